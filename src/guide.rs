@@ -12,6 +12,7 @@
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`inbox`] | How is a delivery stored before it is answered? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
+//! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`command`] | Which tasks does the command `hookgate` perform? |
 
 /// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:
@@ -28,6 +29,7 @@ macro_rules! pages {
             #[doc = "[guarantees-claims-in-your-own-transaction page]: crate::guide::guarantees#claims-in-your-own-transaction"]
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
+            #[doc = "[emulator page]: crate::guide::emulator"]
             #[doc = ""]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
@@ -52,4 +54,5 @@ pages! {
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     command "command.md";
+    emulator "emulator.md";
 }

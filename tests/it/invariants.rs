@@ -34,6 +34,7 @@ fn sources() -> Vec<Source> {
     for (src, prefix) in [
         ("src", ""),
         ("crates/testing/src", "testing/"),
+        ("crates/emulator/src", "emulator/"),
         ("crates/cli/src", "cli/"),
     ] {
         let src = Path::new(ROOT).join(src);
@@ -232,6 +233,7 @@ fn frameworks_stay_in_their_folders() {
             "inbox/acceptor.rs",
             "inbox/workers/",
             "testing/",
+            "emulator/",
             "cli/",
         ];
         assert!(

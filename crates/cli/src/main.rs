@@ -6,6 +6,7 @@
 mod delivery_input;
 mod doctor;
 mod durations;
+mod emulate;
 mod event_types;
 mod explain;
 mod fault;
@@ -55,6 +56,7 @@ enum Command {
     Listen(listen::Listen),
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
+    Emulate(emulate::EmulateArgs),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
@@ -101,6 +103,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Listen(args) => listen::run(args, out),
         Command::Send(args) => send::run(&args, out),
         Command::Simulate(args) => simulate::run(&args, out),
+        Command::Emulate(args) => emulate::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

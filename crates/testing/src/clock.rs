@@ -19,6 +19,8 @@ use tokio::time::Instant;
 /// tokio::time::sleep(Duration::from_secs(24 * 3_600)).await;
 /// assert_eq!(clock.now(), UnixSeconds::new(1_763_690_000 + 24 * 3_600));
 /// assert!(clock.monotonic().since_start() >= Duration::from_secs(24 * 3_600));
+/// tokio::time::sleep(Duration::from_millis(250)).await;
+/// assert!(clock.unix_millis() % 1_000 >= 250);
 /// # });
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -47,6 +49,12 @@ impl Clock for TokioClock {
 
     fn monotonic(&self) -> Monotonic {
         Monotonic::new(self.start.elapsed())
+    }
+
+    fn unix_millis(&self) -> u64 {
+        let wall = u64::try_from(self.wall.as_i64()).unwrap_or_default();
+        let passed = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        wall.saturating_mul(1_000).saturating_add(passed)
     }
 }
 

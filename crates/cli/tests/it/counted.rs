@@ -4,9 +4,14 @@ use crate::packages::{readme_counts, rust_versions, tree};
 
 #[test]
 fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
-    let of = rust_versions(&["crates/cli", "crates/testing"]);
+    let of = rust_versions(&["crates/cli", "crates/testing", "crates/emulator"]);
     readme_counts("the command", &["-p", "hookgate-cli"], &of);
     readme_counts("tools for tests", &["-p", "hookgate-testing"], &of);
+    readme_counts(
+        "the service on your machine",
+        &["-p", "hookgate-emulator"],
+        &of,
+    );
     let packages = tree(&["-p", "hookgate-cli", "--all-features"]);
     let own = packages.iter().find(|(name, _)| name == "hookgate-cli");
     let own = of[own.unwrap()];

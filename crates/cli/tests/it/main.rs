@@ -8,6 +8,8 @@ mod cli;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod counted;
 mod doctor;
+#[cfg(unix)]
+mod emulate;
 mod erase;
 mod explain;
 mod inbox;

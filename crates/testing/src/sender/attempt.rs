@@ -10,16 +10,64 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::faults::Way;
+use super::faults::{NetworkFault, Way};
 use super::report::AttemptEnd;
 use super::subscription::Subscription;
 
-/// The end of an attempt.
-pub(super) struct Ended {
-    pub(super) end: AttemptEnd,
-    pub(super) at: Instant,
-    pub(super) replayed: bool,
-    pub(super) copy: Option<AttemptEnd>,
+/// One attempt that is over: see [`Subscription::attempt`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Attempted {
+    /// The end of the attempt.
+    pub end: AttemptEnd,
+    /// The receiver's answer, where one arrived.
+    pub answer: Option<Response<Bytes>>,
+    /// The duration of the attempt.
+    pub elapsed: Duration,
+    /// The end of the second copy, where the network made one.
+    pub copy: Option<AttemptEnd>,
+}
+
+impl Subscription {
+    /// Makes one attempt over a network that may have a fault, and hangs up when the timeout is over: what a
+    /// [`Sender`](super::Sender) does with each attempt, for programs that keep the times themselves. It neither waits for a
+    /// place nor retries.
+    ///
+    /// With [`NetworkFault::Duplicated`] both copies run in parallel. With [`NetworkFault::Slow`] the delivery arrives after
+    /// three fifths of the timeout and its answer takes as long: the sender has hung up before.
+    ///
+    /// ```
+    /// # use std::convert::Infallible;
+    /// use std::time::Duration;
+    /// use hookgate::{Secret, UnixSeconds};
+    /// use hookgate_testing::sender::{AttemptEnd, NetworkFault, Subscription};
+    /// use hookgate_testing::{EventFactory, InProcess};
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {
+    /// # let app = tower::service_fn(|_: http::Request<http_body_util::Full<bytes::Bytes>>| async {
+    /// #     Ok::<_, Infallible>(http::Response::new(String::new()))
+    /// # });
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let orders = Subscription::new("wh_1", "/webhooks", secret, InProcess::new(app))?;
+    /// let body = EventFactory::new().row_created().body();
+    /// let request = orders.signed(UnixSeconds::new(1_763_690_000), "evt_1", "row.created", &body);
+    ///
+    /// let timeout = Duration::from_secs(5);
+    /// assert!(orders.attempt(request.clone(), None, timeout).await.end.is_success());
+    /// let slow = orders.attempt(request, Some(NetworkFault::Slow), timeout).await;
+    /// assert_eq!(slow.end, AttemptEnd::TimedOut);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn attempt(
+        &self,
+        request: Request<Bytes>,
+        fault: Option<NetworkFault>,
+        timeout: Duration,
+    ) -> Attempted {
+        attempt(self, request, Way::with(fault, timeout), timeout).await
+    }
 }
 
 /// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout is over.
@@ -28,7 +76,7 @@ pub(super) async fn attempt(
     request: Request<Bytes>,
     way: Way,
     patience: Duration,
-) -> Ended {
+) -> Attempted {
     let once = || deliver(subscription, request.clone(), patience);
     match way {
         Way::Sound => once().await,
@@ -36,7 +84,10 @@ pub(super) async fn attempt(
         Way::AnswerLost => {
             let ended = once().await;
             match ended.end {
-                AttemptEnd::Answered(_) => failed("the answer was lost"),
+                AttemptEnd::Answered(_) => Attempted {
+                    elapsed: ended.elapsed,
+                    ..failed("the answer was lost")
+                },
                 _ => ended,
             }
         }
@@ -64,7 +115,7 @@ async fn deliver(
     subscription: &Subscription,
     request: Request<Bytes>,
     patience: Duration,
-) -> Ended {
+) -> Attempted {
     within(patience, carried(subscription, request)).await
 }
 
@@ -72,17 +123,20 @@ async fn deliver(
 async fn within(
     patience: Duration,
     answer: impl Future<Output = Result<Response<Bytes>, String>>,
-) -> Ended {
-    match timeout(patience, answer).await {
-        Ok(Ok(answer)) => Ended {
+) -> Attempted {
+    let started = Instant::now();
+    let mut attempted = match timeout(patience, answer).await {
+        Ok(Ok(answer)) => Attempted {
             end: AttemptEnd::Answered(answer.status().as_u16()),
-            at: Instant::now(),
-            replayed: answer.headers().contains_key("idempotent-replayed"),
+            answer: Some(answer),
+            elapsed: Duration::ZERO,
             copy: None,
         },
         Ok(Err(reason)) => failed(&reason),
         Err(_) => ended(AttemptEnd::TimedOut),
-    }
+    };
+    attempted.elapsed = started.elapsed();
+    attempted
 }
 
 /// Sends the request. Where a receiver in this process panics, the attempt fails, as over a network, where the connection
@@ -116,20 +170,20 @@ fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     reason
 }
 
-fn with_copy(mut ended: Ended, copy: Ended) -> Ended {
+fn with_copy(mut ended: Attempted, copy: Attempted) -> Attempted {
     ended.copy = Some(copy.end);
     ended
 }
 
-fn failed(reason: &str) -> Ended {
+fn failed(reason: &str) -> Attempted {
     ended(AttemptEnd::Failed(reason.to_owned()))
 }
 
-fn ended(end: AttemptEnd) -> Ended {
-    Ended {
+fn ended(end: AttemptEnd) -> Attempted {
+    Attempted {
         end,
-        at: Instant::now(),
-        replayed: false,
+        answer: None,
+        elapsed: Duration::ZERO,
         copy: None,
     }
 }

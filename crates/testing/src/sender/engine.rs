@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{Clock, EventError, UnixSeconds};
+use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -14,7 +15,7 @@ use super::attempt::attempt;
 use super::faults::Way;
 use super::recent::RecentDelivery;
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
-use super::settings::{Reading, RetryTimestamps, SenderBuilder};
+use super::settings::{RetryTimestamps, SenderBuilder};
 use super::subscription::Subscription;
 use super::{SenderError, SenderErrorKind};
 use crate::factory::EventFactory;
@@ -208,11 +209,7 @@ impl Engine {
     }
 
     fn attempts(&self) -> u32 {
-        let schedule = &self.settings.schedule;
-        match self.settings.reading {
-            Reading::FewestAttempts => schedule.fewest_attempts(),
-            Reading::EveryWait => schedule.attempts(),
-        }
+        self.settings.reading.attempts(&self.settings.schedule)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -261,12 +258,12 @@ impl Engine {
 impl Course {
     async fn run(self) {
         let engine = &*self.engine;
-        let waits = engine.settings.schedule.waits();
+        let settings = &engine.settings;
         let mut first_timestamp = None;
         for number in 1..=self.attempts {
-            let wait = waits.get(number as usize - 1);
+            let wait = settings.reading.wait_after(&settings.schedule, number);
             let wait = wait.filter(|_| number < self.attempts);
-            let wait = wait.map(|wait| *wait / engine.settings.speed);
+            let wait = wait.map(|wait| wait / settings.speed);
             let ended = self.attempt(number, &mut first_timestamp, wait).await;
             let (Some(wait), Some(ended)) = (wait, ended) else {
                 return;
@@ -290,14 +287,18 @@ impl Course {
             RetryTimestamps::Fresh => at,
             RetryTimestamps::First => *first_timestamp.get_or_insert(at),
         };
-        let event = (&*self.id, &*self.event_type);
-        let request = self.subscription.request(timestamp, event, &self.body);
+        let (id, event_type) = (&*self.id, &*self.event_type);
+        let request = self
+            .subscription
+            .signed(timestamp, id, event_type, &self.body);
         let faults = engine.settings.faults.as_ref();
         let way = faults.map_or(Way::Sound, |faults| {
             faults.draw(self.subscription.id(), &self.id, number)
         });
         let patience = engine.settings.schedule.attempt_timeout();
+        let began = Instant::now();
         let ended = attempt(&self.subscription, request, way, patience).await;
+        let over = began + ended.elapsed;
         drop(place);
 
         let disposition = match (ended.end.is_success(), wait) {
@@ -319,15 +320,19 @@ impl Course {
             since_emitted: started - self.emitted,
             timestamp,
             end: ended.end,
-            elapsed: ended.at - started,
-            replayed: ended.replayed,
+            elapsed: over - started,
+            replayed: ended.answer.is_some_and(is_replayed),
             fault: way.fault(),
             copy: ended.copy,
         };
         let wait = wait.filter(|_| disposition == Disposition::UnderWay);
         engine.note(self.place, attempt, disposition, line, wait);
-        (disposition != Disposition::Delivered).then_some(ended.at)
+        (disposition != Disposition::Delivered).then_some(over)
     }
+}
+
+fn is_replayed(answer: Response<Bytes>) -> bool {
+    answer.headers().contains_key("idempotent-replayed")
 }
 
 fn pass_panic_on(ended: Result<(), JoinError>) {

@@ -128,6 +128,20 @@ impl NetworkFaults {
 }
 
 impl Way {
+    /// The way with this fault, where it is not drawn.
+    pub(super) fn with(fault: Option<NetworkFault>, timeout: Duration) -> Self {
+        match fault {
+            None => Self::Sound,
+            Some(NetworkFault::Refused) => Self::Refused,
+            Some(NetworkFault::AnswerLost) => Self::AnswerLost,
+            Some(NetworkFault::Duplicated) => Self::Duplicated { at_once: true },
+            Some(NetworkFault::Slow) => Self::Slow {
+                there: timeout * 3 / 5,
+                back: timeout * 3 / 5,
+            },
+        }
+    }
+
     pub(super) fn fault(self) -> Option<NetworkFault> {
         match self {
             Self::Sound => None,

@@ -113,6 +113,7 @@ mod settings;
 mod subscription;
 mod tamper;
 
+pub use attempt::Attempted;
 pub use engine::Sender;
 pub use error::{SenderError, SenderErrorKind};
 pub use faults::{NetworkFault, NetworkFaults};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hookgate::{Clock, RetrySchedule, SystemClock};
 
@@ -26,6 +27,35 @@ pub enum Reading {
     FewestAttempts,
     /// Every wait is used: a first attempt and five retries.
     EveryWait,
+}
+
+impl Reading {
+    /// The number of attempts before an event is discarded.
+    #[must_use]
+    pub fn attempts(self, schedule: &RetrySchedule) -> u32 {
+        match self {
+            Self::FewestAttempts => schedule.fewest_attempts(),
+            Self::EveryWait => schedule.attempts(),
+        }
+    }
+
+    /// The wait after this attempt, counted from 1, where it failed. `None` after the last one: the event is discarded.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use hookgate::RetrySchedule;
+    /// use hookgate_testing::sender::Reading;
+    ///
+    /// let wait_after = |attempt| Reading::FewestAttempts.wait_after(&RetrySchedule::SERVICE, attempt);
+    /// assert_eq!(wait_after(1), Some(Duration::from_secs(60)));
+    /// assert_eq!(wait_after(5), None);
+    /// ```
+    #[must_use]
+    pub fn wait_after(self, schedule: &RetrySchedule, attempt: u32) -> Option<Duration> {
+        let more = attempt < self.attempts(schedule);
+        let place = attempt.checked_sub(1).filter(|_| more)?;
+        schedule.waits().get(usize::try_from(place).ok()?).copied()
+    }
 }
 
 /// The time that retries are signed with. The specification does not say which.

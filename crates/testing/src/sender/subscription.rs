@@ -110,18 +110,21 @@ impl Subscription {
             && (self.model.is_none() || self.model.as_deref() == data_model)
     }
 
-    /// Makes the delivery of an event, signed at this time. The service sends no time before 1970, so the time is at least 1.
-    pub(super) fn request(
+    /// Makes the delivery of an event of this id and type, signed at this time. The service sends no time before 1970, so the
+    /// time is at least 1.
+    #[must_use]
+    pub fn signed(
         &self,
         at: UnixSeconds,
-        event: (&str, &str),
+        event_id: &str,
+        event_type: &str,
         body: &Bytes,
     ) -> Request<Bytes> {
         let signer = self.signer.clone().at(at.max(UnixSeconds::new(1)));
         let mut request = signer.request("/", body.clone());
         *request.uri_mut() = self.url.clone();
         // The signer reads both from the whole body, which may be malformed behind its head. So they are set here.
-        for (name, value) in [(EVENT_ID, event.0), (EVENT_TYPE, event.1)] {
+        for (name, value) in [(EVENT_ID, event_id), (EVENT_TYPE, event_type)] {
             if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
                 request.headers_mut().insert(name, value);
             }

@@ -1,0 +1,223 @@
+//! `hookgate emulate`: the Workspace Data Service on this machine.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use hookgate_emulator::{Emulator, Seed};
+use tokio::net::lookup_host;
+
+use crate::delivery_input::bytes_of;
+use crate::fault::{Class, Fault, chain, warn};
+use crate::http_client::HttpClient;
+use crate::interrupt;
+use crate::out::Out;
+
+/// The variable that may hold the token of an exposed emulator.
+const TOKEN: &str = "HOOKGATE_EMULATOR_TOKEN";
+/// README's receiver, which the sample workspace delivers to.
+const RECEIVER: (&str, &str) = (
+    "http://127.0.0.1:8787/webhooks",
+    "whsec_made_up_for_local_tries",
+);
+
+/// Run the whole service on this machine: its API, its signed webhooks with retries, and a page to change rows on
+///
+/// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the workspace is a sample of orders, with the keys
+/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver`.
+#[derive(clap::Args)]
+pub(crate) struct EmulateArgs {
+    /// The address to listen on. Port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8788")]
+    addr: String,
+    /// Begin with the workspace of this file, JSON in the form of docs/emulator.md
+    #[arg(long, value_name = "FILE")]
+    seed: Option<PathBuf>,
+    /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
+    #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
+    switch: Vec<(String, String)>,
+    /// Make ids from this number. The same number and the same requests make the same ids
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    ids: u64,
+    /// Keep the state in this file: restored at the start where it exists, written at the end. It holds secrets
+    #[arg(long, value_name = "FILE", conflicts_with = "seed")]
+    state: Option<PathBuf>,
+    /// Listen on an address that other machines reach. Control API and page then ask for a token, which is printed, or taken from
+    /// HOOKGATE_EMULATOR_TOKEN
+    #[arg(long)]
+    expose: bool,
+    /// Answer requests with this name in the header Host, beside localhost and the address itself. May be given several times
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// Deliver to any host, over https too. Without it, deliveries go to this machine alone
+    #[arg(long)]
+    deliver_anywhere: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=');
+    let pair = pair.ok_or("a switch is given as NAME=VALUE, such as rateLimit=off")?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let seed = seed(args)?;
+    interrupt::block_on_until_done(emulate(args, seed, out))
+}
+
+async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
+    let address = address(args).await?;
+    let mut builder = Emulator::builder(seed)
+        .address(address)
+        .real_signatures()
+        .id_seed(args.ids);
+    for (name, value) in &args.switch {
+        builder = builder.switch(name, value);
+    }
+    for host in &args.allow_host {
+        builder = builder.allow_host(host);
+    }
+    if args.deliver_anywhere {
+        builder = builder.transport(HttpClient::new()?);
+    }
+    let token = (!address.ip().is_loopback()).then(token);
+    if let Some(token) = &token {
+        builder = builder.token(token);
+    }
+    let emulator = builder.start().await.map_err(|error| {
+        Fault::caused_by(Class::Network, "the emulator can't start", &error).advise(
+            "--addr 127.0.0.1:0 takes a free port; GET /_emulator/switches lists the switches",
+        )
+    })?;
+    if let Some(path) = &args.state {
+        restore(&emulator, path)?;
+    }
+    tell(&emulator, token.as_deref(), out)?;
+    let ended = interrupt::or_interrupted(terminated()).await;
+    if let Some(path) = &args.state {
+        keep(&emulator, path)?;
+    }
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// Waits for SIGTERM, by which a supervisor ends a program.
+async fn terminated() {
+    #[cfg(unix)]
+    if let Ok(mut signals) =
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+    {
+        signals.recv().await;
+        return;
+    }
+    std::future::pending().await
+}
+
+fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
+    let Some(path) = &args.seed else {
+        let (url, secret) = RECEIVER;
+        let sample = Seed::orders().subscription("wh_1", url, secret);
+        return sample.map_err(|error| Fault::caused_by(Class::Input, "no sample", &error));
+    };
+    let text = String::from_utf8(bytes_of("the seed", path)?);
+    let file = path.display();
+    let text = text.map_err(|_| Fault::new(Class::Input, format!("{file} is not UTF-8")))?;
+    Seed::parse(&text).map_err(|error| {
+        Fault::caused_by(Class::Input, &format!("{file} is no seed"), &error)
+            .advise("docs/emulator.md shows the form of a seed")
+    })
+}
+
+/// Finds the address, and refuses one that other machines reach where that is not asked for.
+async fn address(args: &EmulateArgs) -> Result<SocketAddr, Fault> {
+    let wrong = |why: &str| {
+        Fault::new(
+            Class::Network,
+            format!("can't listen on {}: {why}", args.addr),
+        )
+        .advise("write HOST:PORT, such as 127.0.0.1:8788")
+    };
+    let found = lookup_host(&args.addr).await;
+    let mut found = found.map_err(|error| wrong(&chain(&error)))?;
+    let address = found.next().ok_or_else(|| wrong("it has no address"))?;
+    if !address.ip().is_loopback() && !args.expose {
+        let what = format!("{address} is reached from other machines");
+        return Err(Fault::new(Class::Usage, what)
+            .advise("--expose allows it, and asks for a token on control API and page"));
+    }
+    Ok(address)
+}
+
+/// Returns the token of the environment, or a new one. The hasher's keys come from the system's random numbers.
+fn token() -> String {
+    let given = std::env::var(TOKEN).unwrap_or_default();
+    let is_sendable = |char: char| char.is_ascii_alphanumeric() || "-_.~".contains(char);
+    if given.len() >= 16 && given.chars().all(is_sendable) {
+        return given;
+    }
+    if !given.is_empty() {
+        let advice = "give at least 16 letters and digits; a token was made up in its place";
+        warn(&format!("{TOKEN} holds no usable token"), advice);
+    }
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}
+
+fn tell(emulator: &Emulator, token: Option<&str>, out: &mut Out) -> Result<(), Fault> {
+    let url = emulator.url();
+    let json = serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
+    out.say(&format!("listening on {url}"), &json)?;
+    if !out.is_json() {
+        if let Some(token) = token {
+            out.line(&format!("page    {url}/?token={token}"))?;
+            out.line(&format!("token   {token}"))?;
+        } else {
+            out.line(&format!("page    {url}/"))?;
+        }
+        out.line(&format!("api     {}", emulator.base_url()))?;
+    }
+    Ok(out.flush()?)
+}
+
+fn restore(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unusable(path, "read", &error)),
+    };
+    emulator
+        .restore(&text)
+        .map_err(|error| unusable(path, "restored", &error))
+}
+
+/// Writes a file beside it first, so that a full disk or an interruption leaves the old state.
+fn keep(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let beside = path.with_file_name(name);
+    let written = write(&beside, &emulator.snapshot()).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        unusable(path, "written", &error)
+    })
+}
+
+/// The file holds secrets: only its owner may read it.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn unusable(path: &Path, what: &str, error: &dyn std::error::Error) -> Fault {
+    let message = format!("{} can't be {what}", path.display());
+    Fault::caused_by(Class::Input, &message, error)
+        .advise("give a file that you may read and write, or one that does not exist yet")
+}

@@ -1,0 +1,192 @@
+//! `hookgate emulate`, run as a user runs it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Stdio};
+
+use crate::process::{Reply, signal};
+use crate::send::{hookgate, stderr};
+
+const KEY: (&str, &str) = ("Authorization", "Bearer tk_test_admin");
+
+/// A running emulator with the lines that it printed.
+struct Emulating {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Emulating {
+    fn start(arguments: &[&str]) -> Self {
+        let addr = ["--addr", "127.0.0.1:0"];
+        let addr: &[&str] = if arguments.contains(&"--addr") {
+            &[]
+        } else {
+            &addr
+        };
+        let arguments = [&["emulate"], addr, arguments].concat();
+        let mut child = hookgate(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let address = line.trim_end().strip_prefix("listening on http://");
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self {
+            child,
+            out,
+            address,
+        }
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> Reply {
+        Reply::to(
+            &self.address,
+            method,
+            path,
+            &[(KEY.0, KEY.1.to_owned())],
+            body,
+        )
+    }
+
+    /// Ends it as a supervisor does.
+    fn terminate(mut self) {
+        signal(&self.child, "TERM");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Emulating {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn seed(folder: &Path, text: &str) -> String {
+    let path = folder.join("seed.json");
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder =
+        std::env::temp_dir().join(format!("hookgate-emulate-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn the_first_line_names_the_address_and_the_api_answers_there() {
+    let mut emulating = Emulating::start(&[]);
+    let reply = emulating.request("GET", "/api/v1/datamodels/dm_orders", "");
+    assert_eq!(reply.status, 200);
+    assert!(
+        reply.body.contains("\"title\":\"Orders\""),
+        "{}",
+        reply.body
+    );
+    let mut line = String::new();
+    emulating.out.read_line(&mut line).unwrap();
+    assert!(line.starts_with("page "), "{line}");
+}
+
+#[test]
+fn a_seed_is_read_and_a_wrong_one_told_with_its_place() {
+    let folder = folder("seed");
+    let path = seed(
+        &folder,
+        r#"{"keys": [{"name": "ci", "key": "tk_test_admin", "scope": "admin"}], "dataModels": [{"id": "dm_x", "title": "X"}]}"#,
+    );
+    let emulating = Emulating::start(&["--seed", &path]);
+    assert!(
+        emulating
+            .request("GET", "/api/v1/datamodels", "")
+            .body
+            .contains("dm_x")
+    );
+    let path = seed(&folder, "{\n  \"keis\": []}");
+    let refused = hookgate(&["emulate", "--seed", &path]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(
+        stderr(&refused).contains("line 2, column 8"),
+        "{}",
+        stderr(&refused)
+    );
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+#[test]
+fn an_address_that_others_reach_is_asked_for_and_has_a_token() {
+    let refused = hookgate(&["emulate", "--addr", "0.0.0.0:0"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("--expose"),
+        "{}",
+        stderr(&refused)
+    );
+    let mut emulating = Emulating::start(&["--addr", "0.0.0.0:0", "--expose"]);
+    let address = emulating.address.replace("0.0.0.0", "127.0.0.1");
+    emulating.address = address;
+    assert_eq!(emulating.request("GET", "/_emulator/clock", "").status, 401);
+    let token = emulating
+        .out
+        .by_ref()
+        .lines()
+        .map(Result::unwrap)
+        .find_map(|line| Some(line.strip_prefix("token   ")?.to_owned()));
+    let header = ("Authorization", format!("Bearer {}", token.unwrap()));
+    assert_eq!(
+        Reply::to(&emulating.address, "GET", "/_emulator/clock", &[header], "").status,
+        200
+    );
+}
+
+#[test]
+fn switches_are_given_and_a_wrong_one_is_told() {
+    let emulating = Emulating::start(&["--switch", "rateLimit=off"]);
+    let switches = emulating.request("GET", "/_emulator/switches", "").body;
+    let switches: serde_json::Value = serde_json::from_str(&switches).unwrap();
+    assert_eq!(switches["data"]["rateLimit"]["value"], "off");
+    let refused = hookgate(&[
+        "emulate",
+        "--addr",
+        "127.0.0.1:0",
+        "--switch",
+        "rateLimit=never",
+    ])
+    .output()
+    .unwrap();
+    assert!(
+        !refused.status.success() && stderr(&refused).contains("on, off"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn the_state_is_kept_in_a_file() {
+    let folder = folder("state");
+    let path = folder.join("state.json");
+    let path = path.to_str().unwrap();
+    let emulating = Emulating::start(&["--state", path]);
+    let made = emulating.request(
+        "POST",
+        "/api/v1/blocks",
+        "{\"note\": \"kept over a restart\"}",
+    );
+    assert_eq!(made.status, 200);
+    emulating.terminate();
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+    assert_eq!(files.len(), 1, "nothing is left beside it");
+    let again = Emulating::start(&["--state", path]);
+    assert!(
+        again
+            .request("GET", "/api/v1/blocks", "")
+            .body
+            .contains("kept over a restart")
+    );
+    let _ = std::fs::remove_dir_all(folder);
+}

@@ -1,0 +1,149 @@
+//! Data models: section *List data models* and *Get a data model*; the payloads of the others are not shown.
+
+use serde_json::{Map, Value, json};
+
+use super::{Call, properties};
+use crate::answer::{Answer, ApiError};
+use crate::body;
+use crate::hub::Hub;
+use crate::model::{DataModel, Icon, Rows, State};
+use crate::switches::Switch;
+
+const DEFAULT_LIMIT: u64 = 100;
+/// A limit of memory.
+const MOST_MODELS: usize = 10_000;
+
+pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let query = call.query;
+    let limit = query.number("limit", 1, DEFAULT_LIMIT)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let details = query.flag("includeDetails")?;
+    let counts = query.flag("includeRowCounts")?;
+    let search = query.text("search").unwrap_or_default().to_lowercase();
+    let state = call.hub.state();
+    let is_found = |model: &&DataModel| {
+        let texts = [&model.title, &model.id];
+        texts
+            .iter()
+            .any(|text| text.to_lowercase().contains(&search))
+    };
+    let found: Vec<_> = state.models.iter().filter(is_found).collect();
+    let shown: Vec<_> = found
+        .iter()
+        .take(limit)
+        .map(|model| model.shown(details, counts))
+        .collect();
+    Ok(Answer::list(&shown, &json!({ "total": found.len() })))
+}
+
+pub(super) fn get(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let state = call.hub.state();
+    let model = state.model(call.id(0));
+    let model = model.ok_or_else(|| ApiError::not_found("data model", call.id(0)))?;
+    Ok(Answer::data(&model.shown(true, false)))
+}
+
+pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let hub = call.hub;
+    let mut fields = body::object(call.body)?;
+    let title = body::text(&fields, "title")?;
+    let properties = fields.remove("properties").unwrap_or_else(|| json!([]));
+    let now: Box<str> = hub.clock.iso().into();
+    let mut state = hub.state();
+    refuse_taken(hub, &state, &title, None)?;
+    if state.models.len() >= MOST_MODELS {
+        let message = format!("the emulator holds at most {MOST_MODELS} data models");
+        return Err(ApiError::validation(message));
+    }
+    let mut model = DataModel {
+        id: hub.ids.make("dm_"),
+        title: String::new(),
+        icon: Icon::default(),
+        description: String::new(),
+        created_at: now.clone(),
+        updated_at: now,
+        properties: properties::parse(hub, properties, 0)?,
+        extra: Map::new(),
+        rows: Rows::default(),
+    };
+    set(&mut model, fields)?;
+    let shown = model.shown(true, false);
+    state.models.push(model);
+    hub.live.tell("models", ());
+    Ok(Answer::data(&shown))
+}
+
+pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let hub = call.hub;
+    let fields = body::object(call.body)?;
+    if fields.contains_key("properties") {
+        let message = "`properties` are changed by PATCH /datamodels/<data_model_id>/properties";
+        return Err(ApiError::validation(message));
+    }
+    let mut state = hub.state();
+    let id = call.id(0);
+    let missing = || ApiError::not_found("data model", id);
+    if state.model(id).is_none() {
+        return Err(missing());
+    }
+    if let Some(title) = body::optional_text(&fields, "title")? {
+        refuse_taken(hub, &state, &title, Some(id))?;
+    }
+    let model = state.model_mut(id).ok_or_else(missing)?;
+    let mut changed = DataModel {
+        rows: Rows::default(),
+        ..model.clone()
+    };
+    set(&mut changed, fields)?;
+    changed.rows = std::mem::take(&mut model.rows);
+    changed.updated_at = hub.clock.iso().into();
+    *model = changed;
+    hub.live.tell("models", ());
+    Ok(Answer::data(&model.shown(true, false)))
+}
+
+pub(super) fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let mut state = call.hub.state();
+    let id = call.id(0);
+    let at = state.models.iter().position(|model| model.id == id);
+    let at = at.ok_or_else(|| ApiError::not_found("data model", id))?;
+    state.models.remove(at);
+    call.hub.live.tell("models", ());
+    Ok(Answer::deleted(id))
+}
+
+/// Sets the fields that the specification names, and keeps the others as they came.
+fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError> {
+    if let Some(title) = body::optional_text(&fields, "title")? {
+        model.title = title;
+    }
+    if let Some(description) = body::optional_text(&fields, "description")? {
+        model.description = description;
+    }
+    for (name, value) in fields {
+        match &*name {
+            "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
+            "icon" => {
+                model.icon = serde_json::from_value(value).map_err(|error| {
+                    ApiError::validation(format!("`icon` is no object of type and name: {error}"))
+                })?;
+            }
+            _ => {
+                model.extra.insert(name, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn refuse_taken(hub: &Hub, state: &State, title: &str, own: Option<&str>) -> Result<(), ApiError> {
+    if title.is_empty() {
+        return Err(ApiError::validation("`title` is empty"));
+    }
+    let is_taken = |model: &DataModel| model.title == title && Some(&*model.id) != own;
+    if hub.switches.is(Switch::Conflict, "takenTitle") && state.models.iter().any(is_taken) {
+        let message = format!("a data model with the title {title:?} exists");
+        return Err(ApiError::conflict(message));
+    }
+    Ok(())
+}

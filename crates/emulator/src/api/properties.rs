@@ -1,0 +1,79 @@
+//! `PATCH /datamodels/<data_model_id>/properties`: the specification says *add/remove properties*, and shows no payload. Taken are
+//! `add`, an array of properties, and `remove`, an array of property ids.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::answer::{Answer, ApiError};
+use crate::body;
+use crate::hub::Hub;
+use crate::model::Property;
+
+pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
+    let hub = call.hub;
+    let mut fields = body::object(call.body)?;
+    body::only(&fields, &["add", "remove"])?;
+    let remove = fields
+        .remove("remove")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
+    let remove: Vec<String> = serde_json::from_value(remove)
+        .map_err(|_| ApiError::validation("`remove` is no array of property ids"))?;
+    let add = fields
+        .remove("add")
+        .unwrap_or_else(|| Value::Array(Vec::new()));
+    let mut state = hub.state();
+    let id = call.id(0);
+    let missing = || ApiError::not_found("data model", id);
+    let model = state.model_mut(id).ok_or_else(missing)?;
+    let mut kept = model.properties.clone();
+    for id in &remove {
+        let at = kept.iter().position(|property| property.id == *id);
+        let at = at.ok_or_else(|| ApiError::not_found("property", id))?;
+        kept.remove(at);
+    }
+    let last = kept.iter().filter_map(|property| property.order).max();
+    for property in parse(hub, add, last.unwrap_or_default())? {
+        if kept.iter().any(|other| other.id == property.id) {
+            let message = format!("property `{}` exists", property.id);
+            return Err(ApiError::conflict(message));
+        }
+        kept.push(property);
+    }
+    model.properties = kept;
+    let now: Box<str> = hub.clock.iso().into();
+    model.updated_at = now.clone();
+    // The values of removed properties go with them.
+    let rows: Vec<_> = model.rows.as_slice().to_vec();
+    for row in rows {
+        if remove.iter().any(|id| row.data.contains_key(id)) {
+            let mut data = row.data.clone();
+            data.retain(|id, _| !remove.contains(id));
+            model
+                .rows
+                .replace(&row.id, data, row.updated_at.clone(), false);
+        }
+    }
+    hub.live.tell("models", ());
+    Ok(Answer::data(&model.shown(true, false)))
+}
+
+/// Reads an array of properties. Those without an id get one, and those without an order come last.
+pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>, ApiError> {
+    let mut properties: Vec<Property> = serde_json::from_value(value)
+        .map_err(|error| ApiError::validation(format!("no array of properties: {error}")))?;
+    let mut order = last;
+    for at in 0..properties.len() {
+        let property = &mut properties[at];
+        order = order.saturating_add(1);
+        property.order.get_or_insert(order);
+        if property.id.is_empty() {
+            property.id = hub.ids.make("prop_");
+        }
+        let (before, rest) = properties.split_at(at);
+        if before.iter().any(|other| other.id == rest[0].id) {
+            let message = format!("property `{}` is there twice", rest[0].id);
+            return Err(ApiError::validation(message));
+        }
+    }
+    Ok(properties)
+}

@@ -1,0 +1,114 @@
+//! Blocks, pages, workflows and stats: section *Groups without shown payloads*. An object is kept as the JSON that came, under an id
+//! of the service's form.
+
+use serde_json::{Value, json};
+
+use super::{Call, Meta};
+use crate::answer::{Answer, ApiError};
+use crate::body;
+use crate::model::Kind;
+
+const DEFAULT_LIMIT: u64 = 100;
+
+fn list(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let limit = call.query.number("limit", 1, DEFAULT_LIMIT)?;
+    let offset = call.query.number("offset", 0, 0)?;
+    let mut state = call.hub.state();
+    let found = state
+        .things(kind)
+        .search(call.query.text("search").unwrap_or_default());
+    let meta = Meta::new(found.len(), limit, offset);
+    let skip = usize::try_from(offset).unwrap_or(usize::MAX);
+    let take = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page: Vec<_> = found.into_iter().skip(skip).take(take).collect();
+    Ok(Answer::list(&page, &meta))
+}
+
+fn get(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let mut state = call.hub.state();
+    let found = state.things(kind).find(call.id(0));
+    found.map(Answer::data).ok_or_else(|| missing(call, kind))
+}
+
+fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let thing = body::object(call.body)?;
+    let mut state = call.hub.state();
+    let id = call.hub.ids.make(kind.prefix());
+    let things = state.things(kind);
+    if !things.add(&id, thing) {
+        let message = format!("the emulator holds at most {} of each kind", things.len());
+        return Err(ApiError::validation(message));
+    }
+    call.hub.live.tell(kind.name(), json!({ "id": id }));
+    let added = things.find(&id);
+    added.map(Answer::data).ok_or_else(|| missing(call, kind))
+}
+
+fn change(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let fields = body::object(call.body)?;
+    let mut state = call.hub.state();
+    call.hub.live.tell(kind.name(), json!({ "id": call.id(0) }));
+    let changed = state.things(kind).change(call.id(0), fields);
+    changed.map(Answer::data).ok_or_else(|| missing(call, kind))
+}
+
+fn delete(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let mut state = call.hub.state();
+    let removed = state.things(kind).remove(call.id(0));
+    removed.ok_or_else(|| missing(call, kind))?;
+    call.hub.live.tell(kind.name(), json!({ "id": call.id(0) }));
+    Ok(Answer::deleted(call.id(0)))
+}
+
+/// A run ends at once. Its result is the object's field `result`, where it has one.
+fn run(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+    let input = body::object_or_nothing(call.body)?;
+    let mut state = call.hub.state();
+    let found = state.things(kind).find(call.id(0));
+    let thing = found.ok_or_else(|| missing(call, kind))?;
+    let result = thing.get("result").unwrap_or(&Value::Null);
+    let now = call.hub.clock.iso();
+    Ok(Answer::data(&json!({
+        "id": call.hub.ids.make("run_"),
+        format!("{}Id", kind.name()): call.id(0),
+        "status": "completed",
+        "startedAt": now,
+        "finishedAt": now,
+        "input": input,
+        "result": result,
+    })))
+}
+
+fn missing(call: &Call<'_>, kind: Kind) -> ApiError {
+    ApiError::not_found(kind.name(), call.id(0))
+}
+
+/// The functions of the table of endpoints, each for one kind.
+macro_rules! for_kind {
+    ($($name:ident = $run:ident($kind:ident);)*) => {
+        $(pub(super) fn $name(call: &Call<'_>) -> Result<Answer, ApiError> {
+            $run(call, Kind::$kind)
+        })*
+    };
+}
+
+for_kind! {
+    list_blocks = list(Block);
+    get_block = get(Block);
+    create_block = create(Block);
+    change_block = change(Block);
+    delete_block = delete(Block);
+    list_workflows = list(Workflow);
+    get_workflow = get(Workflow);
+    create_workflow = create(Workflow);
+    change_workflow = change(Workflow);
+    delete_workflow = delete(Workflow);
+    run_workflow = run(Workflow);
+    list_stats = list(Stat);
+    get_stat = get(Stat);
+    create_stat = create(Stat);
+    change_stat = change(Stat);
+    delete_stat = delete(Stat);
+    run_stat = run(Stat);
+    get_page = get(Page);
+}

@@ -1,0 +1,67 @@
+//! The JSON body of a request.
+
+use serde_json::{Map, Value};
+
+use crate::answer::ApiError;
+use crate::model::RowData;
+
+/// Reads a body that has to be an object.
+pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    let value = serde_json::from_slice(body)
+        .map_err(|error| ApiError::validation(format!("the body is not JSON: {error}")))?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(ApiError::validation("the body is no JSON object")),
+    }
+}
+
+/// Reads a body that may be left out.
+pub(crate) fn object_or_nothing(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    if body.is_empty() {
+        Ok(Map::new())
+    } else {
+        object(body)
+    }
+}
+
+/// Takes values by property id.
+pub(crate) fn values(name: &str, value: Value) -> Result<RowData, ApiError> {
+    match value {
+        Value::Object(values) => Ok(values.into_iter().collect()),
+        _ => {
+            let message = format!("`{name}` is no object of values by property id");
+            Err(ApiError::validation(message))
+        }
+    }
+}
+
+/// Takes a text that has to be there.
+pub(crate) fn text(object: &Map<String, Value>, name: &str) -> Result<String, ApiError> {
+    optional_text(object, name)?
+        .ok_or_else(|| ApiError::validation(format!("`{name}` is missing, expected a string")))
+}
+
+pub(crate) fn optional_text(
+    object: &Map<String, Value>,
+    name: &str,
+) -> Result<Option<String>, ApiError> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(ApiError::validation(format!("`{name}` is no string"))),
+    }
+}
+
+/// Refuses fields that no such request has.
+pub(crate) fn only(object: &Map<String, Value>, known: &[&str]) -> Result<(), ApiError> {
+    match object.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let message = format!(
+                "unknown field `{name}`, expected one of {}",
+                known.join(", ")
+            );
+            Err(ApiError::validation(message))
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `reset`, `clock`, `clock/advance`.
+
+use serde_json::json;
+
+use super::Call;
+use crate::answer::{Answer, ApiError};
+use crate::{body, time};
+
+pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
+    call.hub.reset().map_err(ApiError::internal)?;
+    Ok(Answer::nothing())
+}
+
+pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {
+    Ok(Answer::json(&json!({ "now": call.hub.clock.iso() })))
+}
+
+pub(super) async fn advance(call: Call) -> Result<Answer, ApiError> {
+    let fields = body::object(&call.body)?;
+    body::only(&fields, &["by"])?;
+    let by = time::duration(&body::text(&fields, "by")?);
+    let by = by.map_err(|message| ApiError::validation(format!("`by`: {message}")))?;
+    let attempts = call.hub.deliveries.advance(by).await;
+    let now = call.hub.clock.iso();
+    call.hub.live.tell("clock", json!({ "now": now }));
+    Ok(Answer::json(&json!({ "now": now, "attempts": attempts })))
+}

@@ -1,0 +1,58 @@
+//! `events`, `events/test`, `triggers`.
+
+use serde_json::{Map, Value, value::RawValue};
+
+use super::Call;
+use super::deliveries::ended;
+use crate::answer::{Answer, ApiError};
+use crate::body;
+use crate::events::EVENT_TYPES;
+use crate::trigger::Trigger;
+
+/// A fault of the specification's list of types is told with the list.
+pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
+    let mut fields = body::object(&call.body)?;
+    body::only(&fields, &["type", "data"])?;
+    let event_type = body::text(&fields, "type")?;
+    if !EVENT_TYPES.contains(&&*event_type) {
+        let message = format!(
+            "no event type {event_type:?}, expected one of {}",
+            EVENT_TYPES.join(", ")
+        );
+        return Err(ApiError::validation(message));
+    }
+    let data = fields
+        .remove("data")
+        .unwrap_or_else(|| Value::Object(Map::new()));
+    if !data.is_object() {
+        return Err(ApiError::validation("`data` is no object"));
+    }
+    let model = data["datamodelId"].as_str().map(str::to_owned);
+    let state = call.hub.state();
+    let emitted = call.hub.emit(&state, &event_type, model.as_deref(), data);
+    drop(state);
+    let event: &RawValue = serde_json::from_slice(&emitted.body)
+        .map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(Answer::data(&event))
+}
+
+pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
+    let fields = body::object(&call.body)?;
+    body::only(&fields, &["subscriptionId"])?;
+    let id = body::text(&fields, "subscriptionId")?;
+    let workspace = call.hub.state().workspace.id.clone();
+    let record = call.hub.deliveries.test_event(&id, &workspace);
+    let record = record.ok_or_else(|| ApiError::not_found("subscription", &id))?;
+    let record = record.map_err(ApiError::conflict)?;
+    Ok(Answer::data(&ended(&call.hub, record).await))
+}
+
+pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {
+    let triggers = call.hub.triggers.list();
+    let shown: Vec<Trigger> = triggers.iter().map(Trigger::shown).collect();
+    Ok(Answer::data(&shown))
+}
+
+pub(super) async fn calls(call: Call) -> Result<Answer, ApiError> {
+    Ok(Answer::data(&call.hub.triggers.calls()))
+}

@@ -1,0 +1,79 @@
+//! The control API under `/_emulator`: one table of endpoints, which the page and the docs show too.
+
+mod clock;
+mod deliveries;
+mod events;
+mod faults;
+mod keys;
+mod listed;
+mod rows;
+mod snapshot;
+mod subscriptions;
+mod table;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+
+pub(crate) use table::CONTROLS;
+
+use crate::answer::{Answer, ApiError};
+use crate::hub::{Hub, Shared};
+use crate::path;
+use crate::query::Query;
+
+/// A request to one control.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) hub: Shared,
+    pub(crate) ids: Vec<String>,
+    pub(crate) query: Query,
+    pub(crate) body: Bytes,
+}
+
+pub(crate) type Answered = Pin<Box<dyn Future<Output = Result<Answer, ApiError>> + Send>>;
+
+/// Answers a request to a path below `/_emulator/`.
+///
+/// # Errors
+/// 404 for no control, and the control's own errors.
+pub(crate) async fn answer(
+    hub: &Arc<Hub>,
+    method: &Method,
+    path: &str,
+    query: Query,
+    body: Bytes,
+) -> Result<Answer, ApiError> {
+    let found = CONTROLS.iter().find_map(|control| {
+        let ids = path::matched(control.path, path)?;
+        (control.method == *method).then_some((control, ids))
+    });
+    let (control, ids) = found
+        .ok_or_else(|| ApiError::not_found("control", &format!("{method} /_emulator/{path}")))?;
+    let call = Call {
+        hub: Arc::clone(hub),
+        ids: ids.into_iter().map(decoded).collect(),
+        query,
+        body,
+    };
+    (control.run)(call).await
+}
+
+/// A key's name may hold a space.
+fn decoded(part: &str) -> String {
+    let pair = format!("x={}", part.replace('+', "%2B"));
+    let mut pairs = form_urlencoded::parse(pair.as_bytes());
+    pairs
+        .next()
+        .map(|(_, value)| value.into_owned())
+        .unwrap_or_default()
+}
+
+impl Call {
+    pub(crate) fn id(&self, at: usize) -> &str {
+        self.ids.get(at).map(|id| &**id).unwrap_or_default()
+    }
+}

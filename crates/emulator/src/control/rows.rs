@@ -1,0 +1,39 @@
+//! `models`, their rows, and `requests`: what a person does on the service's pages.
+
+use super::Call;
+use crate::answer::{Answer, ApiError};
+use crate::api;
+use crate::changes::By;
+
+pub(super) async fn models(call: Call) -> Result<Answer, ApiError> {
+    let state = call.hub.state();
+    let shown = state.models.iter().map(|model| model.shown(true, true));
+    Ok(Answer::data(&shown.collect::<Vec<_>>()))
+}
+
+pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
+    let (rows, meta) = api::list_rows(&call.hub, call.id(0), &call.query)?;
+    Ok(Answer::list(&rows, &meta))
+}
+
+pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
+    api::created_rows(&call.hub, call.id(0), &call.body, |_, state| {
+        By::page(state)
+    })
+}
+
+pub(super) async fn update(call: Call) -> Result<Answer, ApiError> {
+    api::updated_row(&call.hub, call.id(0), call.id(1), &call.body, |_, state| {
+        By::page(state)
+    })
+}
+
+pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
+    api::deleted_row(&call.hub, call.id(0), call.id(1), |_, state| {
+        By::page(state)
+    })
+}
+
+pub(super) async fn requests(call: Call) -> Result<Answer, ApiError> {
+    Ok(Answer::data(&call.hub.requests.list()))
+}

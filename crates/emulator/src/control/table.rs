@@ -1,0 +1,69 @@
+//! Every control: the control API is routed by this table, `GET controls` shows it, and a test compares the docs with it.
+
+use http::Method;
+
+use super::{
+    Answered, Call, clock, deliveries, events, faults, keys, listed, rows, snapshot, subscriptions,
+};
+
+/// An endpoint of the control API.
+pub(crate) struct Control {
+    pub(crate) method: Method,
+    /// Below `/_emulator/`; `*` stands for an id.
+    pub(crate) path: &'static str,
+    /// The body or the query that it takes.
+    pub(crate) takes: &'static str,
+    pub(crate) answers: &'static str,
+    pub(crate) about: &'static str,
+    pub(super) run: fn(Call) -> Answered,
+}
+
+macro_rules! control {
+    ($method:ident $path:literal, $takes:literal => $answers:literal, $about:literal, $run:path) => {
+        Control {
+            method: Method::$method,
+            path: $path,
+            takes: $takes,
+            answers: $answers,
+            about: $about,
+            run: |call| Box::pin($run(call)),
+        }
+    };
+}
+
+/// Every control, in the order of the docs.
+pub(crate) const CONTROLS: &[Control] = &[
+    control!(GET "controls", "" => r#"{"data": [{"method", "path", "takes", "answers", "about"}]}"#, "this table", listed::controls),
+    control!(POST "reset", "" => "204", "returns to the seed: its rows, switches and subscriptions, no faults, no deliveries, the clock as at the start", clock::reset),
+    control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", clock::get),
+    control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "passes time, and makes every attempt that comes due, in order of time, before it answers", clock::advance),
+    control!(GET "deliveries", "?eventId=" => r#"{"data": [{"id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}]}"#, "the log of recent deliveries, the newest first", deliveries::list),
+    control!(GET "deliveries/*", "" => r#"{"data": {delivery, each attempt with "request", "answer", "fault"}}"#, "a delivery with the requests and answers of its attempts", deliveries::get),
+    control!(POST "deliveries/*/redeliver", "" => r#"{"data": {delivery}}"#, "sends a delivery again, at once", deliveries::redeliver),
+    control!(GET "faults", "" => r#"{"data": [{"fault", "first", "seed", "hits"}]}"#, "the faults that are switched on, with their hits", faults::list),
+    control!(GET "faults/table", "" => r#"{"data": [{"fault", "where", "about"}]}"#, "the faults that exist", faults::table),
+    control!(POST "faults", r#"{"fault", "first" or "seed"}"# => r#"{"data": {fault}}"#, "switches a fault on, for the first N or by a seed", faults::add),
+    control!(DELETE "faults", "" => r#"{"data": []}"#, "switches every fault off", faults::clear),
+    control!(POST "events/test", r#"{"subscriptionId"}"# => r#"{"data": {delivery}}"#, "sends a subscription the test event", events::test),
+    control!(POST "events", r#"{"type": "page.updated", "data": {}}"# => r#"{"data": {event}}"#, "emits an event of any type of the specification, with this data", events::emit),
+    control!(GET "subscriptions", "" => r#"{"data": [{"id", "name", "url", "events", "dataModelId"}]}"#, "the subscriptions, without their secrets", subscriptions::list),
+    control!(POST "subscriptions", r#"{"name", "url", "events", "dataModelId"}"# => r#"{"data": {subscription, "secret"}}"#, "makes a subscription; its secret is shown in this answer alone", subscriptions::create),
+    control!(PATCH "subscriptions/*", r#"{"name", "url", "events", "dataModelId"}"# => r#"{"data": {subscription}}"#, "changes the settings that are given", subscriptions::change),
+    control!(DELETE "subscriptions/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a subscription", subscriptions::delete),
+    control!(GET "keys", "" => r#"{"data": [{"name", "form", "scope", "expiresAt", "disabled", "rate"}]}"#, "the keys, without their secret part, with their rate windows", keys::list),
+    control!(POST "keys", r#"{"name", "scope", "form", "expiresAt"}"# => r#"{"data": {key, "key"}}"#, "makes a key; its text is shown in this answer alone", keys::create),
+    control!(PATCH "keys/*", r#"{"scope", "expiresAt", "disabled"}"# => r#"{"data": {key}}"#, "changes a key: `disabled` ends its use", keys::change),
+    control!(GET "switches", "" => r#"{"data": {name: {"value", "values", "about"}}}"#, "what the specification leaves open", faults::switches),
+    control!(PATCH "switches", "{name: value}" => r#"{"data": {name: {"value", "values", "about"}}}"#, "sets switches", faults::set_switches),
+    control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", snapshot::get),
+    control!(PUT "snapshot", "{snapshot}" => "204", "restores a state, or leaves everything as it is where the snapshot is wrong", snapshot::put),
+    control!(GET "workspace", "" => r#"{"data": {"id", "tier", "members"}}"#, "the workspace and its members", keys::workspace),
+    control!(GET "models", "" => r#"{"data": [{data model}]}"#, "the data models with properties and row counts, not counted against a rate", rows::models),
+    control!(GET "models/*/rows", "?limit=&offset=&orderBy=" => r#"{"data": [{row}], "meta"}"#, "as the API's list of rows, not counted against a rate", rows::list),
+    control!(POST "models/*/rows", r#"{"values"} or {"rows"}"# => r#"{"data": {row}}"#, "creates rows, as on the service's pages", rows::create),
+    control!(PATCH "models/*/rows/*", r#"{"values"}"# => r#"{"data": {row}}"#, "changes a row, as on the service's pages", rows::update),
+    control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", rows::delete),
+    control!(GET "requests", "" => r#"{"data": [{"at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first", rows::requests),
+    control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", events::triggers),
+    control!(GET "triggers/calls", "" => r#"{"data": [{"at", "workflowId", "method", "path", "query", "headers", "body", "status"}]}"#, "the newest calls of triggers, the newest first", events::calls),
+];

@@ -1,0 +1,278 @@
+//! The engine: begins each attempt at its time and decides about the next one.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+
+use super::record::{Delivery, DeliveryState, Record};
+use super::route::{Reach, Route};
+use super::state::{Number, State};
+use crate::events::{Emitted, Envelope};
+use crate::faults::Faults;
+use crate::ids::Ids;
+use crate::live::Live;
+use crate::switches::{Switch, Switches};
+use crate::time::{EmulatorClock, Moment};
+
+/// Shuffled deliveries are spread over this time.
+const SHUFFLED_MILLIS: u64 = 1_000;
+
+/// What the engine shares with the rest of the emulator.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    pub(crate) clock: EmulatorClock,
+    pub(crate) ids: Ids,
+    pub(crate) switches: Switches,
+    pub(crate) live: Live,
+    pub(crate) faults: Faults,
+    pub(crate) reach: Reach,
+    /// `None` is HTTP/1.1.
+    pub(crate) route: Option<Route>,
+}
+
+/// The engine. Clones share it. Its lock is the innermost: what it calls takes no lock of another room but those of ids,
+/// switches and faults.
+#[derive(Clone)]
+pub(crate) struct Deliveries {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) parts: Parts,
+    pub(super) route: Route,
+    state: Mutex<State>,
+    pub(super) runtime: Handle,
+    /// Attempts have ended, or everything was forgotten.
+    pub(super) changed: Notify,
+    /// Another attempt may be the next one.
+    pub(super) wake: Arc<Notify>,
+    pub(super) advancing: tokio::sync::Mutex<()>,
+}
+
+impl Deliveries {
+    /// Makes an engine without subscriptions. It sends on the runtime that this is called on.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let route = parts.route.clone();
+        let inner = Arc::new(Inner {
+            route: route.unwrap_or_else(|| Route::http(parts.reach)),
+            parts,
+            state: Mutex::default(),
+            runtime: Handle::current(),
+            changed: Notify::new(),
+            wake: Arc::default(),
+            advancing: tokio::sync::Mutex::default(),
+        });
+        let (weak, wake) = (Arc::downgrade(&inner), Arc::clone(&inner.wake));
+        inner.runtime.spawn(super::passing::watch(weak, wake));
+        Self { inner }
+    }
+
+    /// Sends an event to every subscription that takes it. Does not wait, and keeps the order of its calls.
+    pub(crate) fn emit(&self, event: &Emitted) {
+        let inner = &self.inner;
+        let Parts { clock, live, .. } = &inner.parts;
+        live.tell("event", json!({ "id": event.id, "type": event.event_type }));
+        let mut state = inner.state();
+        let due = clock.moment() + inner.shuffled(&event.id);
+        for subscription in state.takers(&event.event_type, event.model.as_deref()) {
+            inner.add(&mut state, &subscription, event, false, due);
+        }
+        inner.begin(&mut state);
+        inner.wake.notify_one();
+    }
+
+    /// Sends a delivery once more, as a delivery of its own: the same event, signed anew. `None` where there is no such delivery.
+    ///
+    /// # Errors
+    /// The subscription is gone, or disabled.
+    pub(crate) fn redeliver(&self, id: &str) -> Option<Result<Record, String>> {
+        let inner = &self.inner;
+        let mut state = inner.state();
+        let (_, delivery) = state.find(id)?;
+        let (subscription, once) = (delivery.subscription.clone(), delivery.once);
+        let event = Emitted {
+            id: delivery.event_id.clone(),
+            event_type: delivery.event_type.clone(),
+            model: None,
+            body: delivery.body.clone(),
+        };
+        Some(inner.send(&mut state, &subscription, &event, once))
+    }
+
+    /// Sends a subscription a test event, whatever its filters say. The specification shows no payload: here its type is `test`,
+    /// its `data` is empty, and it has one attempt, as in `hookgate_testing::sender`. `None` where there is no such subscription.
+    ///
+    /// # Errors
+    /// The subscription is disabled.
+    pub(crate) fn test_event(
+        &self,
+        subscription: &str,
+        workspace_id: &str,
+    ) -> Option<Result<Record, String>> {
+        let inner = &self.inner;
+        let id = inner.parts.ids.make("evt_test_");
+        let created_at = inner.parts.clock.iso();
+        let envelope = Envelope {
+            id: &id,
+            r#type: "test",
+            created_at: &created_at,
+            workspace_id,
+            data: json!({}),
+        };
+        let mut state = inner.state();
+        state.lane(subscription)?;
+        Some(inner.send(&mut state, subscription, &envelope.emitted(None), true))
+    }
+
+    /// Returns the deliveries, the newest first; those of one event where it is named.
+    pub(crate) fn records(&self, event_id: Option<&str>) -> Vec<Record> {
+        let state = self.inner.state();
+        let wanted = |delivery: &&Delivery| event_id.is_none_or(|id| delivery.event_id == id);
+        let found = state.deliveries.values().rev().filter(wanted);
+        found
+            .map(|delivery| delivery.record(&self.inner.parts.clock))
+            .collect()
+    }
+
+    /// Returns a delivery with the requests and answers of its attempts.
+    pub(crate) fn detail(&self, id: &str) -> Option<Value> {
+        let state = self.inner.state();
+        let (_, delivery) = state.find(id)?;
+        Some(delivery.detail(&self.inner.parts.clock))
+    }
+
+    /// Returns the request of an attempt, counted from 1, as it was sent.
+    #[cfg(test)]
+    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<http::Request<bytes::Bytes>> {
+        let state = self.inner.state();
+        let (_, delivery) = state.find(id)?;
+        let attempt = delivery.attempts.get(attempt.checked_sub(1)?)?;
+        let mut request = http::Request::post(&attempt.request.url);
+        for (name, value) in &attempt.request.headers {
+            request = request.header(name, value);
+        }
+        request.body(delivery.sent_body(attempt)).ok()
+    }
+
+    /// Forgets all deliveries and subscriptions. Attempts under way are cut off.
+    pub(crate) fn reset(&self) {
+        self.inner.state().clear();
+        self.inner.tell_changed();
+    }
+
+    /// Ends the engine: no attempt begins any more, and those under way are cut off.
+    pub(crate) fn stop(&self) {
+        let mut state = self.inner.state();
+        state.stopped = true;
+        state.clear();
+        self.inner.tell_changed();
+    }
+}
+
+impl Inner {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tell_changed(&self) {
+        self.changed.notify_waiters();
+        self.wake.notify_one();
+    }
+
+    pub(super) fn tell(&self, delivery: Option<&Delivery>) {
+        if let Some(delivery) = delivery {
+            self.parts
+                .live
+                .tell("delivery", Told(delivery, &self.parts.clock));
+        }
+    }
+
+    /// The delay of a first attempt: the event's id decides about it.
+    fn shuffled(&self, event_id: &str) -> Duration {
+        if !self.parts.switches.is(Switch::DeliveryOrder, "shuffled") {
+            return Duration::ZERO;
+        }
+        let seed = event_id.bytes().fold(7_u64, |hash, byte| {
+            hash.wrapping_mul(31).wrapping_add(byte.into())
+        });
+        Duration::from_millis(fastrand::Rng::with_seed(seed).u64(..SHUFFLED_MILLIS))
+    }
+
+    fn send(
+        self: &Arc<Self>,
+        state: &mut State,
+        subscription: &str,
+        event: &Emitted,
+        once: bool,
+    ) -> Result<Record, String> {
+        match state.lane(subscription) {
+            None => return Err("the subscription was deleted".to_owned()),
+            Some(lane) if lane.settings.disabled => {
+                return Err("the subscription is disabled".to_owned());
+            }
+            Some(_) => {}
+        }
+        let now = self.parts.clock.moment();
+        let number = self.add(state, subscription, event, once, now);
+        self.begin(state);
+        self.wake.notify_one();
+        let delivery = state.deliveries.get(&number);
+        let record = delivery.map(|delivery| delivery.record(&self.parts.clock));
+        record.ok_or_else(|| "too many deliveries wait already".to_owned())
+    }
+
+    fn add(
+        &self,
+        state: &mut State,
+        subscription: &str,
+        event: &Emitted,
+        once: bool,
+        due: Moment,
+    ) -> Number {
+        let delivery = Delivery {
+            id: self.parts.ids.make("dlv_"),
+            subscription: subscription.to_owned(),
+            event_id: event.id.clone(),
+            event_type: event.event_type.clone(),
+            body: event.body.clone(),
+            state: DeliveryState::Pending,
+            reason: None,
+            due: None,
+            once,
+            reordered: false,
+            first_signed: None,
+            attempts: Vec::new(),
+        };
+        let number = state.add(delivery, due);
+        self.tell(state.deliveries.get(&number));
+        number
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // What waits for the next attempt finds that the engine is gone.
+        self.wake.notify_one();
+    }
+}
+
+/// A delivery that is written as JSON only where someone listens.
+struct Told<'a>(&'a Delivery, &'a EmulatorClock);
+
+impl serde::Serialize for Told<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.record(self.1).serialize(serializer)
+    }
+}
+
+impl fmt::Debug for Deliveries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deliveries")
+            .field("deliveries", &self.inner.state().deliveries.len())
+            .finish_non_exhaustive()
+    }
+}

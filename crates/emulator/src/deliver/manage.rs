@@ -1,0 +1,155 @@
+//! Subscriptions are made, changed and deleted.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::engine::{Deliveries, Inner};
+use super::state::{Lane, State};
+use super::subscription::{Subscription, short};
+
+/// More subscriptions are refused.
+const SUBSCRIPTIONS: usize = 200;
+
+impl Deliveries {
+    pub(crate) fn subscriptions(&self) -> Vec<Subscription> {
+        let state = self.inner.state();
+        let settings = state.lanes.iter().map(|lane| lane.settings.clone());
+        settings.collect()
+    }
+
+    /// Replaces all subscriptions, as a seed does. Those without a secret get one.
+    ///
+    /// # Errors
+    /// A sentence that names the subscription and says what was expected. Then nothing has changed.
+    pub(crate) fn set_subscriptions(&self, settings: Vec<Subscription>) -> Result<(), String> {
+        let lanes = self.inner.lanes(settings)?;
+        let mut state = self.inner.state();
+        state.clear();
+        state.lanes = lanes;
+        drop(state);
+        self.inner.tell_changed();
+        Ok(())
+    }
+
+    /// Makes a subscription. `id` and `secret` are optional. The result has the secret.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected.
+    pub(crate) fn create(&self, body: &Value) -> Result<Subscription, String> {
+        let ids = &self.inner.parts.ids;
+        let mut body = body.clone();
+        let fields = body.as_object_mut().ok_or("expected an object")?;
+        let id = fields.entry("id").or_insert(Value::Null);
+        if id.is_null() {
+            *id = ids.make("wh_").into();
+        }
+        let settings = Subscription::deserialize(body).map_err(|error| error.to_string())?;
+        let lane = self.inner.lane(settings)?;
+        let settings = lane.settings.clone();
+        let mut state = self.inner.state();
+        if state.lane(&settings.id).is_some() {
+            let id = short(&settings.id);
+            return Err(format!("there is a subscription {id} already"));
+        }
+        if state.lanes.len() >= SUBSCRIPTIONS {
+            return Err(format!(
+                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
+            ));
+        }
+        state.lanes.push(lane);
+        drop(state);
+        self.inner.tell_subscription(&settings);
+        Ok(settings)
+    }
+
+    /// Changes the settings that the patch names. The id can't be changed. `None` where there is no such subscription.
+    ///
+    /// # Errors
+    /// A sentence that says what was expected. Then nothing has changed.
+    pub(crate) fn change(&self, id: &str, patch: &Value) -> Option<Result<Subscription, String>> {
+        let mut state = self.inner.state();
+        let before = state.lane(id)?.settings.clone();
+        let changed = self.inner.patched(&before, patch);
+        Some(changed.map(|changed| {
+            let settings = changed.settings.clone();
+            if let Some(lane) = state.lane(id) {
+                lane.settings = changed.settings;
+                lane.sender = changed.sender;
+            }
+            if settings.disabled && !before.disabled {
+                self.inner
+                    .discard_all(&mut state, id, "the subscription was disabled");
+            }
+            drop(state);
+            self.inner.tell_subscription(&settings);
+            settings
+        }))
+    }
+
+    /// Deletes a subscription. What waits for it is discarded. Returns whether there was one.
+    pub(crate) fn remove(&self, id: &str) -> bool {
+        let mut state = self.inner.state();
+        self.inner
+            .discard_all(&mut state, id, "the subscription was deleted");
+        let before = state.lanes.len();
+        state.lanes.retain(|lane| lane.settings.id != id);
+        let removed = state.lanes.len() < before;
+        drop(state);
+        self.inner.tell_changed();
+        removed
+    }
+}
+
+impl Inner {
+    /// Checks settings.
+    fn lane(&self, mut settings: Subscription) -> Result<Lane, String> {
+        let secret = || self.parts.ids.make("whsec_");
+        settings.secret.get_or_insert_with(secret);
+        let sender = settings.sender(&self.route, self.parts.reach)?;
+        Ok(Lane::new(settings, sender))
+    }
+
+    pub(super) fn lanes(&self, settings: Vec<Subscription>) -> Result<Vec<Lane>, String> {
+        if settings.len() > SUBSCRIPTIONS {
+            return Err(format!(
+                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
+            ));
+        }
+        let mut lanes: Vec<Lane> = Vec::new();
+        for settings in settings {
+            let id = short(&settings.id);
+            if lanes.iter().any(|lane| lane.settings.id == settings.id) {
+                return Err(format!("subscription {id} is listed twice"));
+            }
+            let named = |error| format!("subscription {id}: {error}");
+            lanes.push(self.lane(settings).map_err(named)?);
+        }
+        Ok(lanes)
+    }
+
+    fn patched(&self, before: &Subscription, patch: &Value) -> Result<Lane, String> {
+        let patch = patch.as_object().ok_or("expected an object")?;
+        let mut whole = serde_json::to_value(before).map_err(|error| error.to_string())?;
+        for (name, value) in patch {
+            if name == "id" && *value != before.id {
+                return Err("the id of a subscription can't be changed".to_owned());
+            }
+            whole[name] = value.clone();
+        }
+        let settings = Subscription::deserialize(whole).map_err(|error| error.to_string())?;
+        self.lane(settings)
+    }
+
+    fn discard_all(&self, state: &mut State, id: &str, reason: &str) {
+        let waiting = state.lane(id).map(|lane| lane.pending.clone());
+        state.discard_all(id, reason);
+        for number in waiting.unwrap_or_default() {
+            self.tell(state.deliveries.get(&number));
+        }
+    }
+
+    fn tell_subscription(&self, settings: &Subscription) {
+        self.parts.live.tell("subscription", settings.shown());
+        self.tell_changed();
+    }
+}

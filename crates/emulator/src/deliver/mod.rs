@@ -1,0 +1,23 @@
+//! The service's delivery engine: subscriptions, deliveries with their attempts, and their schedule on the emulator's time.
+//!
+//! The schedule, the signatures and the attempts are those of `hookgate_testing::sender`. Here are the times, since this clock can
+//! be advanced, and the log.
+
+mod attempts;
+mod engine;
+mod flight;
+mod manage;
+mod passing;
+mod record;
+mod route;
+mod snapshot;
+mod state;
+mod subscription;
+
+pub(crate) use engine::{Deliveries, Parts};
+pub(crate) use record::Record;
+pub(crate) use route::{Reach, Route};
+pub(crate) use subscription::Subscription;
+
+#[cfg(test)]
+mod tests;

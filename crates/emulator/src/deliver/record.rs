@@ -1,0 +1,215 @@
+//! Deliveries: one event for one subscription, with its attempts.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use hookgate::UnixSeconds;
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::time::{EmulatorClock, Moment, iso_millis};
+
+/// What is kept of the body and of the headers of an answer.
+const KEPT: usize = 4 << 10;
+
+/// The state of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DeliveryState {
+    Pending,
+    Delivered,
+    Discarded,
+}
+
+/// One delivery, as the engine knows it.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    pub(super) id: String,
+    pub(super) subscription: String,
+    pub(super) event_id: String,
+    pub(super) event_type: String,
+    pub(super) body: Bytes,
+    pub(super) state: DeliveryState,
+    /// When it is discarded without a failed attempt.
+    pub(super) reason: Option<String>,
+    /// The time of the next attempt. `None` during an attempt, and at the end.
+    pub(super) due: Option<Moment>,
+    /// A test event has one attempt, because a person waits for the result.
+    pub(super) once: bool,
+    /// Whether it was held back already for the attempt that comes next.
+    pub(super) reordered: bool,
+    /// The signing time of the first attempt, and the clock's offset then.
+    pub(super) first_signed: Option<(UnixSeconds, Duration)>,
+    pub(super) attempts: Vec<Attempt>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Attempt {
+    /// Milliseconds of the emulator's time.
+    pub(super) at: u64,
+    pub(super) status: Option<u16>,
+    pub(super) error: Option<String>,
+    pub(super) duration_ms: u64,
+    pub(super) fault: Option<String>,
+    pub(super) request: Sent,
+    pub(super) answer: Option<Answer>,
+}
+
+/// The request of an attempt, as it was sent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Sent {
+    pub(super) url: String,
+    pub(super) headers: Vec<(String, String)>,
+    /// `None` where it is the payload.
+    #[serde(skip)]
+    pub(super) body: Option<Bytes>,
+}
+
+/// The answer to an attempt, cut off where it is long.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+}
+
+/// A delivery as the control API shows it: it has every field of the specification's log of recent deliveries.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Record {
+    pub(crate) id: String,
+    pub(crate) subscription_id: String,
+    pub(crate) event_id: String,
+    pub(crate) event_type: String,
+    /// The bytes that are signed.
+    pub(crate) payload: Payload,
+    pub(crate) state: DeliveryState,
+    pub(crate) next_attempt_at: Option<String>,
+    pub(crate) attempts: Vec<AttemptRecord>,
+    pub(crate) retry_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+}
+
+/// An attempt as the control API shows it: request time, response status or error, duration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AttemptRecord {
+    pub(crate) at: String,
+    pub(crate) status: Option<u16>,
+    pub(crate) error: Option<String>,
+    pub(crate) duration_ms: u64,
+}
+
+/// A body, written as the JSON that it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Payload(pub(crate) Bytes);
+
+impl Serialize for Payload {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match serde_json::from_slice::<&RawValue>(&self.0) {
+            Ok(json) => json.serialize(serializer),
+            Err(_) => String::from_utf8_lossy(&self.0).serialize(serializer),
+        }
+    }
+}
+
+impl Delivery {
+    pub(super) fn record(&self, clock: &EmulatorClock) -> Record {
+        let attempts = self.attempts.iter().map(|attempt| AttemptRecord {
+            at: iso_millis(attempt.at),
+            status: attempt.status,
+            error: attempt.error.clone(),
+            duration_ms: attempt.duration_ms,
+        });
+        Record {
+            id: self.id.clone(),
+            subscription_id: self.subscription.clone(),
+            event_id: self.event_id.clone(),
+            event_type: self.event_type.clone(),
+            payload: Payload(self.body.clone()),
+            state: self.state,
+            next_attempt_at: self.due.map(|due| iso_millis(clock.millis_at(due))),
+            attempts: attempts.collect(),
+            retry_count: self.attempts.len().saturating_sub(1),
+            reason: self.reason.clone(),
+        }
+    }
+
+    /// Returns the record, with request, answer and fault in each attempt.
+    pub(super) fn detail(&self, clock: &EmulatorClock) -> Value {
+        let mut detail = serde_json::to_value(self.record(clock)).unwrap_or_default();
+        let shown = detail["attempts"].as_array_mut().into_iter().flatten();
+        for (shown, attempt) in shown.zip(&self.attempts) {
+            let sent = self.sent_body(attempt);
+            shown["fault"] = json!(attempt.fault);
+            shown["request"] = json!({
+                "method": "POST",
+                "url": attempt.request.url,
+                "headers": attempt.request.headers,
+                "body": String::from_utf8_lossy(&sent),
+            });
+            shown["answer"] = json!(attempt.answer);
+        }
+        detail
+    }
+
+    pub(super) fn sent_body(&self, attempt: &Attempt) -> Bytes {
+        attempt
+            .request
+            .body
+            .clone()
+            .unwrap_or_else(|| self.body.clone())
+    }
+
+    /// About how many bytes it keeps.
+    pub(super) fn weight(&self) -> usize {
+        let attempts = self.attempts.iter().map(|attempt| {
+            let body = attempt.request.body.as_ref().map_or(0, Bytes::len);
+            let answer = attempt.answer.as_ref();
+            let answer = answer.map_or(0, |answer| answer.body.len() + length(&answer.headers));
+            512 + body + length(&attempt.request.headers) + answer
+        });
+        512 + self.body.len() + attempts.sum::<usize>()
+    }
+}
+
+impl Answer {
+    pub(super) fn of(answer: &http::Response<Bytes>) -> Self {
+        let body = answer.body();
+        Self {
+            status: answer.status().as_u16(),
+            headers: headers(answer.headers()),
+            body: String::from_utf8_lossy(&body[..body.len().min(KEPT)]).into_owned(),
+        }
+    }
+}
+
+/// Returns headers as text. Those beyond the limit are left out.
+pub(super) fn headers(map: &HeaderMap) -> Vec<(String, String)> {
+    let mut rest = KEPT;
+    let pairs = map.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
+        (name.as_str().to_owned(), value)
+    });
+    pairs
+        .take_while(|(name, value)| {
+            let left = rest.checked_sub(name.len() + value.len());
+            rest = left.unwrap_or_default();
+            left.is_some()
+        })
+        .collect()
+}
+
+fn length(headers: &[(String, String)]) -> usize {
+    headers
+        .iter()
+        .map(|(name, value)| 64 + name.len() + value.len())
+        .sum()
+}

@@ -1,0 +1,220 @@
+//! The running emulator, its settings and its handles.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hookgate::{Clock, SystemClock};
+use hookgate_testing::Transport;
+use tokio::net::TcpListener;
+
+use crate::deliver::{self, Deliveries, Reach, Route};
+use crate::faults::Faults;
+use crate::http::{Access, Server};
+use crate::hub::{Hub, Parts, Shared};
+use crate::ids::Ids;
+use crate::live::Live;
+use crate::seed::Seed;
+use crate::switches::Switches;
+use crate::time::{EmulatorClock, SigningTime};
+
+/// An emulator that listens on a port of this machine. Dropping it ends everything that it began.
+#[derive(Debug)]
+pub struct Emulator {
+    pub(crate) hub: Shared,
+    address: SocketAddr,
+    _server: Server,
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.hub.deliveries.stop();
+    }
+}
+
+/// The settings of an emulator, from [`Emulator::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct EmulatorBuilder {
+    seed: Seed,
+    address: SocketAddr,
+    clock: Arc<dyn Clock>,
+    signatures: SigningTime,
+    ids: u64,
+    switches: Vec<(String, serde_json::Value)>,
+    token: Option<String>,
+    hosts: Vec<String>,
+    reach: Reach,
+    route: Option<Route>,
+}
+
+/// The reason why an emulator did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct StartError(String);
+
+/// The ids of every emulator begin alike, so that a test can name them.
+const ID_SEED: u64 = 1;
+
+impl Emulator {
+    /// Starts an emulator on a free port of the loopback address. Deliveries are signed at its own time: give
+    /// [`clock`](Self::clock) to the receiver.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub async fn start(seed: Seed) -> Result<Self, StartError> {
+        Self::builder(seed).start().await
+    }
+
+    /// Returns the settings, to be changed before the start.
+    pub fn builder(seed: Seed) -> EmulatorBuilder {
+        EmulatorBuilder {
+            seed,
+            address: ([127, 0, 0, 1], 0).into(),
+            clock: Arc::new(SystemClock),
+            signatures: SigningTime::Emulated,
+            ids: ID_SEED,
+            switches: Vec::new(),
+            token: None,
+            hosts: Vec::new(),
+            reach: Reach::Loopback,
+            route: None,
+        }
+    }
+
+    /// Returns the address that is listened on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the address of the API, the specification's `{base_url}`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/api/v1", self.address)
+    }
+
+    /// Returns the emulator's clock.
+    #[must_use]
+    pub fn clock(&self) -> EmulatorClock {
+        self.hub.clock.clone()
+    }
+}
+
+impl EmulatorBuilder {
+    /// Listens on this address, in place of a free port of the loopback address.
+    ///
+    /// # Security
+    /// Control API and page hold secrets and change everything. On an address that other machines reach, set a
+    /// [`token`](Self::token) too.
+    pub fn address(mut self, address: SocketAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// Takes the time from this clock, in place of the system's.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Signs deliveries at the time of the clock alone, without the time that was advanced: for a receiver that reads a real
+    /// clock.
+    pub fn real_signatures(mut self) -> Self {
+        self.signatures = SigningTime::Real;
+        self
+    }
+
+    /// Makes ids from this seed.
+    pub fn id_seed(mut self, seed: u64) -> Self {
+        self.ids = seed;
+        self
+    }
+
+    /// Sets a switch, whatever the seed says. `start` refuses names and values that do not exist.
+    pub fn switch(mut self, name: &str, value: &str) -> Self {
+        self.switches.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Asks for this token on control API and page.
+    pub fn token(mut self, token: &str) -> Self {
+        self.token = Some(token.to_owned());
+        self
+    }
+
+    /// Answers requests with this name in `Host` too.
+    pub fn allow_host(mut self, name: &str) -> Self {
+        self.hosts.push(name.to_owned());
+        self
+    }
+
+    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go to loopback addresses alone.
+    ///
+    /// # Security
+    /// Each request that changes a subscription can then send a request anywhere that this machine reaches.
+    pub fn deliver_anywhere(mut self) -> Self {
+        self.reach = Reach::Anywhere;
+        self
+    }
+
+    /// Delivers over this transport, in place of HTTP/1.1 to loopback addresses: to an app in this process, or with TLS. The
+    /// transport decides where deliveries may go.
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.route = Some(Route::to(transport));
+        self
+    }
+
+    /// Starts the emulator. It needs a tokio runtime with time and network.
+    ///
+    /// # Errors
+    /// The address can't be listened on, or a switch does not exist.
+    pub async fn start(self) -> Result<Emulator, StartError> {
+        let listener = TcpListener::bind(self.address).await;
+        let listener = listener
+            .map_err(|error| StartError(format!("can't listen on {}: {error}", self.address)))?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| StartError(error.to_string()))?;
+        let clock = EmulatorClock::new(self.clock, self.signatures);
+        let (ids, switches, live) = (Ids::seeded(self.ids), Switches::default(), Live::new());
+        let faults = Faults::default();
+        let deliveries = Deliveries::new(deliver::Parts {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            switches: switches.clone(),
+            live: live.clone(),
+            faults: faults.clone(),
+            reach: self.reach,
+            route: self.route,
+        });
+        let hub = Hub::new(Parts {
+            seed: self.seed,
+            id_seed: self.ids,
+            clock,
+            ids,
+            switches,
+            given_switches: self.switches,
+            live,
+            deliveries,
+            faults,
+        });
+        let hub = hub.map_err(StartError)?;
+        let access = Access {
+            address,
+            token: self.token,
+            hosts: self.hosts,
+        };
+        let server = Server::start(listener, Arc::clone(&hub), access);
+        Ok(Emulator {
+            hub,
+            address,
+            _server: server,
+        })
+    }
+}

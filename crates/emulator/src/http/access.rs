@@ -1,0 +1,99 @@
+//! Who may call: the address that is listened on, the names in `Host`, and the token of an exposed emulator.
+
+use std::net::SocketAddr;
+
+/// The rules of one server.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// The address that is listened on.
+    pub(crate) address: SocketAddr,
+    /// The token for control and page, where the emulator is exposed to other machines.
+    pub(crate) token: Option<String>,
+    /// Names in `Host` beside those of this machine.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl Access {
+    /// Returns whether a request with this `Host` is for this server. A page on another machine can point a name of its own to
+    /// 127.0.0.1 (DNS rebinding): its requests carry that name.
+    pub(crate) fn knows_host(&self, host: &str) -> bool {
+        let name = name_of(host).to_ascii_lowercase();
+        let is_local = matches!(&*name, "localhost" | "127.0.0.1" | "::1");
+        let own = self.address.ip();
+        let is_own = !own.is_unspecified() && name.parse() == Ok(own);
+        // A server on every address of a machine is reached by any of them, but by a name only where that was allowed.
+        let is_address = own.is_unspecified() && name.parse::<std::net::IpAddr>().is_ok();
+        is_local
+            || is_own
+            || is_address
+            || self
+                .hosts
+                .iter()
+                .any(|host| host.eq_ignore_ascii_case(&name))
+    }
+
+    /// Returns whether this is the token. The comparison takes the same time for each wrong text of the same length.
+    pub(crate) fn is_token(&self, text: &str) -> bool {
+        let Some(token) = &self.token else {
+            return false;
+        };
+        let pairs = token.bytes().zip(text.bytes());
+        let differences = pairs.fold(0, |found, (one, other)| found | (one ^ other));
+        token.len() == text.len() && differences == 0
+    }
+}
+
+/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`.
+fn name_of(host: &str) -> &str {
+    if let Some(rest) = host.strip_prefix('[') {
+        return rest.split(']').next().unwrap_or_default();
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(address: &str, hosts: &[&str]) -> Access {
+        Access {
+            address: address.parse().unwrap(),
+            token: Some("made_up".to_owned()),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_not_known() {
+        let local = access("127.0.0.1:8080", &[]);
+        for host in [
+            "localhost:8080",
+            "LOCALHOST",
+            "127.0.0.1:8080",
+            "[::1]:8080",
+        ] {
+            assert!(local.knows_host(host), "{host}");
+        }
+        for host in [
+            "example.com",
+            "localhost.example.com:8080",
+            "127.0.0.1.nip.io",
+            "192.0.2.1",
+            "",
+        ] {
+            assert!(!local.knows_host(host), "{host}");
+        }
+        let open = access("0.0.0.0:8080", &["emulator.test"]);
+        assert!(open.knows_host("192.0.2.1:8080") && open.knows_host("Emulator.test:8080"));
+        assert!(!open.knows_host("example.com"));
+    }
+
+    #[test]
+    fn only_the_token_is_the_token() {
+        let access = access("0.0.0.0:1", &[]);
+        assert!(access.is_token("made_up"));
+        for wrong in ["", "made_u", "made_up_", "made_uq"] {
+            assert!(!access.is_token(wrong), "{wrong}");
+        }
+    }
+}

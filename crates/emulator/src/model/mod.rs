@@ -1,0 +1,20 @@
+//! The workspace and everything in it.
+
+mod data_model;
+mod key;
+mod order;
+mod property;
+mod rate;
+mod rows;
+mod state;
+mod things;
+mod value;
+
+pub(crate) use data_model::{DataModel, Icon, check_value};
+pub(crate) use key::{KEY_FORMS, Key, Scope};
+pub(crate) use order::{OrderBy, page};
+pub(crate) use property::{Property, PropertyType};
+pub(crate) use rate::{Rate, Rates};
+pub(crate) use rows::{Row, RowData, RowList, Rows};
+pub(crate) use state::{Kind, State, Workspace};
+pub(crate) use things::Things;

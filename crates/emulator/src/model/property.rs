@@ -1,0 +1,65 @@
+//! Properties: the columns of a data model.
+
+use serde::{Deserialize, Serialize};
+
+/// A property, as the specification lists its fields.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Property {
+    #[serde(default)]
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) r#type: PropertyType,
+    #[serde(default)]
+    pub(crate) order: Option<i64>,
+    #[serde(default = "yes")]
+    pub(crate) visible: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) options: Option<Vec<Choice>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) relation_config: Option<RelationConfig>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The type names that the specification shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub(crate) enum PropertyType {
+    Text,
+    Number,
+    Date,
+    Select,
+    MultiSelect,
+    Checkbox,
+    Relation,
+    File,
+    Currency,
+}
+
+/// An option of a SELECT.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Choice {
+    pub(crate) value: String,
+    #[serde(default)]
+    pub(crate) label: String,
+    #[serde(default)]
+    pub(crate) color: String,
+}
+
+/// The target of a RELATION.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct RelationConfig {
+    pub(crate) target_data_model_id: String,
+    #[serde(default = "many_to_one")]
+    pub(crate) relationship_type: String,
+}
+
+/// The one value that the specification shows.
+fn many_to_one() -> String {
+    "MANY_TO_ONE".to_owned()
+}

@@ -1,0 +1,74 @@
+//! Checks a value against the type of its property.
+
+use hookgate::Date;
+use serde_json::Value;
+
+use super::{Property, PropertyType};
+
+/// Checks a value. `null` clears a property of any type.
+///
+/// # Errors
+/// A sentence that names the property and what was expected.
+pub(crate) fn check(property: &Property, value: &Value) -> Result<(), String> {
+    if value.is_null() || is_of(property, value) {
+        return Ok(());
+    }
+    let (id, name) = (&property.id, &property.name);
+    let (expected, got) = (expected(property), described(value));
+    Err(format!(
+        "property `{id}` ({name}) expects {expected}, got {got}"
+    ))
+}
+
+fn is_of(property: &Property, value: &Value) -> bool {
+    let strings = |value: &Value| {
+        let items = value.as_array();
+        items.is_some_and(|items| items.iter().all(Value::is_string))
+    };
+    match property.r#type {
+        PropertyType::Text => value.is_string(),
+        PropertyType::Number | PropertyType::Currency => value.is_number(),
+        PropertyType::Date => value.as_str().is_some_and(|text| Date::parse(text).is_ok()),
+        PropertyType::Select => {
+            let options = property.options.as_deref().unwrap_or_default();
+            options.iter().any(|option| value == option.value.as_str())
+        }
+        PropertyType::MultiSelect | PropertyType::Relation => strings(value),
+        PropertyType::Checkbox => value.is_boolean(),
+        PropertyType::File => {
+            let is_file = |file: &Value| file["url"].is_string() && file["name"].is_string();
+            let files = value.as_array();
+            files.is_some_and(|files| files.iter().all(is_file))
+        }
+    }
+}
+
+fn expected(property: &Property) -> String {
+    let text = match property.r#type {
+        PropertyType::Text => "a string",
+        PropertyType::Number | PropertyType::Currency => "a number",
+        PropertyType::Date => "a date (YYYY-MM-DD) or a date-time with zone, in ISO 8601",
+        PropertyType::Select => {
+            let options = property.options.as_deref().unwrap_or_default();
+            let values: Vec<_> = options.iter().map(|option| &*option.value).collect();
+            return format!("one of its options ({})", values.join(", "));
+        }
+        PropertyType::MultiSelect => "an array of strings",
+        PropertyType::Checkbox => "a boolean",
+        PropertyType::Relation => "an array of row ids",
+        PropertyType::File => "an array of objects with url and name",
+    };
+    text.to_owned()
+}
+
+fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),
+        Value::String(_) => "a long string".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

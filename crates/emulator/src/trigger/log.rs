@@ -1,0 +1,71 @@
+//! The calls that came to triggers: a bounded log.
+
+use std::collections::VecDeque;
+
+use http::{HeaderMap, HeaderName};
+use serde::Serialize;
+
+/// Calls that are kept, the newest ones.
+const CALLS: usize = 500;
+/// What is kept of a query, a body and the headers of a call.
+const KEPT: usize = 8 << 10;
+
+/// One call of a trigger. Headers that carry a secret are not shown.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TriggerCall {
+    pub(super) at: String,
+    pub(super) workflow_id: String,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+    pub(super) status: u16,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log(VecDeque<TriggerCall>);
+
+impl Log {
+    pub(super) fn add(&mut self, call: TriggerCall) {
+        if self.0.len() >= CALLS {
+            self.0.pop_front();
+        }
+        self.0.push_back(call);
+    }
+
+    pub(super) fn calls(&self) -> Vec<TriggerCall> {
+        self.0.iter().rev().cloned().collect()
+    }
+}
+
+/// Cuts a long text off at the end of a character.
+pub(super) fn cut(text: &str) -> String {
+    let mut end = text.len().min(KEPT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+/// Returns headers as text, up to a limit.
+pub(super) fn headers(
+    headers: &HeaderMap,
+    hides: impl Fn(&HeaderName) -> bool,
+) -> Vec<(String, String)> {
+    let mut rest = KEPT;
+    let pairs = headers.iter().map(|(name, value)| {
+        let value = match hides(name) {
+            true => "(hidden)".into(),
+            false => String::from_utf8_lossy(value.as_bytes()),
+        };
+        (name.as_str().to_owned(), value.into_owned())
+    });
+    let fits = |(name, value): &(String, String)| {
+        let left = rest.checked_sub(name.len() + value.len());
+        rest = left.unwrap_or_default();
+        left.is_some()
+    };
+    pairs.take_while(fits).collect()
+}

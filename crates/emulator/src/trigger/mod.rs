@@ -1,0 +1,304 @@
+//! Inbound workflow triggers: calls at `/webhooks/<workflow_id>`.
+
+mod auth;
+mod log;
+mod template;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::live::Live;
+use crate::switches::{Switch, Switches};
+use crate::time::EmulatorClock;
+use auth::Auth;
+use log::{Log, TriggerCall};
+
+/// The methods that a trigger can have.
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+/// A trigger, as in a seed. `Debug` shows no secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Trigger {
+    pub(crate) workflow_id: String,
+    #[serde(default = "post")]
+    method: String,
+    /// `/webhooks/<workflow_id>` where it is not named. That path is always answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(default)]
+    auth: Auth,
+    #[serde(default)]
+    response: Answers,
+}
+
+/// How a trigger answers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Answers {
+    #[serde(default)]
+    mode: Mode,
+    #[serde(default = "ok")]
+    status: u16,
+    /// Stands for the result of the last node.
+    #[serde(default)]
+    template: Value,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Mode {
+    #[default]
+    Immediate,
+    AfterCompletion,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            mode: Mode::default(),
+            status: ok(),
+            template: Value::Null,
+        }
+    }
+}
+
+fn post() -> String {
+    "POST".to_owned()
+}
+
+fn ok() -> u16 {
+    200
+}
+
+impl Trigger {
+    /// Checks what the form does not say.
+    ///
+    /// # Errors
+    /// The field, and a sentence that says what was expected.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        if !METHODS.contains(&&*self.method) {
+            let methods = METHODS.join(", ");
+            return Err((
+                "method",
+                format!("no such method, expected one of {methods}"),
+            ));
+        }
+        let path = self.path();
+        let taken = ["/api/v1", "/_emulator"].iter().any(|other| {
+            let below = path.strip_prefix(other);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        });
+        if !path.starts_with('/') || path.len() < 2 || taken || path.contains(['?', '#', ' ']) {
+            let told = "no path of a trigger, expected one such as /webhooks/wf_1";
+            return Err(("path", told.to_owned()));
+        }
+        self.auth.check().map_err(|told| ("auth", told))?;
+        if !(200..=599).contains(&self.response.status) {
+            return Err(("response", "expected a `status` from 200 to 599".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns the trigger without its secret.
+    pub(crate) fn shown(&self) -> Self {
+        Self {
+            auth: self.auth.shown(),
+            ..self.clone()
+        }
+    }
+
+    fn path(&self) -> String {
+        let own = || format!("/webhooks/{}", self.workflow_id);
+        self.path.clone().unwrap_or_else(own)
+    }
+
+    fn is_at(&self, path: &str) -> bool {
+        let own = path.strip_prefix("/webhooks/") == Some(&self.workflow_id);
+        own || self.path.as_deref() == Some(path)
+    }
+}
+
+/// The triggers of the workspace, and the log of their calls. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct Triggers {
+    list: Arc<Mutex<Vec<Trigger>>>,
+    log: Arc<Mutex<Log>>,
+    switches: Switches,
+    live: Live,
+    clock: EmulatorClock,
+}
+
+impl Triggers {
+    pub(crate) fn new(switches: Switches, live: Live, clock: EmulatorClock) -> Self {
+        let (list, log) = (Arc::default(), Arc::default());
+        Self {
+            list,
+            log,
+            switches,
+            live,
+            clock,
+        }
+    }
+
+    /// Replaces all triggers, and forgets the log.
+    pub(crate) fn set(&self, triggers: Vec<Trigger>) {
+        *self.locked() = triggers;
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Log::default();
+    }
+
+    pub(crate) fn list(&self) -> Vec<Trigger> {
+        self.locked().clone()
+    }
+
+    /// Returns the calls that came, the newest first.
+    pub(crate) fn calls(&self) -> Vec<TriggerCall> {
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .calls()
+    }
+
+    /// Answers a call; `None` where no trigger has this path. A call that comes again is answered again: nothing is
+    /// deduplicated.
+    pub(crate) fn call(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &str,
+        headers: &HeaderMap,
+        body: &Bytes,
+    ) -> Option<Response<Bytes>> {
+        let at_path: Vec<_> = self
+            .locked()
+            .iter()
+            .filter(|one| one.is_at(path))
+            .cloned()
+            .collect();
+        let first = at_path.first()?;
+        let trigger = at_path.iter().find(|one| one.method == method.as_str());
+        let answer = match trigger {
+            None => {
+                let told = format!("the trigger of this path takes {}", first.method);
+                error(StatusCode::NOT_FOUND, "NOT_FOUND", &told)
+            }
+            Some(trigger) if !trigger.auth.permits(headers) => self.refused(trigger),
+            Some(trigger) => answered(trigger, query, headers, body),
+        };
+        let trigger = trigger.unwrap_or(first);
+        let call = TriggerCall {
+            at: self.clock.iso(),
+            workflow_id: trigger.workflow_id.clone(),
+            method: method.to_string(),
+            path: path.to_owned(),
+            query: log::cut(query),
+            headers: log::headers(headers, |name| trigger.auth.hides(name)),
+            body: log::cut(&String::from_utf8_lossy(body)),
+            status: answer.status().as_u16(),
+        };
+        self.live.tell("trigger", &call);
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .add(call);
+        Some(answer)
+    }
+
+    fn refused(&self, trigger: &Trigger) -> Response<Bytes> {
+        let told = "the call fails the authentication of the trigger";
+        if self.switches.is(Switch::TriggerRefusal, "403") {
+            return error(StatusCode::FORBIDDEN, "FORBIDDEN", told);
+        }
+        let mut answer = error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", told);
+        if trigger.auth.is_basic() {
+            let basic = HeaderValue::from_static("Basic realm=\"trigger\"");
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
+        }
+        answer
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Trigger>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answered(trigger: &Trigger, query: &str, headers: &HeaderMap, body: &Bytes) -> Response<Bytes> {
+    let status = StatusCode::from_u16(trigger.response.status).unwrap_or_default();
+    if trigger.response.mode == Mode::Immediate {
+        let started = json!({ "data": { "workflowId": trigger.workflow_id, "started": true } });
+        return answer(status, &started);
+    }
+    let inputs = inputs(query, headers, body);
+    match template::evaluated(&trigger.response.template, &inputs) {
+        Ok(result) => answer(status, &result),
+        Err(template::TooLong) => {
+            let told = "the result of the last node is too long";
+            error(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", told)
+        }
+    }
+}
+
+/// What expressions can read. Names of headers are in lower case. A body that is no JSON is a text, and none is null.
+fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
+    let parsed = serde_json::from_slice(body);
+    let body = match parsed {
+        Ok(json) => json,
+        Err(_) if body.is_empty() => Value::Null,
+        Err(_) => String::from_utf8_lossy(body).into(),
+    };
+    let headers = headers.keys().map(|name| {
+        let values = headers.get_all(name).iter();
+        let values: Vec<_> = values
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
+            .collect();
+        (name.as_str().to_owned(), Value::String(values.join(", ")))
+    });
+    let headers: Map<_, _> = headers.collect();
+    let mut pairs = Map::new();
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let value = Value::String(value.into_owned());
+        match pairs.get_mut(&*name) {
+            None => {
+                pairs.insert(name.into_owned(), value);
+            }
+            Some(Value::Array(values)) => values.push(value),
+            // A name that comes again: all its values.
+            Some(other) => *other = Value::Array(vec![other.take(), value]),
+        }
+    }
+    json!({ "body": body, "headers": headers, "query": pairs })
+}
+
+fn error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {
+    answer(
+        status,
+        &json!({ "error": { "code": code, "message": message } }),
+    )
+}
+
+fn answer(status: StatusCode, value: &Value) -> Response<Bytes> {
+    let empty = [
+        StatusCode::NO_CONTENT,
+        StatusCode::RESET_CONTENT,
+        StatusCode::NOT_MODIFIED,
+    ];
+    let body = if empty.contains(&status) {
+        String::new()
+    } else {
+        value.to_string()
+    };
+    let mut answer = Response::new(Bytes::from(body));
+    *answer.status_mut() = status;
+    if !answer.body().is_empty() {
+        let json = HeaderValue::from_static("application/json");
+        answer.headers_mut().insert(header::CONTENT_TYPE, json);
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! Seeds: their form, and errors with line and column.
+
+use hookgate_emulator::{Emulator, Seed};
+
+use crate::Service;
+
+/// The seed that the docs fix, word for word.
+const SHOWN: &str = r#"{"workspace": {"id": "ws_1", "tier": "enterprise"}, "switches": {},
+ "keys": [{"name": "ci", "key": "tk_test_admin", "scope": "admin", "expiresAt": null, "disabled": false}],
+ "members": [{"id": "usr_1", "name": "Bo", "email": "bo@example.com"}],
+ "dataModels": [{"id": "dm_orders", "title": "Orders", "icon": {"type": "emoji", "name": "box"}, "description": "", "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z",
+   "properties": [{"id": "prop_c", "name": "Customer", "type": "TEXT", "order": 1, "visible": true},
+     {"id": "prop_s", "name": "Status", "type": "SELECT", "options": [{"value": "open", "label": "Open", "color": "green"}]},
+     {"id": "prop_r", "name": "Client", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_clients", "relationshipType": "MANY_TO_ONE"}}],
+   "rows": [{"id": "row_1", "data": {"prop_c": "Ada"}, "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"}]}],
+ "subscriptions": [{"id": "wh_1", "name": "mine", "url": "http://127.0.0.1:8787/webhooks", "events": ["row.created"], "dataModelId": null, "secret": "whsec_made_up_for_local_tries"}],
+ "triggers": [{"workflowId": "wf_1", "method": "POST", "path": "/webhooks/wf_1", "auth": {"mode": "header", "name": "X-API-Key", "value": "k"}, "response": {"mode": "afterCompletion", "status": 200, "template": {"got": "{{trigger.body.a}}"}}}],
+ "pages": [{"id": "page_1", "title": "Home"}], "blocks": [], "workflows": [], "stats": []}"#;
+
+#[tokio::test]
+async fn the_seed_of_the_docs_starts() {
+    let service = Service::seeded(SHOWN).await;
+    let rows = service.get("/datamodels/dm_orders/rows").await.data();
+    assert_eq!(rows[0]["data"]["prop_c"], "Ada");
+    assert_eq!(rows[0]["createdAt"], "2026-01-01T00:00:00Z");
+}
+
+#[tokio::test]
+async fn fields_beside_the_ids_are_optional() {
+    let least = r#"{"workspace": {"id": "ws_9"}, "keys": [{}], "members": [{"id": "usr_1"}],
+        "dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "prop_1", "name": "P", "type": "TEXT"}], "rows": [{"id": "row_1"}]}],
+        "subscriptions": [{"id": "wh_1"}], "triggers": [{"workflowId": "wf_1"}], "pages": [{"id": "page_1", "any": 1}]}"#;
+    Emulator::start(Seed::parse(least).unwrap()).await.unwrap();
+    Emulator::start(Seed::parse("{}").unwrap()).await.unwrap();
+    Emulator::start(Seed::empty()).await.unwrap();
+}
+
+#[test]
+fn an_error_names_line_column_and_what_was_expected() {
+    let mut wrong = Vec::new();
+    for (text, line, column, expected) in [
+        ("{\n \"keis\": []}", 2, 7, "expected one of `workspace`"),
+        ("{\"workspace\": {\"id\": 1}}", 1, 22, "expected a string"),
+        ("{\"workspace\": {}}", 1, 16, "missing field `id`"),
+        (
+            "{\"keys\": [{\"scope\": \"root\"}]}",
+            1,
+            26,
+            "expected one of `read`, `write`, `admin`",
+        ),
+        (
+            "{\"keys\": [{\"key\":\n\"sk_1\"}]}",
+            2,
+            1,
+            "expected one of tk_live_, tk_test_, mcp_",
+        ),
+        (
+            "{\"keys\": [{\"expiresAt\": \"soon\"}]}",
+            1,
+            25,
+            "expected one such as 2026",
+        ),
+        (
+            "{\"switches\": {\"rateLimit\": \"never\"}}",
+            1,
+            28,
+            "expected one of on, off",
+        ),
+        (
+            "{\"switches\": {\"rate\": \"on\"}}",
+            1,
+            23,
+            "expected one of apiEmits",
+        ),
+        (
+            "{\"pages\": [{\"title\": \"x\"}]}",
+            1,
+            12,
+            "missing field `id`, expected a string",
+        ),
+        (
+            "{\"members\": [{\"id\": \"u\"},\n  {\"id\": \"u\"}]}",
+            2,
+            10,
+            "occurs twice",
+        ),
+        (" []", 1, 2, "expected a JSON object"),
+        ("{} x", 1, 4, "trailing"),
+        ("", 1, 0, "EOF"),
+        (
+            "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\",\n \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"NUMBER\"}],\n  \"rows\": [{\"id\": \"r\", \"data\": {\"p\": \"1\"}}]}]}",
+            3,
+            38,
+            "expects a number",
+        ),
+        (
+            "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\", \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"EMOJI\"}]}]}",
+            1,
+            100,
+            "expected one of `TEXT`",
+        ),
+    ] {
+        let error = Seed::parse(text).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        wrong.extend((error.line() != line || error.column() != column).then(|| error.to_string()));
+    }
+    assert_eq!(wrong, [""; 0]);
+}

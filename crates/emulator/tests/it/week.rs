@@ -1,0 +1,159 @@
+//! End to end in one clock: emulator, retries and a receiver of hookgate in this process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use bytes::Bytes;
+use hookgate::{Event, ManualClock, MemoryStore, Receiver, Secret, UnixSeconds};
+use hookgate_emulator::{Emulator, Seed};
+use hookgate_testing::{InProcess, Transport, TransportError};
+use http::{Request, Response};
+use serde_json::json;
+
+use crate::deliveries::SECRET;
+
+/// All faults of deliveries.
+const FAULTS: [&str; 10] = [
+    "altered-byte",
+    "stale",
+    "ahead",
+    "duplicated",
+    "reordered",
+    "lost-answer",
+    "slow",
+    "reset",
+    "wrong-secret",
+    "gzip",
+];
+const WEEK: u32 = 7 * 86_400;
+const STEPS: u32 = 100;
+
+/// The way to an app that is made after the emulator, since it takes the emulator's clock.
+#[derive(Clone, Default)]
+struct Late(Arc<OnceLock<InProcess<Router>>>);
+
+impl Transport for Late {
+    async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let app = self.0.get().ok_or("no app yet")?;
+        app.deliver(request).await
+    }
+}
+
+/// How often each event was begun and handled.
+#[derive(Clone, Default)]
+struct Runs(Arc<Mutex<BTreeMap<String, (u32, u32)>>>);
+
+/// Fails for one event in eight, on its first two runs.
+async fn on_event(State(runs): State<Runs>, event: Event) -> StatusCode {
+    let mut runs = runs.0.lock().unwrap();
+    let (begun, handled) = runs.entry(event.id.to_string()).or_default();
+    *begun += 1;
+    if *begun <= 2
+        && event
+            .id
+            .as_str()
+            .bytes()
+            .map(u32::from)
+            .sum::<u32>()
+            .is_multiple_of(8)
+    {
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
+    *handled += 1;
+    StatusCode::NO_CONTENT
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_week_with_every_fault_loses_no_event_and_handles_none_twice() {
+    let events = if cfg!(debug_assertions) {
+        2_000
+    } else {
+        10_000
+    };
+    let way = Late::default();
+    let emulator = Emulator::builder(Seed::orders())
+        .clock(ManualClock::at(UnixSeconds::new(1_795_253_400)))
+        .transport(way.clone())
+        .start()
+        .await
+        .unwrap();
+    let receiver = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .store(MemoryStore::default().with_clock(emulator.clock()))
+        .clock(emulator.clock())
+        .build()
+        .unwrap();
+    let runs = Runs::default();
+    let app = Router::new()
+        .route("/webhooks", post(on_event).layer(receiver.layer()))
+        .with_state(runs.clone());
+    assert!(way.0.set(InProcess::new(app)).is_ok());
+    emulator.subscribe("/webhooks", SECRET).unwrap();
+    for (seed, fault) in (1..).zip(FAULTS) {
+        emulator.fault_seeded(fault, seed).unwrap();
+    }
+
+    let rows = emulator.rows("dm_orders");
+    let start = emulator.now();
+    for step in 0..STEPS {
+        for number in 0..events / STEPS {
+            let quantity = step * 1_000 + number;
+            match number % 4 {
+                0 => rows
+                    .delete(&rows.create(json!({ "prop_quantity": quantity })).unwrap())
+                    .unwrap(),
+                1 => {} // emitted by the deletion above
+                _ => rows
+                    .update("row_order_1", json!({ "prop_quantity": quantity }))
+                    .unwrap(),
+            }
+        }
+        emulator
+            .advance(Duration::from_secs((WEEK / STEPS).into()))
+            .await;
+    }
+    assert_eq!(
+        emulator.now().since(start),
+        Some(Duration::from_secs(WEEK.into()))
+    );
+    // No retry comes later than 2 h 36 min after its event.
+    emulator.advance(Duration::from_secs(86_400)).await;
+
+    let deliveries = emulator.deliveries();
+    assert_eq!(deliveries.len(), events as usize);
+    let runs = runs.0.lock().unwrap();
+    let mut discarded = 0;
+    for delivery in &deliveries {
+        let id = delivery["eventId"].as_str().unwrap();
+        let handled = runs.get(id).map_or(0, |(_, handled)| *handled);
+        assert!(handled <= 1, "handled {handled} times: {delivery:#}");
+        match delivery["state"].as_str() {
+            Some("delivered") => assert_eq!(handled, 1, "{delivery:#}"),
+            Some("discarded") => {
+                discarded += 1;
+                assert_eq!(
+                    delivery["attempts"].as_array().unwrap().len(),
+                    5,
+                    "{delivery:#}"
+                );
+            }
+            _ => panic!("not at its end: {delivery:#}"),
+        }
+    }
+    // Five attempts of which six in ten have a fault.
+    assert!(discarded < deliveries.len() / 4, "{discarded}");
+    assert_eq!(
+        runs.len(),
+        runs.keys()
+            .filter(|id| deliveries.iter().any(|one| one["eventId"] == **id))
+            .count()
+    );
+    for entry in emulator.faults() {
+        assert!(entry["hits"].as_u64().unwrap() > 20, "{entry}");
+    }
+}

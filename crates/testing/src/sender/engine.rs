@@ -16,7 +16,7 @@ use super::faults::Way;
 use super::recent::RecentDelivery;
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
-use super::subscription::Subscription;
+use super::subscription::{Subscription, data_model};
 use super::{SenderError, SenderErrorKind};
 use crate::factory::EventFactory;
 
@@ -56,18 +56,6 @@ struct Course {
     emitted: Instant,
 }
 
-/// The part of an event that names its data model: only an event about a row has it.
-#[derive(serde::Deserialize)]
-struct OfRow {
-    data: OfModel,
-}
-
-#[derive(serde::Deserialize)]
-struct OfModel {
-    #[serde(rename = "datamodelId")]
-    id: String,
-}
-
 impl Sender {
     /// Returns the service's settings, without a subscription yet.
     pub fn builder() -> SenderBuilder {
@@ -95,8 +83,7 @@ impl Sender {
     pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, EventError> {
         let body = body.into();
         let delivery = crate::delivery(&body)?;
-        let of_row = serde_json::from_slice::<OfRow>(&body).ok();
-        let model = of_row.map(|row| row.data.id);
+        let model = data_model(&body);
         let takes = |subscription: &&Subscription| {
             subscription.takes(delivery.event_type(), model.as_deref())
         };

@@ -160,3 +160,21 @@ impl<T: Transport> Carry for T {
         Box::pin(self.deliver(request))
     }
 }
+
+/// The part of an event that names its data model: only an event about a row has it.
+#[derive(serde::Deserialize)]
+struct OfRow {
+    data: OfModel,
+}
+
+#[derive(serde::Deserialize)]
+struct OfModel {
+    #[serde(rename = "datamodelId")]
+    id: String,
+}
+
+/// Returns the id of the data model that an event's body names.
+pub(super) fn data_model(body: &[u8]) -> Option<String> {
+    let of_row = serde_json::from_slice::<OfRow>(body).ok();
+    of_row.map(|row| row.data.id)
+}

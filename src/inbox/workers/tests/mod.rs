@@ -7,6 +7,7 @@ mod refused;
 mod rows;
 mod shutdown;
 mod traps;
+mod wake;
 mod work;
 
 use std::future::Future;
@@ -22,8 +23,7 @@ use super::{AttemptReport, Backoff, DeadEntry, Jitter, LostLease, RunningWorkers
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::inbox::engine::{Engine, InboxStats, Listed};
-use crate::inbox::entry::Entry;
-use crate::inbox::entry::EntryState;
+use crate::inbox::entry::{Entry, EntryState};
 use crate::inbox::memory::{Fault, MemoryEngine};
 use crate::inbox::selection::{Page, Selection};
 use crate::inbox::{Accepted, Inbox};

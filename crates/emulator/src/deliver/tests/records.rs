@@ -1,0 +1,196 @@
+//! Records, snapshots, limits and settings.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn records_have_the_fixed_form() {
+    let room = room(503);
+    room.emit("evt_1");
+    room.deliveries.settled().await;
+    let shown = serde_json::to_value(room.record("evt_1")).unwrap();
+    let id = shown["id"].as_str().unwrap().to_owned();
+    assert!(id.starts_with("dlv_"));
+    let payload: Value = serde_json::from_slice(&event("evt_1").body).unwrap();
+    let expected = json!({
+        "id": id,
+        "subscriptionId": "wh_1",
+        "eventId": "evt_1",
+        "eventType": "row.created",
+        "payload": payload,
+        "state": "pending",
+        "nextAttemptAt": "2026-11-21T09:31:00.000Z",
+        "attempts": [{ "at": "2026-11-21T09:30:00.000Z", "status": 503, "error": null, "durationMs": 0 }],
+        "retryCount": 0,
+    });
+    assert_eq!(shown, expected);
+    let detail = room.deliveries.detail(&id).unwrap();
+    assert_eq!(detail["attempts"][0]["answer"]["body"], "seen");
+    assert_eq!(
+        detail["attempts"][0]["request"]["body"],
+        String::from_utf8_lossy(&event("evt_1").body).as_ref()
+    );
+    assert!(!detail.to_string().contains(SECRET));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_goes_on_where_it_was_made() {
+    let room = room(500);
+    room.emit("evt_1");
+    room.advance("90s").await;
+    let snapshot = room.deliveries.snapshot();
+
+    let other = self::room(200);
+    other.deliveries.restore(&snapshot).unwrap();
+    assert_eq!(
+        other.deliveries.subscriptions(),
+        room.deliveries.subscriptions()
+    );
+    let mut kept = serde_json::to_value(other.record("evt_1")).unwrap();
+    kept["nextAttemptAt"] = Value::Null;
+    let mut made = serde_json::to_value(room.record("evt_1")).unwrap();
+    made["nextAttemptAt"] = Value::Null;
+    assert_eq!(kept, made);
+    // The third attempt is 300 s after the second, of which 30 s are over.
+    assert_eq!(other.advance("269s").await, 0);
+    assert_eq!(other.advance("1s").await, 1);
+    assert_eq!(other.state("evt_1"), DeliveryState::Delivered);
+    let text = other.deliveries.snapshot().to_string();
+    let again: Value = serde_json::from_str(&text).unwrap();
+    room.deliveries.restore(&again).unwrap();
+    assert_eq!(room.advance("3d").await, 0);
+    assert_eq!(room.deliveries.snapshot(), again);
+
+    for broken in [
+        json!(null),
+        json!({}),
+        json!({ "subscriptions": [{ "id": "a", "url": "no url" }], "deliveries": [] }),
+    ] {
+        assert!(room.deliveries.restore(&broken).is_err(), "{broken}");
+        assert_eq!(room.deliveries.snapshot(), again);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_cuts_off_what_is_under_way() {
+    let room = room_on(ManualClock::at(START), |_, _| (500, Duration::from_secs(3)));
+    room.emit("evt_1");
+    sleep(Duration::from_secs(1)).await;
+    let passing = {
+        let deliveries = room.deliveries.clone();
+        tokio::spawn(async move { deliveries.advance(Duration::from_secs(86_400)).await })
+    };
+    tokio::task::yield_now().await;
+    room.deliveries.reset();
+    assert_eq!(passing.await.unwrap(), 0);
+    room.deliveries.settled().await;
+    assert!(room.deliveries.records(None).is_empty() && room.deliveries.subscriptions().is_empty());
+    assert_eq!(room.advance("3d").await, 0);
+    assert_eq!(room.times().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_is_bounded_and_what_waits_is_kept() {
+    let room = room_on(ManualClock::at(START), |_, id| {
+        (if id == "evt_waits" { 500 } else { 200 }, Duration::ZERO)
+    });
+    room.emit("evt_waits");
+    for number in 0..10_050 {
+        room.emit(&format!("evt_{number}"));
+    }
+    room.deliveries.settled().await;
+    let records = room.deliveries.records(None);
+    assert_eq!(records.len(), 10_001);
+    assert_eq!(room.state("evt_waits"), DeliveryState::Pending);
+    assert_eq!(records[0].event_id, "evt_10049");
+    assert!(room.deliveries.records(Some("evt_0")).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_is_bounded_too() {
+    let room = room(500);
+    let mut large = event("evt_large");
+    large.body = vec![b' '; 1 << 20].into();
+    for _ in 0..100 {
+        room.deliveries.emit(&large);
+    }
+    room.deliveries.settled().await;
+    let records = room.deliveries.records(None);
+    let waiting = records
+        .iter()
+        .filter(|record| record.state == DeliveryState::Pending)
+        .count();
+    assert!((60..64).contains(&waiting), "{waiting}");
+    let bytes: usize = records.iter().map(|record| record.payload.0.len()).sum();
+    assert!(bytes <= 64 << 20);
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_are_checked_with_what_is_expected() {
+    let room = room(200);
+    for (body, told) in [
+        (json!([]), "object"),
+        (json!({ "url": 5 }), "string"),
+        (json!({ "nam": "x" }), "nam"),
+        (json!({ "events": ["row.made"] }), "row.created"),
+        (json!({ "secret": "short" }), "secret"),
+        (json!({ "id": "wh_1" }), "already"),
+        (json!({ "id": "a\nb", "url": "/" }), "header"),
+        (json!({ "id": "" }), "header"),
+        (json!({ "url": "no url" }), "URL"),
+    ] {
+        let error = room.deliveries.create(&body).unwrap_err();
+        assert!(error.contains(told), "{body}: {error}");
+    }
+    let made = room.deliveries.create(&json!({ "name": "mine" })).unwrap();
+    assert!(made.id.starts_with("wh_") && made.secret.as_ref().unwrap().starts_with("whsec_"));
+    assert_eq!(made.events.len(), 8);
+    assert!(made.shown().get("secret").is_none());
+    assert!(!format!("{made:?}").contains(made.secret.as_ref().unwrap()));
+    let change = |patch: Value| room.deliveries.change(&made.id, &patch).unwrap();
+    assert!(change(json!({ "id": "wh_9" })).unwrap_err().contains("id"));
+    assert_eq!(change(json!({ "name": "other" })).unwrap().name, "other");
+    assert_eq!(change(json!({})).unwrap().secret, made.secret);
+    assert!(room.deliveries.change("wh_9", &json!({})).is_none());
+    // Without a URL an attempt says so.
+    room.deliveries
+        .test_event(&made.id, "ws_1")
+        .unwrap()
+        .unwrap();
+    room.deliveries.settled().await;
+    let record = room.deliveries.records(None).remove(0);
+    assert_eq!(
+        record.attempts[0].error.as_deref(),
+        Some("the subscription has no URL")
+    );
+}
+
+/// The digest is Python's: `hmac.new(secret, b"1795253400." + body, "sha256").hexdigest()`.
+#[tokio::test(start_paused = true)]
+async fn headers_and_signature_are_those_of_the_specification() {
+    let room = room(200);
+    room.emit("evt_1");
+    room.deliveries.settled().await;
+    let request = room.arrived(0);
+    let body: &[u8] = br#"{"data":{"datamodelId":"dm_orders"},"id":"evt_1","type":"row.created"}"#;
+    assert_eq!(request.body(), body);
+    assert_eq!(request.method(), "POST");
+    let mut headers: Vec<_> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+        .collect();
+    headers.sort_unstable();
+    let signature = "sha256=083958f1e14c5d15c8498aa5068cb2507285eae8749bc504a861ec26f3a519c8";
+    assert_eq!(
+        headers,
+        [
+            ("content-type", "application/json"),
+            ("user-agent", "Service-Webhook/1.0"),
+            ("x-service-event-id", "evt_1"),
+            ("x-service-event-type", "row.created"),
+            ("x-service-signature", signature),
+            ("x-service-timestamp", "1795253400"),
+            ("x-service-webhook-id", "wh_1"),
+        ]
+    );
+}

@@ -85,9 +85,7 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
     let not_durable = |advice: &'static str, found: String| {
         StoreError::saying(StoreErrorKind::NotDurable, advice).caused_by(found)
     };
-    let mode: String = connection
-        .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
-        .map_err(failed)?;
+    let mode = write_ahead(connection).map_err(failed)?;
     if mode != "wal" {
         return Err(not_durable(
             "SQLite can't keep a write-ahead log there: use a disk of this machine",
@@ -116,6 +114,23 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
     // The file may come from any source: calls in its schema can do no more than its data can.
     set(connection, "trusted_schema", 0).map_err(failed)?;
     Ok(())
+}
+
+/// Asks for a write-ahead log, and returns the mode that the journal then has. Of two connections that change the mode of a new
+/// file at the same time, SQLite refuses one at once, without the wait of its `busy_timeout`: so that wait is made here.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    const STEP_MS: i64 = 2;
+    let patience_ms: i64 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+    let ask = || connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
+    for _ in 0..patience_ms / STEP_MS {
+        match ask() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                std::thread::sleep(Duration::from_millis(STEP_MS.unsigned_abs()));
+            }
+            answer => return answer,
+        }
+    }
+    ask()
 }
 
 /// A process may have been killed between its write and its flush. Its writes are read like all others, and a copy of such a
@@ -149,9 +164,12 @@ pub(crate) fn set(connection: &Connection, pragma: &str, value: i64) -> rusqlite
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use rusqlite::ffi;
 
     use super::*;
+    use crate::sqlite::tests::Folder;
 
     #[test]
     fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
@@ -181,5 +199,24 @@ mod tests {
         }
         let read_only = StoreError::saying(StoreErrorKind::Denied, "read only");
         assert!(!may_be_for_room(&read_only));
+    }
+
+    #[test]
+    fn a_new_file_is_opened_by_many_at_once() {
+        let folder = Folder::new();
+        for round in 0..20 {
+            let file = folder.0.join(format!("{round}.db"));
+            std::fs::File::create(&file).unwrap();
+            let begin = Barrier::new(4);
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let connection = connect(&file, Duration::from_secs(30)).unwrap();
+                        begin.wait();
+                        durably(&connection).unwrap();
+                    });
+                }
+            });
+        }
     }
 }

@@ -26,6 +26,7 @@ mod operate;
 mod postgres;
 #[cfg(feature = "inbox")]
 mod selection;
+#[cfg(feature = "inbox")]
 mod signal;
 #[cfg(feature = "inbox")]
 mod sqlite;

@@ -23,6 +23,7 @@ use crate::walk::{Delivery, HeadResult, LookingUp, RequestHead};
 type TakenIn = Result<(Delivery, Instant), Refusal>;
 
 /// A request in one of these steps, and the thing that it waits for.
+#[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.
 enum Next<'a> {
     LookUp(RequestHead<'a>, LookingUp<'a>, Waiting),
     Body(Opened<'a>),

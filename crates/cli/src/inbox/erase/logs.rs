@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::io::{
+    self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _,
+};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -154,9 +156,7 @@ fn found_in(line: &[u8], subject: &Subject<'_>) -> Option<(Option<String>, Optio
             .is_in_logged(&logged)
             .then(|| (logged.event_type(), logged.event_id())),
         // Incomplete, or of another program.
-        Err(_) => subject
-            .is_in_text(&String::from_utf8_lossy(line))
-            .then_some((None, None)),
+        Err(_) => subject.is_in_raw(line).then_some((None, None)),
     }
 }
 
@@ -318,14 +318,13 @@ impl Copy<'_> {
             }
             thread::sleep(LOOK);
         }
-        if !self.line.is_empty() {
+        if found_in(&self.line, self.subject).is_some() {
+            self.erased += 1;
+        } else if !self.line.is_empty() {
             // Its writer was killed.
-            self.line.extend(format!("\n{TORN_LINE}\n").bytes());
-            let is_first_of_its_line = ends_a_line(&mut to)?;
-            if !is_first_of_its_line {
-                self.line.insert(0, b'\n');
-            }
-            self.keep(&mut to)?;
+            let begin = if ends_a_line(&mut to)? { "" } else { "\n" };
+            let end = format!("\n{TORN_LINE}\n");
+            to.write_all(&[begin.as_bytes(), &self.line, end.as_bytes()].concat())?;
         }
         to.sync_all()
     }

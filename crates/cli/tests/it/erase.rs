@@ -276,6 +276,34 @@ fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
     assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
 }
 
+#[test]
+fn what_was_erased_before_a_fault_is_counted() {
+    let folder = Folder::new("midway");
+    let lines = [line("evt_1", &of("usr_1")), line("evt_2", &of("usr_2"))];
+    let second = folder.write(".c", &lines[..1]);
+    folder.write(".c.erase", &["half of a".into()]);
+    let log = ["--log", second.to_str().unwrap()];
+    for json_too in [false, true] {
+        let first = folder.write("", &lines);
+        let as_json: &[_] = if json_too { &["--json"] } else { &[] };
+        let ran = folder.erase(&[&log[..], &["--person", "usr_1", "--yes"], as_json].concat());
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(
+            ran.stderr.contains("deliveries.jsonl.c.erase exists"),
+            "{ran:?}"
+        );
+        let last = ran.stdout.lines().last().unwrap();
+        if json_too {
+            let counts: Value = serde_json::from_str(last).unwrap();
+            assert_eq!((&counts["lines"], &counts["logs"]), (&1.into(), &1.into()));
+        } else {
+            assert_eq!(last, "0 entries and 1 line of a log erased");
+        }
+        assert_eq!(fs::read_to_string(&first).unwrap(), lines[1]);
+        assert_eq!(fs::read_to_string(&second).unwrap(), lines[0]);
+    }
+}
+
 /// The recorder of a receiver continues, and rotates its files.
 #[cfg(unix)]
 #[test]

@@ -26,6 +26,7 @@ pub struct StoreError {
     message: Cow<'static, str>,
     /// Shared, since one failed commit is reported to all its callers.
     source: Option<Arc<dyn Error + Send + Sync>>,
+    changed: u64,
 }
 
 /// The kinds of errors of a store. [`Refused`](Self::Refused) alone is permanent: a call that failed with another kind can succeed
@@ -79,6 +80,7 @@ impl StoreError {
             kind,
             message: message.into(),
             source: None,
+            changed: 0,
         }
     }
 
@@ -99,11 +101,16 @@ impl StoreError {
     /// Adds the number of entries that an operator's call had changed before it failed.
     #[cfg(feature = "inbox")]
     pub(crate) fn after_changes(mut self, changed: u64) -> Self {
-        if changed > 0 {
-            self.message =
-                format!("{}; entries changed before that: {changed}", self.message).into();
-        }
+        self.changed += changed;
         self
+    }
+
+    /// The number of entries that an operator's call, such as [`Inbox::retry`](crate::Inbox::retry), had changed before it failed.
+    /// The message tells it too. 0 where none was changed, or where it is unknown.
+    #[cfg(feature = "inbox")]
+    #[must_use]
+    pub fn changed(&self) -> u64 {
+        self.changed
     }
 
     /// The kind of the error.
@@ -115,7 +122,11 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match self.changed {
+            0 => Ok(()),
+            changed => write!(f, "; entries changed before that: {changed}"),
+        }
     }
 }
 

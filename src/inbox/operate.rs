@@ -67,7 +67,8 @@ impl Inbox {
     /// of entries.
     ///
     /// # Errors
-    /// After an error, some entries may be dead letters as well: it is safe to call again.
+    /// After an error, some entries may be dead letters as well, and the message tells their number: it is safe to call again. While
+    /// other processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
     pub async fn dead_letter(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
         let reason = one_line(reason);
         let change = Change::DeadLetter { reason };
@@ -78,7 +79,8 @@ impl Inbox {
     /// again. Entries that are queued or running are not changed. Returns the number of entries.
     ///
     /// # Errors
-    /// After an error, some entries may be deleted as well: it is safe to call again.
+    /// After an error, some entries may be deleted as well, and the message tells their number: it is safe to call again. While other
+    /// processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
     pub async fn purge(&self, which: Selection) -> Result<u64, StoreError> {
         self.engine.operate(which, Change::Purge).await
     }
@@ -126,7 +128,8 @@ impl Inbox {
     /// `VACUUM hookgate_inbox`, run by the owner of the table, makes its space free; it is overwritten when it is used again.
     ///
     /// # Errors
-    /// After an error, some entries may be erased, and some of their bytes may be left in the file: it is safe to call again.
+    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file. It is safe to
+    /// call again.
     pub async fn erase(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
         self.erase_each(entries, Change::Erase { waiting: false })
             .await
@@ -157,9 +160,11 @@ impl Inbox {
         let mut erased = 0;
         for &entry in entries {
             let which = Selection::all().id(entry);
-            erased += self.engine.operate(which, change.clone()).await?;
+            let done = self.engine.operate(which, change.clone()).await;
+            erased += done.map_err(|error| error.after_changes(erased))?;
         }
-        self.engine.overwrite_deleted().await?;
+        let overwritten = self.engine.overwrite_deleted().await;
+        overwritten.map_err(|error| error.after_changes(erased))?;
         Ok(erased)
     }
 

@@ -146,7 +146,8 @@ impl SqliteEngine {
             let mut page = Page::first(CHUNK);
             loop {
                 let which = which.clone();
-                let ids = self.read(move |reader| reader.ids(&which, page)).await?;
+                let ids = self.read(move |reader| reader.ids(&which, page)).await;
+                let ids = ids.map_err(|error| error.after_changes(count))?;
                 let (full, end) = (ids.len() == CHUNK, ids.last().copied());
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
                 let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();

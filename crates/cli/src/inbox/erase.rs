@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hookgate::inbox::{EntryId, EntryState, Listed, Page, Selection};
-use hookgate::{Clock, Inbox, SystemClock};
+use hookgate::{Clock, Inbox, StoreError, SystemClock};
 use serde::Serialize;
 use serde_json::json;
 
@@ -83,30 +83,53 @@ pub(crate) fn run(args: &EraseArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let logs = logs.collect::<Result<Vec<_>, _>>()?;
     interrupt::block_on(async {
         let mut counts = Counts::default();
-        if args.place.is_given() {
-            let inbox = args.place.open().await?;
-            counts = in_inbox(args, &inbox, &subject, out).await?;
-            inbox.close().await;
-        }
-        for log in &logs {
-            let mut lines = log.search(&subject, out)?;
-            if args.yes && lines > 0 {
-                // Lines may have come, or been rotated away, since they were found.
-                lines = log.erase(&subject)?;
+        let ended = everywhere(args, &logs, &subject, &mut counts, out).await;
+        if let Err(fault) = ended {
+            if args.yes && counts.entries as u64 + counts.last_errors as u64 + counts.lines > 0 {
+                // Where that can't be printed, the fault is still the first one.
+                let _ = say(args, counts, out);
             }
-            counts.lines += lines;
-            counts.logs += usize::from(lines > 0);
+            return Err(fault);
         }
         conclude(args, counts, out)
     })
+}
+
+/// Counts what is done as it goes, so that it is known also after a fault.
+async fn everywhere(
+    args: &EraseArgs,
+    logs: &[Log],
+    subject: &Subject<'_>,
+    counts: &mut Counts,
+    out: &mut Out,
+) -> Result<(), Fault> {
+    if args.place.is_given() {
+        let inbox = args.place.open().await?;
+        in_inbox(args, &inbox, subject, counts, out).await?;
+        inbox.close().await;
+    }
+    for log in logs {
+        let (found, before) = (log.search(subject, out)?, counts.lines);
+        let mut erased = Ok(());
+        if args.yes && found > 0 {
+            // Lines may have come, or been rotated away, since they were found.
+            erased = log.erase(subject, &mut counts.lines);
+        } else {
+            counts.lines += found;
+        }
+        counts.logs += usize::from(counts.lines > before);
+        erased?;
+    }
+    Ok(())
 }
 
 async fn in_inbox(
     args: &EraseArgs,
     inbox: &Inbox,
     subject: &Subject<'_>,
+    counts: &mut Counts,
     out: &mut Out,
-) -> Result<Counts, Fault> {
+) -> Result<(), Fault> {
     let found = find(args, inbox, subject).await?;
     if !found.is_empty() && !out.is_json() {
         out.line(&list::row(&list::HEAD))?;
@@ -141,16 +164,14 @@ async fn in_inbox(
         say(listed, false, true, out)?;
     }
     out.flush()?;
-    let mut counts = Counts {
-        entries: targets.len(),
-        kept: theirs.len() - targets.len(),
-        last_errors: others.len(),
-        ..Counts::default()
-    };
+    counts.kept = theirs.len() - targets.len();
     if args.yes {
+        // Before a fault, only what is done counts.
+        let until = |error: &StoreError| usize::try_from(error.changed()).unwrap_or(usize::MAX);
         if !others.is_empty() {
             let others: Vec<EntryId> = others.iter().map(|(listed, _)| listed.id).collect();
             let erased = inbox.erase_last_errors(&others).await;
+            counts.last_errors = erased.as_ref().map_or_else(until, |_| others.len());
             erased.map_err(|error| args.place.fault(&error))?;
         }
         // Also without an entry: what was deleted before may have left its bytes in the file.
@@ -159,6 +180,7 @@ async fn in_inbox(
         } else {
             inbox.erase(&targets).await
         };
+        counts.entries = erased.as_ref().map_or_else(until, |_| targets.len());
         erased.map_err(|error| args.place.fault(&error))?;
         // One may have been made due, or leased, since it was listed.
         for id in targets {
@@ -169,8 +191,10 @@ async fn in_inbox(
             counts.entries -= usize::from(holds);
             counts.kept += usize::from(holds);
         }
+    } else {
+        (counts.entries, counts.last_errors) = (targets.len(), others.len());
     }
-    Ok(counts)
+    Ok(())
 }
 
 /// The entries that hold data of the subject, and where.
@@ -213,7 +237,8 @@ async fn holds(
     Ok(shown.and_then(|shown| subject.is_in(&shown)))
 }
 
-fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
+/// Prints what is erased, or would be.
+fn say(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<(), Fault> {
     let Counts {
         entries: erased,
         kept,
@@ -255,7 +280,19 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
     };
     out.say(&what, &value)?;
     out.flush()?;
-    if erased == 0 && kept == 0 && last_errors == 0 && lines == 0 {
+    Ok(())
+}
+
+fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
+    say(args, counts, out)?;
+    let Counts {
+        entries,
+        kept,
+        last_errors,
+        lines,
+        ..
+    } = counts;
+    if entries == 0 && kept == 0 && last_errors == 0 && lines == 0 {
         note(
             "nothing was found with that id. An entry that is done has no body, and can't be searched",
         );

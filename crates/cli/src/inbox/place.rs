@@ -50,16 +50,18 @@ impl InboxArg {
         if self.db.is_none() {
             return table_fault(error);
         }
+        let again = again(error.changed());
         let advice = match error.kind() {
             StoreErrorKind::TimedOut => {
-                "another process has been writing for a long time: run the command again. It is unknown whether it had an effect"
+                format!("another process has been writing for a long time. {again}")
             }
             StoreErrorKind::Full => {
                 "make room on its disk, or raise the limit of its file; then run the command again"
+                    .to_owned()
             }
-            _ => {
-                "check whether the receiver still uses this file, and whether its disk works. Then run the command again: it is unknown whether it had an effect"
-            }
+            _ => format!(
+                "check whether the receiver still uses this file, and whether its disk works. {again}"
+            ),
         };
         Fault::caused_by(Class::Input, "the inbox did not answer", error).advise(advice)
     }
@@ -80,6 +82,14 @@ impl InboxArg {
             Fault::caused_by(Class::Input, &message, &error).advise(advice)
         })?;
         Ok(read.trim().to_owned())
+    }
+}
+
+/// Where entries were changed, the error tells their number.
+fn again(changed: u64) -> &'static str {
+    match changed {
+        0 => "Run the command again: it is unknown whether it had an effect",
+        _ => "Run the command again",
     }
 }
 
@@ -150,8 +160,12 @@ fn table_fault(error: &StoreError) -> Fault {
         }
         (_, Some(server)) if server.code().is_none() => {
             let reason: &dyn std::error::Error = if says_more { error } else { server };
-            Fault::caused_by(Class::Network, "the database can't be reached", reason)
-                .advise("is it running, and is the URL right? Run the command again: it is unknown whether it had an effect")
+            Fault::caused_by(Class::Network, "the database can't be reached", reason).advise(
+                format!(
+                    "is it running, and is the URL right? {}",
+                    again(error.changed())
+                ),
+            )
         }
         (_, Some(server)) => {
             let reason: &dyn std::error::Error = if says_more { error } else { server };
@@ -159,8 +173,12 @@ fn table_fault(error: &StoreError) -> Fault {
                 "correct the user, the password, the name of the database or the sslmode in the URL. Then run the command again",
             )
         }
-        _ => Fault::caused_by(Class::Network, "the database did not answer", error)
-            .advise("is it running, and not overloaded? Run the command again: it is unknown whether it had an effect"),
+        _ => {
+            Fault::caused_by(Class::Network, "the database did not answer", error).advise(format!(
+                "is it running, and not overloaded? {}",
+                again(error.changed())
+            ))
+        }
     }
 }
 
@@ -174,4 +192,15 @@ async fn open_table(_: &str, _: Option<&str>) -> Result<Inbox, Fault> {
 #[cfg(not(feature = "postgres"))]
 fn table_fault(error: &StoreError) -> Fault {
     Fault::caused_by(Class::Network, "the database did not answer", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_effect_whose_number_is_known_is_not_called_unknown() {
+        assert!(again(0).contains("unknown whether it had an effect"));
+        assert_eq!(again(3), "Run the command again");
+    }
 }

@@ -206,6 +206,50 @@ fn the_lines_of_a_row_are_those_of_its_own_events() {
 }
 
 #[test]
+fn a_line_that_was_cut_off_goes_where_the_person_stands_behind_escapes() {
+    let folder = Folder::new("escapes");
+    let cut_off = |data: &str| {
+        let mut logged = logged("evt_1", data);
+        let body = logged.body.take().unwrap();
+        logged.body = Some(body[..body.len() - 2].to_vec().into());
+        logged.to_line() + "\n"
+    };
+    let torn = |data: &str| line("evt_1", data).trim_end_matches("\"}\n").to_owned() + "\n";
+    let other = [
+        cut_off(r#"{"Note":"Dear\nBob"}"#),
+        line("evt_2", r#"{"Note":"Dear\nAdam"}"#),
+    ];
+    let theirs = [
+        cut_off(r#"{"Note":"Dear\nAda"}"#),
+        cut_off(r#"{"Note":"\u0041da"}"#),
+        torn(r#"{"Note":"Dear\nAda"}"#),
+        torn(r#"{"Note":"\u0041d\u0061"}"#),
+    ];
+    folder.write("", &[&other[..], &theirs].concat());
+    let (code, values) = json(&folder.erase(&["--person", "Ada", "--yes", "--json"]));
+    assert_eq!(
+        (code, &values.last().unwrap()["lines"]),
+        (Some(0), &4.into())
+    );
+    assert_eq!(fs::read_to_string(folder.log()).unwrap(), other.concat());
+}
+
+#[test]
+fn an_e_mail_address_is_found_in_capital_and_small_letters() {
+    let folder = Folder::new("address");
+    let of = |address: &str| line("evt_1", &format!(r#"{{"Mail":"{address}"}}"#));
+    let other = of("xada@example.com");
+    let lines = [other.clone(), of("Ada@Example.COM"), of("ada@example.com")];
+    folder.write("", &lines);
+    let ran = folder.erase(&["--person", "ada@Example.com", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(fs::read_to_string(folder.log()).unwrap(), other);
+    folder.write("", &[of("USR_1")]);
+    let ran = folder.erase(&["--person", "usr_1"]);
+    assert_eq!(ran.code, Some(1), "an id counts as it is written: {ran:?}");
+}
+
+#[test]
 fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
     let folder = Folder::new("leftover");
     let log = folder.write("", &[line("evt_1", &of("usr_1"))]);
@@ -230,6 +274,34 @@ fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
         "/no/such.jsonl",
     ]);
     assert_eq!(nowhere.code, Some(3), "{nowhere:?}");
+}
+
+#[test]
+fn what_was_erased_before_a_fault_is_counted() {
+    let folder = Folder::new("midway");
+    let lines = [line("evt_1", &of("usr_1")), line("evt_2", &of("usr_2"))];
+    let second = folder.write(".c", &lines[..1]);
+    folder.write(".c.erase", &["half of a".into()]);
+    let log = ["--log", second.to_str().unwrap()];
+    for json_too in [false, true] {
+        let first = folder.write("", &lines);
+        let as_json: &[_] = if json_too { &["--json"] } else { &[] };
+        let ran = folder.erase(&[&log[..], &["--person", "usr_1", "--yes"], as_json].concat());
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert!(
+            ran.stderr.contains("deliveries.jsonl.c.erase exists"),
+            "{ran:?}"
+        );
+        let last = ran.stdout.lines().last().unwrap();
+        if json_too {
+            let counts: Value = serde_json::from_str(last).unwrap();
+            assert_eq!((&counts["lines"], &counts["logs"]), (&1.into(), &1.into()));
+        } else {
+            assert_eq!(last, "0 entries and 1 line of a log erased");
+        }
+        assert_eq!(fs::read_to_string(&first).unwrap(), lines[1]);
+        assert_eq!(fs::read_to_string(&second).unwrap(), lines[0]);
+    }
 }
 
 /// The recorder of a receiver continues, and rotates its files.

@@ -144,6 +144,32 @@ fn an_operators_call_waits_for_a_busy_file_and_changes_all() {
     assert_eq!(changed.unwrap(), ENTRIES);
 }
 
+/// The third entry can't be changed.
+#[tokio::test]
+async fn an_erasure_that_fails_midway_tells_how_many_are_erased() {
+    let (folder, clock) = (Folder::new(), manual());
+    let options = InboxOptions::default().clock(clock.clone());
+    let inbox = options.open(folder.file()).unwrap();
+    for number in 1..=4 {
+        let entry = entry(&format!("evt_{number}"), None);
+        inbox.engine.accept(entry, DAY).await.unwrap();
+    }
+    let listed = inbox.list(Selection::all(), Page::first(9)).await.unwrap();
+    let ids: Vec<_> = listed.iter().map(|listed| listed.id).collect();
+    let other = Connection::open(folder.file()).unwrap();
+    let refuse = format!(
+        "CREATE TRIGGER refused BEFORE UPDATE ON entries WHEN OLD.id = {}
+         BEGIN SELECT RAISE(ABORT, 'made up'); END",
+        ids[2].0
+    );
+    other.execute_batch(&refuse).unwrap();
+    let error = inbox.erase_including_waiting(&ids).await.unwrap_err();
+    assert_eq!(error.changed(), 2);
+    let message = error.to_string();
+    let told = message.matches("; entries changed before that: 2").count();
+    assert_eq!(told, 1, "{message}");
+}
+
 /// Leases entries that are young enough, with claims that are kept for a day.
 fn lease_of_a_day(engine: &SqliteEngine) -> Batch {
     let within = LeaseRequest {

@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::io::{
+    self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _,
+};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -23,14 +26,6 @@ const LOOK: Duration = Duration::from_millis(20);
 /// A delivery log with its rotated files.
 pub(super) struct Log {
     path: PathBuf,
-}
-
-/// A file that has no such line any more.
-struct Clean {
-    /// The file that was read, which another one may have replaced.
-    was: Identity,
-    /// The number of lines that are gone.
-    lines: u64,
 }
 
 impl Log {
@@ -76,12 +71,12 @@ impl Log {
         Ok(found)
     }
 
-    /// Writes each file again that has such a line, the oldest first, and returns the number of lines that are gone.
+    /// Writes each file again that has such a line, the oldest first, and counts the lines that are gone, also where it fails after some.
     ///
     /// A receiver may rotate the files meanwhile: each file that is there now is looked for until it is done, or deleted. What the
     /// receiver writes after the beginning is not looked at, except in the file that it writes now.
-    pub(super) fn erase(&self, subject: &Subject<'_>) -> Result<u64, Fault> {
-        let (mut erased, mut due) = (0, HashSet::new());
+    pub(super) fn erase(&self, subject: &Subject<'_>, erased: &mut u64) -> Result<(), Fault> {
+        let mut due = HashSet::new();
         for file in self.files()? {
             due.extend(self.identity_of(&file)?);
         }
@@ -95,9 +90,8 @@ impl Log {
                     continue;
                 }
                 rounds_without_any = 0;
-                match rewrite(&file, subject, file == self.path) {
-                    Ok(Some(Clean { was, lines })) => {
-                        erased += lines;
+                match rewrite(&file, subject, file == self.path, erased) {
+                    Ok(Some(was)) => {
                         due.remove(&was);
                     }
                     Ok(None) => {}
@@ -112,7 +106,7 @@ impl Log {
                 }
             }
         }
-        Ok(erased)
+        Ok(())
     }
 
     /// `None` between two steps of a rotation.
@@ -154,9 +148,7 @@ fn found_in(line: &[u8], subject: &Subject<'_>) -> Option<(Option<String>, Optio
             .is_in_logged(&logged)
             .then(|| (logged.event_type(), logged.event_id())),
         // Incomplete, or of another program.
-        Err(_) => subject
-            .is_in_text(&String::from_utf8_lossy(line))
-            .then_some((None, None)),
+        Err(_) => subject.is_in_raw(line).then_some((None, None)),
     }
 }
 
@@ -168,8 +160,14 @@ fn beside(path: &Path) -> PathBuf {
 }
 
 /// Writes the lines to keep to a new file, which is flushed and then renamed: at each moment the log is the old one or the new one,
-/// as a whole. `is_live`: a receiver may be writing to it. `None`: the file has another name by now, and is as it was.
-fn rewrite(path: &Path, subject: &Subject<'_>, is_live: bool) -> io::Result<Option<Clean>> {
+/// as a whole. `is_live`: a receiver may be writing to it. Returns the file that was read, which has no such line any more or is
+/// replaced. `None`: the file has another name by now, and is as it was.
+fn rewrite(
+    path: &Path,
+    subject: &Subject<'_>,
+    is_live: bool,
+    erased: &mut u64,
+) -> io::Result<Option<Identity>> {
     let mut old = File::open(path)?;
     let metadata = old.metadata()?;
     let was = identity(path, &metadata);
@@ -178,7 +176,7 @@ fn rewrite(path: &Path, subject: &Subject<'_>, is_live: bool) -> io::Result<Opti
         has_any = has_any || found_in(line, subject).is_some();
     })?;
     if !has_any {
-        return Ok(Some(Clean { was, lines: 0 }));
+        return Ok(Some(was));
     }
     old.seek(SeekFrom::Start(0))?;
     let new = beside(path);
@@ -197,14 +195,15 @@ fn rewrite(path: &Path, subject: &Subject<'_>, is_live: bool) -> io::Result<Opti
     if !renamed? {
         return Ok(None);
     }
+    *erased += mem::take(&mut copy.erased);
     // The new name is durable before the command says that the lines are gone.
     #[cfg(unix)]
     if let Some(folder) = path.parent() {
         File::open(folder)?.sync_all()?;
     }
-    copy.late_lines(path, is_live)?;
-    let lines = copy.erased;
-    Ok(Some(Clean { was, lines }))
+    let late = copy.late_lines(path, is_live);
+    *erased += copy.erased;
+    late.map(|()| Some(was))
 }
 
 /// A new file with the owner and the mode of the old one.
@@ -318,14 +317,13 @@ impl Copy<'_> {
             }
             thread::sleep(LOOK);
         }
-        if !self.line.is_empty() {
+        if found_in(&self.line, self.subject).is_some() {
+            self.erased += 1;
+        } else if !self.line.is_empty() {
             // Its writer was killed.
-            self.line.extend(format!("\n{TORN_LINE}\n").bytes());
-            let is_first_of_its_line = ends_a_line(&mut to)?;
-            if !is_first_of_its_line {
-                self.line.insert(0, b'\n');
-            }
-            self.keep(&mut to)?;
+            let begin = if ends_a_line(&mut to)? { "" } else { "\n" };
+            let end = format!("\n{TORN_LINE}\n");
+            to.write_all(&[begin.as_bytes(), &self.line, end.as_bytes()].concat())?;
         }
         to.sync_all()
     }

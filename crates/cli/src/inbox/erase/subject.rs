@@ -1,10 +1,15 @@
 //! The person or the row whose data is looked for, and the places where it can stand.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use hookgate::inbox::{Listed, StoredEntry};
 use hookgate::record::LoggedDelivery;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// So many texts in texts are looked into.
+const DEEPEST: usize = 8;
+const BACKSLASH: u16 = b'\\' as u16;
 
 /// The person or the row.
 #[derive(Clone, Copy)]
@@ -68,15 +73,43 @@ impl<'a> Subject<'a> {
 
     /// Whether the id stands in the text as a word: neither a letter, a digit, `_` nor `-` is beside it.
     pub(super) fn is_in_text(&self, text: &str) -> bool {
-        let (Self::Person(id) | Self::Row(id)) = *self;
         let is_of_a_word = |char: char| char.is_alphanumeric() || char == '_' || char == '-';
-        text.match_indices(id).any(|(at, _)| {
+        let (text, id) = self.comparable(text);
+        text.match_indices(&*id).any(|(at, _)| {
             let (before, behind) = (&text[..at], &text[at + id.len()..]);
             !before.ends_with(is_of_a_word) && !behind.starts_with(is_of_a_word)
         })
     }
 
-    /// A body that is no JSON may have been cut or changed: then the id counts wherever it stands.
+    /// Whether the id stands anywhere in bytes that can't be read as JSON, as they may have been cut or changed: as it is, or
+    /// behind escapes. What is beside it does not count, since in `\nAda` that is a letter: rather too much is found than too little.
+    pub(super) fn is_in_raw(&self, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let (mut text, id) = self.comparable(&text);
+        // A body in a line of a log is a text in a text, and may hold others.
+        for _ in 0..DEEPEST {
+            if text.contains(&*id) {
+                return true;
+            }
+            let Some(plain) = unescaped(&text) else {
+                return false;
+            };
+            // A letter that was escaped may be a capital one.
+            text = Cow::Owned(self.comparable(&plain).0.into_owned());
+        }
+        text.contains(&*id)
+    }
+
+    /// A text and the id, as they are compared: an e-mail address counts in capital and small letters.
+    fn comparable<'t>(&self, text: &'t str) -> (Cow<'t, str>, Cow<'a, str>) {
+        let (Self::Person(id) | Self::Row(id)) = *self;
+        if id.contains('@') {
+            let lower = |text: &str| Cow::Owned(text.to_ascii_lowercase());
+            return (lower(text), lower(id));
+        }
+        (text.into(), id.into())
+    }
+
     fn is_in_body(&self, body: &[u8]) -> bool {
         let mut json = serde_json::Deserializer::from_slice(body);
         let search = Search {
@@ -86,8 +119,49 @@ impl<'a> Subject<'a> {
         let found = search
             .deserialize(&mut json)
             .and_then(|found| json.end().map(|()| found));
-        found.unwrap_or_else(|_| self.is_in_text(&String::from_utf8_lossy(body)))
+        found.unwrap_or_else(|_| self.is_in_raw(body))
     }
+}
+
+/// Undoes the escapes of a JSON text once. `None` if there is none: what is no escape, or is cut off, stays as it is.
+fn unescaped(text: &str) -> Option<String> {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let (mut plain, mut rest) = (Vec::with_capacity(units.len()), &units[..]);
+    while let [first, behind @ ..] = rest {
+        // Two escapes in a row may be the halves of one character.
+        let (unit, behind) = match escape(rest) {
+            Some((unit, length)) => (unit, &rest[length..]),
+            None => (*first, behind),
+        };
+        plain.push(unit);
+        rest = behind;
+    }
+    (plain.len() < units.len()).then(|| String::from_utf16_lossy(&plain))
+}
+
+/// The character of an escape, and the length of the escape.
+fn escape(text: &[u16]) -> Option<(u16, usize)> {
+    let [BACKSLASH, kind, digits @ ..] = text else {
+        return None;
+    };
+    let kind = u8::try_from(*kind).ok()?;
+    let char = match kind {
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'r' => b'\r',
+        b'b' => 8,
+        b'f' => 12,
+        b'"' | b'\\' | b'/' => kind,
+        b'u' => {
+            let digits = digits.get(..4)?.iter().try_fold(0, |number, &digit| {
+                let digit = char::from(u8::try_from(digit).ok()?).to_digit(16)?;
+                Some(number << 4 | u16::try_from(digit).ok()?)
+            });
+            return Some((digits?, 6));
+        }
+        _ => return None,
+    };
+    Some((char.into(), 2))
 }
 
 /// The place of a value in a body.
@@ -211,6 +285,31 @@ mod tests {
         }
         assert!(Subject::Person("ada@example.com").is_in_body(br#"{"a":"Ada <ada@example.com>"}"#));
         assert!(Subject::Person("7").is_in_body(br#"{"user":7}"#));
+    }
+
+    #[test]
+    fn a_person_is_found_behind_escapes_in_what_was_cut_off() {
+        for body in [
+            r#"{"a":"Dear\nAda"#,
+            r#"{"a":"Dear\\\\nAda"#,
+            r#"{"a":"\u0041da"#,
+            r#"{"a":"\\u0041d\\u0061"#,
+            r#"{"a":"\\\\u005cu0041da, \u00"#,
+            "xAdax\\",
+        ] {
+            assert!(Subject::Person("Ada").is_in_body(body.as_bytes()), "{body}");
+        }
+        assert!(!Subject::Person("Ada").is_in_body(br#"{"a":"\u0042da, A\u00 da \x\"#));
+        let smile = Subject::Person("\u{1f600}");
+        assert!(smile.is_in_body(br#"{"a":"\ud83d\ude00"#));
+        let address = Subject::Person("Ada@Example.com");
+        for body in [
+            r#"{"a":"Ada <ADA@example.COM>"}"#,
+            r#"{"a":"\u0041DA@example.com"#,
+        ] {
+            assert!(address.is_in_body(body.as_bytes()), "{body}");
+        }
+        assert!(!Subject::Person("usr_a").is_in_body(br#"{"a":"usr_A"}"#));
     }
 
     #[test]

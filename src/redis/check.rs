@@ -204,9 +204,9 @@ pub(super) fn report(findings: &Findings) {
     if tracing::dispatcher::has_been_set() {
         for finding in findings.iter() {
             if finding.risk().forgets() {
-                tracing::warn!("claims on Redis: {finding}");
+                tracing::warn!(target: "hookgate", "claims on Redis: {finding}");
             } else {
-                tracing::info!("claims on Redis: {finding}");
+                tracing::info!(target: "hookgate", "claims on Redis: {finding}");
             }
         }
         return;

@@ -105,7 +105,7 @@ async fn ask<C: ConnectionLike>(
         Ok(answer) => Ok(Some(answer)),
         Err(error) if refused.contains(&error.kind()) => Ok(None),
         #[cfg(feature = "redis-tls")]
-        Err(error) if crate::tls::refused_certificate(&error).is_some() => Err(store_error(error)),
+        Err(error) if crate::tls::refused_handshake(&error).is_some() => Err(store_error(error)),
         Err(error) => Err(unreachable(error)),
     }
 }

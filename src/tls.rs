@@ -6,15 +6,26 @@ use std::sync::Arc;
 
 use rustls::CertificateError as Fault;
 
+const NO_TLS: &str = "the server's answer is no TLS: use its port for TLS, or a URL without TLS";
+const REFUSED: &str = "the server and this program agree on no TLS connection: it may ask for a certificate of the client, or for another version of TLS";
+
 /// The source of an error, as the crate redis keeps it.
 type Shared = Arc<dyn Error + Send + Sync>;
 
-/// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused.
-pub(crate) fn refused_certificate(error: &(dyn Error + 'static)) -> Option<&'static str> {
+/// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
+/// server refused the handshake, or that it speaks no TLS.
+pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
             return Some(advice(fault));
+        }
+        match error.downcast_ref() {
+            Some(rustls::Error::InvalidMessage(_)) => return Some(NO_TLS),
+            Some(rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_)) => {
+                return Some(REFUSED);
+            }
+            _ => {}
         }
         next = match error.downcast_ref::<io::Error>().map(io::Error::get_ref) {
             // Its `source` is that of the error inside, and leaves the inner error itself out.
@@ -57,7 +68,7 @@ mod tests {
             io::Error::new(io::ErrorKind::InvalidData, refused)
         };
         let shared: Shared = Arc::new(io(Fault::UnknownIssuer));
-        let advice = refused_certificate(&shared).unwrap();
+        let advice = refused_handshake(&shared).unwrap();
         assert!(advice.contains("certificate of the provider"), "{advice}");
         for (fault, words) in [
             (Fault::NotValidForName, "another host name"),
@@ -65,15 +76,23 @@ mod tests {
             (Fault::NotValidYet, "not valid yet"),
             (Fault::Revoked, "is not valid"),
         ] {
-            let advice = refused_certificate(&io(fault)).unwrap();
+            let advice = refused_handshake(&io(fault)).unwrap();
             assert!(
                 advice.contains("certificate") && advice.contains(words),
                 "{advice}"
             );
         }
+        let wrapped = |error| io::Error::new(io::ErrorKind::InvalidData, error);
+        let plain = wrapped(rustls::Error::InvalidMessage(
+            rustls::InvalidMessage::InvalidContentType,
+        ));
+        assert_eq!(refused_handshake(&plain), Some(NO_TLS));
+        let alert = rustls::AlertDescription::HandshakeFailure;
+        let alert = wrapped(rustls::Error::AlertReceived(alert));
+        assert_eq!(refused_handshake(&alert), Some(REFUSED));
         let other = io::Error::from(io::ErrorKind::ConnectionRefused);
-        assert_eq!(refused_certificate(&other), None);
+        assert_eq!(refused_handshake(&other), None);
         let other = io::Error::other(rustls::Error::DecryptError);
-        assert_eq!(refused_certificate(&other), None);
+        assert_eq!(refused_handshake(&other), None);
     }
 }

@@ -43,7 +43,7 @@ impl IntoResponse for LayerMissing {
         // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and no
         // data of the request, so it is safe to answer with it.
         #[cfg(feature = "tracing")]
-        LOGGED.call_once(|| tracing::error!("{self}"));
+        LOGGED.call_once(|| tracing::error!(target: "hookgate", "{self}"));
         answer(
             StatusCode::INTERNAL_SERVER_ERROR,
             "INTERNAL_ERROR",

@@ -49,7 +49,7 @@ impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         use StoreErrorKind as Kind;
         #[cfg(feature = "postgres-tls")]
-        if let Some(reason) = crate::tls::refused_certificate(&error) {
+        if let Some(reason) = crate::tls::refused_handshake(&error) {
             return Self::saying(Kind::Unavailable, reason).caused_by(error);
         }
         let told = match error.code() {

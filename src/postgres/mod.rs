@@ -124,7 +124,8 @@
 //!
 //! With feature `postgres-tls` the URL decides, as for other clients: `?sslmode=verify-full` at its end is TLS by rustls, and
 //! `&sslrootcert=provider-ca.pem` names the authorities to trust, if the system does not trust your provider's. The certificate is
-//! verified with its host name in every case, for `sslmode=require` too: [`Tls::for_url`] has the table.
+//! verified with its host name in every case, for `sslmode=require` too: [`Tls::for_url`] has the table. The feature changes
+//! what one URL means: without `sslmode`, a server on another machine is offered TLS, and without the feature it is not.
 //!
 //! ```no_run
 //! use hookgate::postgres::Postgres;

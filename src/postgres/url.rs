@@ -1,5 +1,6 @@
 //! The URL of a database, with the parameters about TLS that the crate tokio-postgres does not know.
 
+use std::error::Error as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -18,11 +19,79 @@ pub(super) enum Authority {
 
 const NO_URL: &str = "this can't be used as the URL of a PostgreSQL: write postgres://user@host/database, special characters of a password as %XX";
 
+const POOLER: &str = "the URL's parameter pgbouncer is of another client: leave it out, and call Postgres::behind_pooler";
+
+/// Parameters of other clients, which the crate tokio-postgres refuses. No other name is repeated in an error, since a part of a
+/// password may stand in its place.
+const OF_OTHERS: [&str; 43] = [
+    "binary_parameters",
+    "client_encoding",
+    "connection_limit",
+    "currentSchema",
+    "default_query_exec_mode",
+    "fallback_application_name",
+    "gssdelegation",
+    "gssencmode",
+    "gsslib",
+    "keepalives_count",
+    "krbsrvname",
+    "max_protocol_version",
+    "min_protocol_version",
+    "passfile",
+    "pgbouncer",
+    "pool_max_conns",
+    "pool_mode",
+    "pool_timeout",
+    "prepareThreshold",
+    "replication",
+    "require_auth",
+    "requirepeer",
+    "requiressl",
+    "schema",
+    "search_path",
+    "service",
+    "servicefile",
+    "socket_timeout",
+    "ssl",
+    "ssl_max_protocol_version",
+    "ssl_min_protocol_version",
+    "sslaccept",
+    "sslcertmode",
+    "sslcompression",
+    "sslcrl",
+    "sslcrldir",
+    "sslidentity",
+    "sslkeylogfile",
+    "sslpassword",
+    "sslsni",
+    "statement-cache-capacity",
+    "statement_timeout",
+    "timezone",
+];
+
+/// The refusal of a URL that can't be read. The error itself may repeat a part of the URL.
+fn unread(error: &::tokio_postgres::Error) -> StoreError {
+    let reason = error.source().map(ToString::to_string).unwrap_or_default();
+    let Some(unknown) = reason.strip_prefix("unknown option `") else {
+        return refused(NO_URL);
+    };
+    let name = unknown.trim_end_matches('`');
+    match OF_OTHERS.iter().find(|known| **known == name) {
+        Some(&"pgbouncer") => refused(POOLER),
+        Some(name) => StoreError::saying(
+            StoreErrorKind::Setting,
+            format!("the URL's parameter {name} is not supported: leave it out"),
+        ),
+        None => refused(
+            "a parameter of the URL is not known, or a special character of its password is not written as %XX: leave the parameter out",
+        ),
+    }
+}
+
 /// Returns the configuration. Its `sslmode` is whether TLS is used; where it is used, certificates are verified.
 pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     let (rest, parameters) = TlsParameters::taken_from(url)?;
-    // The error would repeat a part of the URL.
-    let mut config: Config = rest.parse().map_err(|_| refused(NO_URL))?;
+    let mut config: Config = rest.parse().map_err(|error| unread(&error))?;
     // A mode that stands beside quotes or spaces was read by the other crate, whose default is `Prefer`.
     let other = Some(config.get_ssl_mode()).filter(|mode| *mode != SslMode::Prefer);
     // A named authority is only of use where the certificate is verified.
@@ -274,6 +343,28 @@ mod tests {
         ] {
             assert!(read(url).is_err(), "{url}");
         }
+    }
+
+    #[test]
+    fn a_parameter_of_another_client_is_named_without_its_value() {
+        for start in ["postgres://app:hunter2@db.example/app?", "host=db.example "] {
+            for name in OF_OTHERS {
+                let error = read(&format!("{start}{name}=hunter2")).unwrap_err();
+                assert_eq!(error.kind(), StoreErrorKind::Setting, "{name}");
+                assert!(error.to_string().contains(name), "{name}: {error}");
+                assert!(!error.to_string().contains("a password"), "{name}: {error}");
+                assert!(!format!("{error:?}").contains("hunter2"), "{error:?}");
+            }
+        }
+        let error = read("postgres://app@db.example:6432/app?pgbouncer=true").unwrap_err();
+        assert!(
+            error.to_string().contains("Postgres::behind_pooler"),
+            "{error}"
+        );
+        // What is no known name may be a part of a password.
+        let error = read("postgres://app@db.example/app?made_up=1").unwrap_err();
+        assert!(error.to_string().contains("a parameter"), "{error}");
+        assert!(!format!("{error:?}").contains("made_up"), "{error:?}");
     }
 
     #[test]

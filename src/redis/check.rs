@@ -105,7 +105,7 @@ async fn ask<C: ConnectionLike>(
         Ok(answer) => Ok(Some(answer)),
         Err(error) if refused.contains(&error.kind()) => Ok(None),
         #[cfg(feature = "redis-tls")]
-        Err(error) if crate::tls::refused_certificate(&error).is_some() => Err(store_error(error)),
+        Err(error) if crate::tls::refused_handshake(&error).is_some() => Err(store_error(error)),
         Err(error) => Err(unreachable(error)),
     }
 }
@@ -204,9 +204,9 @@ pub(super) fn report(findings: &Findings) {
     if tracing::dispatcher::has_been_set() {
         for finding in findings.iter() {
             if finding.risk().forgets() {
-                tracing::warn!("claims on Redis: {finding}");
+                tracing::warn!(target: "hookgate", "claims on Redis: {finding}");
             } else {
-                tracing::info!("claims on Redis: {finding}");
+                tracing::info!(target: "hookgate", "claims on Redis: {finding}");
             }
         }
         return;

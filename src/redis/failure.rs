@@ -6,7 +6,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 
 pub(super) fn store_error(error: RedisError) -> StoreError {
     #[cfg(feature = "redis-tls")]
-    if let Some(reason) = crate::tls::refused_certificate(&error) {
+    if let Some(reason) = crate::tls::refused_handshake(&error) {
         return StoreError::saying(StoreErrorKind::Unavailable, reason).caused_by(error);
     }
     let kind = if error.code() == Some("OOM") {

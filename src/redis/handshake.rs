@@ -1,7 +1,7 @@
 //! TLS that can't be established is reported with its reason.
 //!
-//! `ConnectionManager` tries again for longer than a call waits, also where the server's certificate is refused: the call would end
-//! by its limit, without a reason.
+//! `ConnectionManager` tries again for longer than a call waits, also where the server's certificate is refused, or the server answers without TLS: the call
+//! would end by its limit, without a reason.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +29,7 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// Returns the answer, or before it the reason why the server's certificate is refused.
+    /// Returns the answer, or before it the reason why TLS is refused.
     pub(super) async fn watch<T>(
         &self,
         client: &Client,
@@ -65,7 +65,7 @@ impl Handshake {
         .await
     }
 
-    /// Connects until that succeeds, or fails for the certificate: then returns the error.
+    /// Connects until that succeeds, or TLS is refused: then returns the error.
     async fn refused(
         &self,
         client: &Client,
@@ -83,7 +83,7 @@ impl Handshake {
             }
             let connected = client.get_multiplexed_async_connection_with_config(&config);
             let error = connected.await.err()?;
-            if crate::tls::refused_certificate(&error).is_some() {
+            if crate::tls::refused_handshake(&error).is_some() {
                 *last = Some((generation, error.clone()));
                 return Some(error);
             }

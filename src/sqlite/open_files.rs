@@ -115,7 +115,7 @@ fn keeps(file: &Path) -> Result<(), StoreError> {
             "this is a file system of a network or of another machine, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
         );
     }
-    if matches!(kind, "tmpfs" | "ramfs") && !is_temporary(file) {
+    if is_in_memory(kind) && !is_temporary(file, &std::env::temp_dir()) {
         return refused(
             "this is memory, and no disk: what was accepted would be lost when the machine ends. Use a disk of this machine",
         );
@@ -123,11 +123,15 @@ fn keeps(file: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
+fn is_in_memory(kind: &str) -> bool {
+    matches!(kind, "tmpfs" | "ramfs" | "devtmpfs")
+}
+
 /// Returns whether the file is in the folder for temporary files, of which nobody expects that they are kept. It is often in memory,
-/// and the files of tests are there.
-fn is_temporary(file: &Path) -> bool {
-    let folder = std::env::temp_dir();
-    file.starts_with(fs::canonicalize(&folder).unwrap_or(folder))
+/// and the files of tests are there. Below `/dev` it is always memory, whatever `TMPDIR` says.
+fn is_temporary(file: &Path, folder: &Path) -> bool {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    file.starts_with(folder) && !file.starts_with("/dev")
 }
 
 /// Returns the kind and the source of the file system of a path, from the list of mounts in Linux.
@@ -249,6 +253,24 @@ mod tests {
             assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{file}");
         }
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
+    }
+
+    #[test]
+    fn memory_is_known_by_its_kind_and_passes_for_temporary_files_alone() {
+        for kind in ["tmpfs", "ramfs", "devtmpfs"] {
+            assert!(is_in_memory(kind), "{kind}");
+        }
+        assert!(!is_in_memory("ext4"));
+        for (file, folder, passes) in [
+            ("/made up/inbox.db", "/made up", true),
+            ("/srv/inbox.db", "/made up", false),
+            ("/dev/shm/inbox.db", "/dev/shm", false),
+            ("/dev/shm/inbox.db", "/made up", false),
+            ("/dev/inbox.db", "/", false),
+        ] {
+            let is_one = is_temporary(Path::new(file), Path::new(folder));
+            assert_eq!(is_one, passes, "{file} {folder}");
+        }
     }
 
     #[test]

@@ -284,6 +284,65 @@ fn the_command_is_built_only_where_it_is_asked_for() {
     assert!(command.contains("name = \"hookgate\""), "{command}");
 }
 
+/// The macros of `tracing` in a source whose target is none of the two that `docs/tracing.md` promises.
+fn without_a_target(source: &Source) -> Vec<String> {
+    const MACROS: [&str; 7] = ["trace", "debug", "info", "warn", "error", "event", "span"];
+    let code: String = source.code().flat_map(|line| [line, "\n"]).collect();
+    let constant = |value: &str| code.contains(&format!("const TARGET: &str = \"{value}\";"));
+    let promised = constant("hookgate") || constant("hookgate::inbox");
+    let calls = code.split("tracing::").skip(1).filter_map(|call| {
+        let (name, arguments) = call.split_once('!')?;
+        let of = name.strip_suffix("_span").unwrap_or(name);
+        MACROS.contains(&of).then_some(arguments)
+    });
+    let has_none = |arguments: &&str| {
+        let first = arguments[1..].trim_start();
+        let literal = ["\"hookgate\",", "\"hookgate::inbox\","];
+        let target = first.strip_prefix("target: ");
+        !target.is_some_and(|target| {
+            literal.iter().any(|name| target.starts_with(name))
+                || (promised && target.starts_with("TARGET,"))
+        })
+    };
+    calls
+        .filter(has_none)
+        .map(|arguments| {
+            let line = arguments.lines().next().unwrap_or_default();
+            format!("{}: {line}", source.name)
+        })
+        .collect()
+}
+
+#[test]
+fn every_span_and_line_has_a_promised_target() {
+    let found: Vec<_> = sources().iter().flat_map(without_a_target).collect();
+    assert_eq!(found, [""; 0]);
+    // No macro is imported, which would hide it here.
+    for source in sources() {
+        for line in source.code().filter(|line| line.contains("use tracing::")) {
+            let is_field = line.trim().starts_with("use tracing::field::");
+            assert!(is_field, "{}: {line}", source.name);
+        }
+    }
+    for (planted, is_found) in [
+        ("tracing::warn!(\"made up\")", true),
+        ("tracing::info_span!(\n    \"made up\")", true),
+        ("tracing::warn!(target: \"other\", \"made up\")", true),
+        ("tracing::warn!(target: TARGET, \"made up\")", true),
+        ("tracing::warn!(target: \"hookgate\", \"made up\")", false),
+        (
+            "tracing::info_span!(\n    target: \"hookgate::inbox\", \"made up\")",
+            false,
+        ),
+    ] {
+        let source = Source {
+            name: "planted.rs".into(),
+            text: planted.into(),
+        };
+        assert_eq!(!without_a_target(&source).is_empty(), is_found, "{planted}");
+    }
+}
+
 #[test]
 fn no_file_is_long() {
     for source in sources() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::{Router, routing::post_service};
 use hookgate::{
-    Accepted, Delivery, Receiver, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
+    Accepted, Delivery, Outcome, Receiver, Secret, Sink, StoreError, StoreErrorKind, StoreFuture,
 };
 use hookgate_testing::{EventFactory, Signer};
 use rusqlite::Connection;
@@ -33,11 +33,16 @@ impl Jobs {
             "INSERT INTO jobs VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
             job,
         )?;
-        Ok(if stored == 1 {
-            Accepted::New
-        } else {
-            Accepted::Duplicate { same_body: true }
-        })
+        if stored == 1 {
+            return Ok(Accepted::New);
+        }
+        // Whether the copy has the body that is kept: a sender may send other data under the same id.
+        let same_body = jobs.query_row(
+            "SELECT body = ?2 FROM jobs WHERE key = ?1",
+            (delivery.key().to_hex(), delivery.body().as_ref()),
+            |row| row.get(0),
+        )?;
+        Ok(Accepted::Duplicate { same_body })
     }
 }
 
@@ -64,8 +69,13 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     )?;
     let jobs = Jobs(Arc::new(Mutex::new(database)));
     let secret = Secret::new("whsec_made_up_for_a_queue")?;
+    // The operator's part: a copy with another body is worth a look.
+    let (answered, answers) = std::sync::mpsc::channel();
     let acceptor = Receiver::builder()
         .secret(secret.clone())
+        .on_answer(move |answer| {
+            let _ = answered.send(answer.outcome);
+        })
         .accept_into(jobs.clone())?;
     let app = Router::<()>::new().route("/webhooks", post_service(acceptor.clone()));
 
@@ -82,7 +92,12 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
             .contains_key("idempotent-replayed")
     );
     assert_eq!(deliver().await?.headers()["idempotent-replayed"], "true");
+    let other_body = signer.request("/webhooks", event.to_json() + " ");
+    assert_eq!(app.oneshot(other_body.map(Body::from)).await?.status(), 200);
     acceptor.drain(Duration::from_secs(5)).await;
+    let outcomes: Vec<_> = answers.try_iter().collect();
+    let copy = |same_body| Outcome::Replayed { same_body };
+    assert_eq!(outcomes, [Outcome::Accepted, copy(true), copy(false)]);
 
     let jobs = jobs.0.lock().map_err(|_| "a job panicked")?;
     let kept: (u32, Vec<u8>) = jobs.query_row("SELECT count(*), body FROM jobs", [], |row| {

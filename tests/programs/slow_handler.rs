@@ -53,7 +53,7 @@ pub async fn run(takes: Duration) -> Result<(), Box<dyn Error>> {
     assert_eq!(app.oneshot(request.map(Body::from)).await?.status(), 200);
     assert!(began.elapsed() < takes);
 
-    // The operator's part: what is dead, and why? `hookgate inbox list inbox.db --state dead` shows the same.
+    // The operator's part: what is dead, and why? `hookgate inbox list --db inbox.db --state dead` shows the same.
     let dead = Selection::all().state(EntryState::Dead);
     until(&inbox, EntryState::Dead).await?;
     let listed = inbox.list(dead.clone(), Page::first(10)).await?;

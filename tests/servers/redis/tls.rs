@@ -1,6 +1,7 @@
 //! TLS, to a server that speaks nothing else, whose certificate a made-up authority has signed.
 
 use std::error::Error as _;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use hookgate::Claimed::{Done, Fresh};
@@ -107,6 +108,36 @@ async fn every_call_reports_a_refused_certificate() {
     }
     let url = format!("rediss://localhost:{port}");
     told(&RedisStore::connect(&url).await.unwrap_err(), unknown);
+}
+
+/// The URL of TLS leads to a port without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_reports_a_server_without_tls() {
+    // A server of Redis answers at once only where some byte of the handshake ends a line, so this one stands in for it.
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("rediss://127.0.0.1:{}", server.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        for client in server.incoming() {
+            let mut client = client.unwrap();
+            // What can't be written went to a client that has left.
+            let _ = client.read(&mut [0; 4_096]);
+            let _ = client.write_all(b"-ERR unknown command\r\n");
+            let _ = client.read(&mut [0; 4_096]);
+        }
+    });
+    let store = RedisStore::open(&url).unwrap();
+    let store = store.with_call_limit(Duration::from_secs(20));
+    for number in 0..3 {
+        let event = key(&number.to_string());
+        let claimed = store.claim(&event, token(), LONG).await;
+        for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+            assert!(error.to_string().contains("is no TLS"), "{error:?}");
+            assert!(error.source().is_some(), "{error:?}");
+        }
+    }
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("is no TLS"), "{error:?}");
 }
 
 #[test]

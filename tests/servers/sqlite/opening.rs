@@ -90,9 +90,8 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
 fn a_file_in_memory_is_refused() {
     let name = format!("hookgate-{}", std::process::id());
     let file = std::path::Path::new("/dev/shm").join(name);
-    // Some containers have none, and tests on others keep their own files there.
-    let is_there = std::fs::metadata("/dev/shm").is_ok();
-    if !is_there || std::env::temp_dir().starts_with("/dev/shm") {
+    // Some containers have none.
+    if std::fs::metadata("/dev/shm").is_err() {
         return;
     }
     let (kind, words) = refused(&file);

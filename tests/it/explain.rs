@@ -3,6 +3,7 @@
 mod mistakes;
 #[cfg(feature = "axum")]
 mod requests;
+mod secrets;
 mod writers;
 
 use std::collections::BTreeSet;

@@ -229,6 +229,8 @@ fn signature(value: String) -> Vec<(String, String)> {
 }
 
 pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
+    const BYTES: &[u8] = b"\xfe\x01key-of-bytes\x80\xa0";
+    let of_bytes = format!("whsec_{}", STANDARD.encode(BYTES));
     let random = SECRET.strip_prefix("whsec_").unwrap();
     let mistake =
         |name, kind: &'static [&'static str], configured: &[u8], key: &[u8]| SecretMistake {
@@ -262,7 +264,7 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
         ),
         configured(
             "BOM in front",
-            &["secret_white_space"],
+            &["secret_bom"],
             &format!("\u{feff}{SECRET}"),
         ),
         configured(
@@ -332,6 +334,16 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &["secret_stored_decoded"],
             &hex::decode(random).unwrap(),
             SECRET.as_bytes(),
+        ),
+        mistake(
+            "held decoded as Latin-1",
+            &["secret_stored_decoded"],
+            BYTES
+                .iter()
+                .map(|&byte| char::from(byte))
+                .collect::<String>()
+                .as_bytes(),
+            of_bytes.as_bytes(),
         ),
         mistake(
             "the last sign lost",

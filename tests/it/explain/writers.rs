@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use hookgate_testing::explain::{CauseKind, HintKind};
+use hookgate_testing::explain::{CauseKind, Hint, HintKind};
 
 use super::mistakes::NOW;
 use super::{explainer, kinds, signed_at};
@@ -112,4 +112,26 @@ fn where_no_variant_fits_the_form_of_the_body_is_said() {
             .iter()
             .any(|hint| is_written_again(hint.kind()))
     );
+}
+
+#[test]
+fn numbers_that_may_have_lost_their_zeros_are_said_where_nothing_fits() {
+    let hint = |signed: &str, arrived: &'static str| {
+        let mut delivery = signed_at(NOW, signed.as_bytes());
+        delivery.body = Some(arrived.into());
+        let explanation = explainer().explain(&delivery);
+        assert!(explanation.none_fits(), "{explanation}");
+        let is_it = |hint: &&Hint| hint.kind() == HintKind::NumbersWrittenAgain;
+        explanation.hints().iter().find(is_it).map(Hint::to_string)
+    };
+    let signed = r#"{"id":"evt_1","a":1.500,"b":2.25,"c":0.1000}"#;
+    let said = hint(signed, r#"{"id":"evt_1","a":1.5,"b":2.25,"c":0.1}"#).unwrap();
+    assert!(said.contains("zeros at the end of a fraction"), "{said}");
+    assert!(said.contains("ways were tried to put them back"), "{said}");
+    // An integer may have been 7.00000.
+    let signed = r#"{"id":"evt_1","n":7.00000}"#;
+    assert!(hint(signed, r#"{"id":"evt_1","n":7}"#).is_some());
+    // No number that could have lost a zero, and a form that says more.
+    assert_eq!(hint(signed, r#"{"id":"evt_1","n":"7"}"#), None);
+    assert_eq!(hint(signed, r#"{"id": "evt_1", "n": 7}"#), None);
 }

@@ -25,6 +25,9 @@ use crate::out::Out;
 pub(crate) struct ListArgs {
     #[command(flatten)]
     source: Source,
+    /// Only the delivery at this line
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    line: Option<u64>,
     /// Only events of this type: `row.created`, or `row.*` for all that begin so
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
@@ -58,7 +61,10 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             out.say(&text, &listed)?;
             taken = true;
         }
-        Ok(Next::More)
+        Ok(match args.line {
+            Some(last) if line >= last => Next::Enough,
+            _ => Next::More,
+        })
     })?;
     if !is_headed {
         out.line(&row(&HEAD))?;
@@ -85,7 +91,8 @@ impl ListArgs {
             let status = listed.status.map(|status| status.to_string());
             status.is_some_and(|status| status.starts_with(wanted.trim_end_matches('x')))
         };
-        any(&self.types, &of_type)
+        self.line.is_none_or(|line| line == listed.line)
+            && any(&self.types, &of_type)
             && any(&self.outcome, &|wanted| {
                 listed.outcome.as_deref() == Some(wanted)
             })

@@ -81,6 +81,8 @@ causes! {
             "Give the receiver the secret of the subscription that delivers here, or add it to its ring while it is being rotated.";
         SecretWhiteSpace "secret_white_space": "The secret was taken with white space, a line break or an invisible character in it.",
             "Paste the secret again without them, and write its file with `printf %s`, which adds none.";
+        SecretBom "secret_bom": "The secret was taken with a byte order mark in front of it.",
+            "Save its file without a byte order mark: as UTF-8, not as UTF-8 with BOM.";
         SecretQuoted "secret_quoted": "The secret was taken with quotes around it.",
             "Take the quotes away; some tools that read settings files keep them.";
         SecretPastedWithMore "secret_pasted_with_more": "The secret was taken with something in front of `whsec_` or behind it.",

@@ -9,8 +9,9 @@ use hookgate::verify::SIGNATURE;
 use super::cause::Cause;
 use super::json::{Document, Layout, Style};
 use super::numbers;
+use super::padded;
 use super::request::RequestFault;
-use super::secret::KnownSecret;
+use super::secret::{KnownSecret, looks_decoded};
 use super::strings::Strings;
 
 macro_rules! hints {
@@ -54,8 +55,10 @@ hints! {
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
+    SecretLooksDecoded "secret_looks_decoded": "This looks like a decoded secret: paste the text as the service shows it, `whsec_` included.";
     Request "request": "Whatever is wrong with the signature, a receiver refuses the request too.";
     Clock "clock": "Whatever is wrong with the signature, the time is wrong too.";
+    NumbersWrittenAgain "numbers_written_again": "Numbers may have been written again: zeros at the end of a fraction may be lost, as when 1.500 becomes 1.5, and nothing in the body shows how many there were.";
 }
 
 /// A sign of a mistake that is not proven.
@@ -120,6 +123,9 @@ pub(super) fn all(
                 Some(format!("{}: {why}", secret.name)),
             );
         }
+        if looks_decoded(&secret.text) {
+            say(HintKind::SecretLooksDecoded, Some(secret.name.clone()));
+        }
     }
     // Without a known secret, it is not known whether the body was changed.
     for fault in faults
@@ -133,6 +139,15 @@ pub(super) fn all(
     if let Some(cause) = clock {
         say(HintKind::Clock, cause.detail().map(str::to_owned));
     }
+    // The weakest sign comes last, and is left out where a form was seen.
+    let is_seen = hints.iter().any(|hint| hint.kind == HintKind::WrittenAgain);
+    hints.extend(
+        delivery
+            .body
+            .as_deref()
+            .filter(|_| !is_seen)
+            .and_then(of_numbers),
+    );
     hints
 }
 
@@ -206,6 +221,16 @@ fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Returns the sign that numbers may have lost zeros, if the body has a number that could.
+fn of_numbers(body: &[u8]) -> Option<Hint> {
+    let ways = padded::ways(body, &Document::parse(body)?.numbers()).len();
+    let were = if ways == 1 { "way was" } else { "ways were" };
+    (ways > 0).then(|| Hint {
+        kind: HintKind::NumbersWrittenAgain,
+        detail: Some(format!("{ways} {were} tried to put them back")),
+    })
 }
 
 fn of_signature(delivery: &LoggedDelivery, say: &mut impl FnMut(HintKind, Option<String>)) {

@@ -61,7 +61,7 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
                 let is_new = texts.iter().all(|(_, _, known)| *known != repaired);
                 // A repair that gives a known text is skipped, even if that text belongs to another secret.
                 if is_new && causes.iter().all(|known| known.kind() != cause.kind()) {
-                    let causes = [causes.as_slice(), &[cause]].concat();
+                    let causes = joined(&causes, cause, &repaired);
                     texts.push((causes, name, repaired));
                 }
             }
@@ -87,11 +87,41 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
     variants
 }
 
-/// Quotes and white space often come together, and count as one.
+/// Adds a cause. What a secret of the service decodes to, in hex or behind the prefix, is held by a receiver: that is its one
+/// mistake, and none of a sender.
+fn joined(causes: &[Cause], cause: Cause, repaired: &[u8]) -> Vec<Cause> {
+    let held = |cause: &Cause| match cause.kind() {
+        Kind::SecretHexDecoded => Some("and written in hex"),
+        Kind::SecretBase64Decoded => Some("and written in base64"),
+        Kind::SecretPrefixStripped => Some("and with `whsec_` put in front"),
+        Kind::SecretLineBreak => Some("and without the line break at its end"),
+        _ => None,
+    };
+    let form = causes.iter().find_map(held);
+    let (mut joined, cause) = match form {
+        Some(form) if cause.kind() == Kind::SecretStoredDecoded => {
+            if repaired.starts_with(PREFIX) {
+                let others = causes.iter().filter(|cause| held(cause).is_none());
+                (others.cloned().collect(), Cause::with(cause.kind(), form))
+            } else {
+                // Without the prefix it is no secret of the service, but what a sender made.
+                (causes.to_vec(), Cause::new(Kind::SecretSignedEncoded))
+            }
+        }
+        _ => (causes.to_vec(), cause),
+    };
+    joined.push(cause);
+    joined
+}
+
+/// Quotes and white space often come together, and count as one. A decoded secret that was written in another form counts as two.
 fn distance(causes: &[Cause]) -> usize {
     let has = |kind| causes.iter().any(|cause| cause.kind() == kind);
-    let together = has(Kind::SecretQuoted) && has(Kind::SecretWhiteSpace);
-    causes.len() - usize::from(together)
+    let white = has(Kind::SecretWhiteSpace) || has(Kind::SecretBom);
+    let together = has(Kind::SecretQuoted) && white;
+    let in_a_form =
+        |cause: &&Cause| cause.kind() == Kind::SecretStoredDecoded && cause.detail().is_some();
+    causes.len() + causes.iter().filter(in_a_form).count() - usize::from(together)
 }
 
 /// Returns the texts that are one mistake away, the likeliest first.
@@ -101,7 +131,12 @@ fn repairs(text: &Text) -> Vec<(Cause, Text)> {
         let bytes = Zeroizing::new(bytes);
         let cause = match kind {
             Kind::SecretWhiteSpace if text.starts_with(BOM) => {
-                Cause::with(kind, "a byte order mark stands in front of it")
+                let more = text.strip_prefix(BOM) != Some(&bytes);
+                let detail = "and with white space or a line break";
+                match more {
+                    true => Cause::with(Kind::SecretBom, detail),
+                    false => Cause::new(Kind::SecretBom),
+                }
             }
             kind => Cause::new(kind),
         };
@@ -193,7 +228,9 @@ fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
         Some(random) => Some(random),
         None => Some(text),
     };
-    if let Some(decoded) = decoded {
+    let latin1 = decoded.and_then(latin1_encoded);
+    let decoded = [decoded, latin1.as_ref().map(|bytes| bytes.as_slice())];
+    for decoded in decoded.into_iter().flatten() {
         for encoded in [
             STANDARD.encode(decoded),
             URL_SAFE_NO_PAD.encode(decoded),
@@ -234,6 +271,27 @@ fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     };
     say(kind, STANDARD.encode(text).into_bytes());
     say(kind, hex::encode(text).into_bytes());
+}
+
+/// The bytes that this text was before something read them as Latin-1.
+fn latin1_encoded(text: &[u8]) -> Option<Text> {
+    let text = std::str::from_utf8(text).ok()?;
+    let bytes = text.chars().map(|char| u8::try_from(char).ok());
+    let bytes = bytes.collect::<Option<Vec<u8>>>().map(Zeroizing::new);
+    bytes.filter(|_| !text.is_ascii())
+}
+
+/// Whether a text looks like the bytes of a decoded secret: no UTF-8, U+FFFD where something read it as UTF-8, or control characters.
+pub(super) fn looks_decoded(text: &[u8]) -> bool {
+    if text.len() > LONGEST || utf16_decoded(text).is_some() {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(text) else {
+        return true;
+    };
+    let is_of_bytes =
+        |char: char| char == '\u{fffd}' || (char.is_control() && !char.is_ascii_whitespace());
+    text.trim_matches('\0').contains(is_of_bytes)
 }
 
 fn is_invisible(char: char) -> bool {

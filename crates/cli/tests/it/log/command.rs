@@ -126,6 +126,9 @@ fn list_has_a_line_for_each_delivery_and_filters() {
     };
     for (filters, expected) in [
         (&[][..], &[1, 2, 3, 4, 5, 6][..]),
+        (&["--line", "4"], &[4]),
+        (&["--line", "7"], &[]),
+        (&["--line", "2", "--type", "row.*"], &[]),
         (&["--type", "row.*"], &[4]),
         (
             &["--type", "row.updated", "--type", "page.created"],

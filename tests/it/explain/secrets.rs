@@ -1,0 +1,121 @@
+//! Secrets as a receiver holds them: decoded, or with a byte order mark.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hookgate::UnixSeconds;
+use hookgate::record::LoggedDelivery;
+use hookgate_testing::explain::{CauseKind, Explainer, Explanation, HintKind};
+
+use super::mistakes::{NOW, mac};
+
+const BODY: &str = r#"{"id":"evt_1","type":"row.created"}"#;
+const BYTES: &[u8] = b"\xfe\x01made-up-key\x80\xa0\xff";
+
+/// Explains a delivery that was signed with one text, to a receiver that holds another.
+fn explain(signed: &str, held: impl AsRef<[u8]>) -> Explanation {
+    let mac = mac(signed.as_bytes(), format!("{NOW}.{BODY}").as_bytes());
+    let headers = [
+        ("x-service-timestamp", NOW.to_string()),
+        (
+            "x-service-signature",
+            format!("sha256={}", hex::encode(mac)),
+        ),
+    ];
+    let delivery = LoggedDelivery::new(UnixSeconds::new(NOW), headers, BODY);
+    Explainer::new().secret("KEY", held).explain(&delivery)
+}
+
+fn of_secret(explanation: &Explanation) -> Vec<(CauseKind, Option<&str>)> {
+    let causes = explanation.causes().iter();
+    let causes = causes.filter(|cause| cause.kind().name().starts_with("secret"));
+    causes.map(|cause| (cause.kind(), cause.detail())).collect()
+}
+
+#[test]
+fn a_receiver_that_holds_a_decoded_secret_is_named_and_no_sender() {
+    let decoded = CauseKind::SecretStoredDecoded;
+    let of_bytes = format!("whsec_{}", STANDARD.encode(BYTES));
+    let latin1: String = BYTES.iter().map(|&byte| char::from(byte)).collect();
+    for (held, detail) in [
+        (BYTES.to_vec(), None),
+        (hex::encode(BYTES).into_bytes(), Some("and written in hex")),
+        (
+            format!("whsec_{}", hex::encode(BYTES)).into_bytes(),
+            Some("and written in hex"),
+        ),
+        (latin1.clone().into_bytes(), None),
+        (format!("whsec_{latin1}").into_bytes(), None),
+    ] {
+        let explanation = explain(&of_bytes, &held);
+        assert_eq!(
+            of_secret(&explanation),
+            [(decoded, detail)],
+            "{held:?}: {explanation}"
+        );
+        assert!(!explanation.to_string().contains("It was signed with"));
+    }
+    let printable = "made-up key of printable text";
+    for (decoded_text, detail) in [
+        (printable.to_owned(), None),
+        (
+            printable.replace(' ', "-"),
+            Some("and with `whsec_` put in front"),
+        ),
+    ] {
+        let signed = format!("whsec_{}", STANDARD.encode(&decoded_text));
+        let explanation = explain(&signed, format!("whsec_{decoded_text}"));
+        assert_eq!(of_secret(&explanation), [(decoded, detail)]);
+    }
+    // What was signed with is no secret of the service, so a sender has made it.
+    let explanation = explain(&STANDARD.encode("made-up-key"), "whsec_made-up-key");
+    let expected = [
+        (CauseKind::SecretPrefixStripped, None),
+        (CauseKind::SecretSignedEncoded, None),
+    ];
+    assert_eq!(of_secret(&explanation), expected, "{explanation}");
+}
+
+#[test]
+fn what_looks_like_a_decoded_secret_is_said_to_be() {
+    let signed = format!("whsec_{}", STANDARD.encode(BYTES));
+    let lossy = String::from_utf8_lossy(BYTES).into_owned();
+    let looks_decoded = |held: &[u8]| {
+        let explanation = explain(&signed, held);
+        assert!(explanation.none_fits(), "{explanation}");
+        let mut hints = explanation.hints().iter();
+        hints.any(|hint| hint.kind() == HintKind::SecretLooksDecoded)
+    };
+    let behind_the_prefix = format!("whsec_{lossy}");
+    for held in [
+        lossy.as_bytes(),
+        behind_the_prefix.as_bytes(),
+        b"\xff\xfd\x80",
+        "whsec_key\u{1}of\u{90}bytes".as_bytes(),
+    ] {
+        assert!(looks_decoded(held), "{held:?}");
+    }
+    let utf16: Vec<u8> = "whsec_made_up"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for held in [
+        b"whsec_made_up_other\r\n".as_slice(),
+        b"whsec_made_up_other\0",
+        "whsec_made_up\u{200b} Gr\u{fc}n".as_bytes(),
+        &utf16,
+    ] {
+        assert!(!looks_decoded(held), "{held:?}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_in_front_of_a_secret_has_its_own_repair() {
+    let signed = "whsec_made_up_for_this_test";
+    let more = Some("and with white space or a line break");
+    for (behind, detail) in [("", None), ("\r\n", more)] {
+        let explanation = explain(signed, format!("\u{feff}{signed}{behind}"));
+        assert_eq!(of_secret(&explanation), [(CauseKind::SecretBom, detail)]);
+        let said = explanation.to_string();
+        assert!(said.contains("without a byte order mark"), "{said}");
+    }
+}

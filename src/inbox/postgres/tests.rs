@@ -29,6 +29,7 @@ use ::tokio_postgres::{Client, Config, NoTls};
 use self::postgres::PostgresServer;
 use super::*;
 use crate::inbox::contract::{Subject, Time, run_all};
+use crate::inbox::engine::Job;
 use crate::inbox::entry::EntryState;
 use crate::inbox::signal::Listening;
 use crate::postgres::migrate;
@@ -82,6 +83,18 @@ async fn fill(client: &Client, rows: i32, each: i32) {
         .batch_execute("ANALYZE hookgate_inbox")
         .await
         .unwrap();
+}
+
+/// Returns a new database in which a row has this number of entries, of which the first one runs.
+async fn hot_row(server: &PostgresServer, name: &str, entries: i32) -> (Client, Table, Job) {
+    let config = database(&server.config(), name).await;
+    let client = connect(&config).await;
+    fill(&client, 1, entries).await;
+    let table = Table::new(Postgres::new(config, NoTls), "default");
+    let mut first = table.lease(request(1, true)).await.unwrap().jobs;
+    let job = first.pop().unwrap();
+    assert!(first.is_empty() && job.entry.event_id == "evt_1_1");
+    (client, table, job)
 }
 
 fn request(most: usize, serial_by_row: bool) -> LeaseRequest {

@@ -111,6 +111,16 @@ impl Service {
         self.send(request.body(body).unwrap()).await
     }
 
+    /// The endpoints of the control API: method and path.
+    pub(crate) async fn controls(&self) -> Vec<String> {
+        let controls = self.control("GET", "controls", None).await.data();
+        let part = |control: &Value, name: &str| control[name].as_str().unwrap().to_owned();
+        let controls = controls.as_array().unwrap().iter();
+        controls
+            .map(|control| format!("{} {}", part(control, "method"), part(control, "path")))
+            .collect()
+    }
+
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.api("GET", path, None).await
     }

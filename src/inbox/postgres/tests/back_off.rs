@@ -20,12 +20,7 @@ async fn rows_in_back_off_are_not_read_to_find_an_entry_that_is_due() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let config = database(&server.config(), "back_off").await;
-    let client = connect(&config).await;
-    fill(&client, 1, 2_000).await;
-    let table = Table::new(Postgres::new(config, NoTls), "default");
-    let first = table.lease(request(1, true)).await.unwrap();
-    assert_eq!(first.jobs.len(), 1);
+    let (client, table, _) = hot_row(&server, "back_off", 2_000).await;
     fill(&client, ROWS, 1).await;
     // One of them is due.
     let failed =
@@ -66,12 +61,7 @@ async fn entries_of_a_row_that_failed_keep_no_other_that_failed_waiting() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let config = database(&server.config(), "failed").await;
-    let client = connect(&config).await;
-    fill(&client, 1, FAILED + 1).await;
-    let table = Table::new(Postgres::new(config, NoTls), "default");
-    let first = table.lease(request(1, true)).await.unwrap();
-    assert_eq!(&*first.jobs[0].entry.event_id, "evt_1_1");
+    let (client, table, first) = hot_row(&server, "failed", FAILED + 1).await;
     fill(&client, 3_000, 1).await;
     fail(
         &client,
@@ -103,7 +93,7 @@ async fn entries_of_a_row_that_failed_keep_no_other_that_failed_waiting() {
         0
     );
     // When the row is free, its entries follow each other as before.
-    let settled = table.settle(first.jobs[0].id, first.jobs[0].token, End::Done);
+    let settled = table.settle(first.id, first.token, End::Done);
     assert_eq!(settled.await.unwrap(), Ownership::Held);
     let next = table.lease(request(8, true)).await.unwrap();
     let events: Vec<_> = next.jobs.iter().map(|job| &*job.entry.event_id).collect();

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const SOON: Duration = Duration::from_secs(20);
+
 /// Waits until this number of processes listen.
 async fn until_listening(client: &Client, processes: i64) {
     let count = "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen %'";
@@ -14,11 +16,24 @@ async fn until_listening(client: &Client, processes: i64) {
     panic!("{processes} do not listen");
 }
 
+/// Waits until one of these workers is woken, and removes it.
+async fn until_one_is_woken(listening: &mut Vec<Listening<'_>>) {
+    let any = std::future::poll_fn(|context| {
+        let place = listening
+            .iter_mut()
+            .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
+        place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+    });
+    let place = tokio::time::timeout(SOON, any)
+        .await
+        .expect("none is woken");
+    listening.remove(place);
+}
+
 /// Each table is a process, with one worker that waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
     const PROCESSES: usize = 12;
-    const SOON: Duration = Duration::from_secs(20);
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
@@ -43,16 +58,7 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
         let expected = entries.min(PROCESSES);
         let mut woken = 0;
         while woken < expected {
-            let any = std::future::poll_fn(|context| {
-                let place = listening
-                    .iter_mut()
-                    .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
-                place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-            });
-            let place = tokio::time::timeout(SOON, any)
-                .await
-                .expect("none is woken");
-            listening.remove(place);
+            until_one_is_woken(&mut listening).await;
             woken += 1;
         }
         // No further one is woken.
@@ -87,7 +93,6 @@ async fn a_notification_wakes_as_many_processes_as_there_are_entries() {
 #[tokio::test]
 async fn an_entry_for_which_a_process_has_no_room_is_told_to_one_other() {
     const OTHERS: usize = 6;
-    const SOON: Duration = Duration::from_secs(20);
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
@@ -132,16 +137,7 @@ async fn an_entry_for_which_a_process_has_no_room_is_told_to_one_other() {
         .expect("its worker is not woken")
         .unwrap()
         .forget();
-    let any = std::future::poll_fn(|context| {
-        let place = listening
-            .iter_mut()
-            .position(|one| std::pin::Pin::new(one).poll(context).is_ready());
-        place.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
-    });
-    let place = tokio::time::timeout(SOON, any)
-        .await
-        .expect("none is woken");
-    listening.remove(place);
+    until_one_is_woken(&mut listening).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let is_woken = |one: &mut Listening<'_>| std::pin::Pin::new(one).poll(&mut context).is_ready();

@@ -45,12 +45,7 @@ async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let config = database(&server.config(), "hot").await;
-    let client = connect(&config).await;
-    fill(&client, 1, 20_000).await;
-    let table = Table::new(Postgres::new(config, NoTls), "default");
-    let first = table.lease(request(1, true)).await.unwrap();
-    assert_eq!(first.jobs.len(), 1);
+    let (client, table, _) = hot_row(&server, "hot", 20_000).await;
     fill(&client, OTHERS + 1, 1).await;
     // One other entry has no row, and the lease of another has ended.
     for statement in [

@@ -8,13 +8,15 @@
 //! cargo bench -p hookgate-benches --bench backlog --all-features -- --rows 100000 --only rows
 //! ```
 //!
-//! `--only` takes one of `postgres`, `sqlite`, `rows`, `idle`, `forget` and `isolation`.
+//! `--only` takes some of `postgres`, `sqlite`, `bytes`, `rows`, `idle`, `forget` and `isolation`, with commas between them.
+//! `--record FILE` adds a round to the file.
 //!
 //! PostgreSQL is started on a free loopback port and stopped. The backlog is written directly into the tables. The figures are
-//! times of the machine, so they are for comparisons of two builds in one run: run the two programs in turn.
+//! times of the machine, so they are for comparisons of two builds in one run: run the two programs in turn, some rounds.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,12 +33,39 @@ use tokio_postgres::{Client, Config, NoTls};
 mod servers;
 mod support;
 
-use support::Arguments;
+use support::{Arguments, Case};
 
 const RETAIN: Duration = Duration::from_secs(48 * 3600);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The events of other rows, beside a backlog in one row.
 const OTHERS: usize = 100;
+
+/// The figures of this run, which are printed and can be recorded.
+struct Figures(RefCell<Vec<Case>>);
+
+impl Figures {
+    fn add(&self, case: &str, name: &str, value: f64, unit: &str) {
+        println!("{case:<44} {name:<44} {value:>9.1} {unit}");
+        let mut cases = self.0.borrow_mut();
+        let at = cases.iter().position(|known| known.name == case);
+        let at = at.unwrap_or_else(|| {
+            cases.push(Case::new(case));
+            cases.len() - 1
+        });
+        cases[at].add(&format!("{name}, {unit}"), value);
+    }
+
+    async fn timed<T>(&self, case: &str, call: &str, future: impl Future<Output = T>) -> T {
+        let start = Instant::now();
+        let output = future.await;
+        self.add(case, call, millis(start), "ms");
+        output
+    }
+}
+
+fn millis(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
 
 fn main() {
     let arguments = Arguments::read();
@@ -45,7 +74,11 @@ fn main() {
         Some(entries) => vec![entries.parse().unwrap()],
         None => vec![20_000, 200_000, 1_000_000],
     };
-    let is_meant = |part: &str| arguments.after("--only").is_none_or(|only| only == part);
+    let is_meant = |part: &str| {
+        let only = arguments.after("--only");
+        only.is_none_or(|only| only.split(',').any(|one| one == part))
+    };
+    let figures = Figures(RefCell::new(arguments.recorded()));
     let rows: i64 = arguments
         .after("--rows")
         .map_or(100_000, |rows| rows.parse().unwrap());
@@ -61,23 +94,30 @@ fn main() {
             hookgate::postgres::migrate(&client).await.unwrap();
             for &entries in sizes.iter().filter(|_| is_meant("postgres")) {
                 fill_table(&client, entries, 0).await;
-                let inbox = on_postgres(&config);
-                calls_of_an_operator("PostgreSQL", entries, &inbox).await;
-                beside_a_backlog("PostgreSQL", entries, 0, &inbox).await;
+                let (case, inbox) = (waiting("PostgreSQL", entries), on_postgres(&config));
+                // The first call opens a connection and reads the catalog.
+                inbox.list(Selection::all(), Page::first(1)).await.unwrap();
+                calls_of_an_operator(&figures, &case, entries, &inbox).await;
+                beside_a_backlog(&figures, &case, &inbox).await;
             }
             if is_meant("rows") {
                 fill_table(&client, 20_000, rows).await;
-                beside_a_backlog("PostgreSQL", 20_000, rows, &on_postgres(&config)).await;
+                beside_a_backlog(
+                    &figures,
+                    &in_back_off("PostgreSQL", rows),
+                    &on_postgres(&config),
+                )
+                .await;
             }
             if is_meant("idle") {
                 empty(&client).await;
-                beside_idle_workers(&config).await;
+                beside_idle_workers(&figures, &client, &config).await;
             }
             if is_meant("forget") {
-                forgotten_beside_work(&client, &config).await;
+                forgotten_beside_work(&figures, &client, &config).await;
             }
             if is_meant("isolation") {
-                work_by_isolation(&client, &config).await;
+                work_by_isolation(&figures, &client, &config).await;
             }
         });
     }
@@ -86,7 +126,11 @@ fn main() {
         let path = folder.path().join("inbox.db");
         fill_file(&runtime, &path, 20_000, rows);
         let inbox = Inbox::open(&path).unwrap();
-        runtime.block_on(beside_a_backlog("SQLite", 20_000, rows, &inbox));
+        runtime.block_on(beside_a_backlog(
+            &figures,
+            &in_back_off("SQLite", rows),
+            &inbox,
+        ));
     }
     if is_meant("sqlite") {
         for &entries in &sizes {
@@ -95,13 +139,26 @@ fn main() {
             fill_file(&runtime, &path, entries, 0);
             let inbox = Inbox::open(&path).unwrap();
             runtime.block_on(async {
-                timed("SQLite", entries, "the first accept", accept(&inbox, "1")).await;
-                calls_of_an_operator("SQLite", entries, &inbox).await;
-                beside_a_backlog("SQLite", entries, 0, &inbox).await;
+                let case = waiting("SQLite", entries);
+                let first = accept(&inbox, "first");
+                figures.timed(&case, "the first accept", first).await;
+                calls_of_an_operator(&figures, &case, entries, &inbox).await;
+                beside_a_backlog(&figures, &case, &inbox).await;
             });
         }
-        bytes_written(&runtime);
     }
+    if is_meant("bytes") {
+        bytes_written(&figures, &runtime);
+    }
+    arguments.record("backlog", "see each name", &figures.0.into_inner());
+}
+
+fn waiting(engine: &str, entries: i64) -> String {
+    format!("{engine}, {entries} wait in one row")
+}
+
+fn in_back_off(engine: &str, rows: i64) -> String {
+    format!("{engine}, 20000 wait, {rows} rows in back-off")
 }
 
 async fn connect(config: &Config) -> Client {
@@ -190,15 +247,7 @@ async fn accept(inbox: &Inbox, name: &str) {
     assert_eq!(accepted, Accepted::New);
 }
 
-async fn timed<T>(engine: &str, entries: i64, call: &str, future: impl Future<Output = T>) -> T {
-    let start = Instant::now();
-    let output = future.await;
-    let millis = start.elapsed().as_secs_f64() * 1e3;
-    println!("{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms");
-    output
-}
-
-async fn calls_of_an_operator(engine: &str, entries: i64, inbox: &Inbox) {
+async fn calls_of_an_operator(figures: &Figures, case: &str, entries: i64, inbox: &Inbox) {
     for (name, which) in [
         ("list", Selection::all()),
         (
@@ -215,18 +264,13 @@ async fn calls_of_an_operator(engine: &str, entries: i64, inbox: &Inbox) {
             Selection::all().event_id(format!("evt_b_{}", entries / 2)),
         ),
     ] {
-        // The first call opens a connection and reads the catalog.
-        let page = Page::first(1_000);
-        if engine == "PostgreSQL" {
-            inbox.list(Selection::all(), Page::first(1)).await.unwrap();
-        }
-        let listed = timed(engine, entries, name, inbox.list(which, page)).await;
-        listed.unwrap();
+        let listed = inbox.list(which, Page::first(1_000));
+        figures.timed(case, name, listed).await.unwrap();
     }
 }
 
-/// Handles events of new rows, while an event of the row that has the backlog runs, and `rows` other rows are in back-off.
-async fn beside_a_backlog(engine: &str, entries: i64, rows: i64, inbox: &Inbox) {
+/// Handles events of new rows, while an event of the row that has the backlog runs.
+async fn beside_a_backlog(figures: &Figures, case: &str, inbox: &Inbox) {
     for number in 0..OTHERS {
         accept(inbox, &format!("other{number}")).await;
     }
@@ -245,34 +289,30 @@ async fn beside_a_backlog(engine: &str, entries: i64, rows: i64, inbox: &Inbox) 
         }
     });
     let workers = workers.unwrap();
-    while handled.load(Ordering::SeqCst) < OTHERS && start.elapsed() < Duration::from_secs(120) {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let millis = start.elapsed().as_secs_f64() * 1e3;
-    let (call, done) = (
-        "serial_by_row, 100 of other rows",
-        handled.load(Ordering::SeqCst),
-    );
-    println!(
-        "{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({done} handled, {rows} rows in back-off)"
-    );
+    let until_handled = async |count: usize| {
+        let limit = Instant::now() + Duration::from_secs(180);
+        while handled.load(Ordering::SeqCst) < count {
+            assert!(Instant::now() < limit, "not handled: {case}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    until_handled(OTHERS).await;
+    let name = "serial_by_row: 100 events of other rows";
+    figures.add(case, name, millis(start), "ms");
     // While no other event is due, so that no lease finds work and is followed by another at once.
-    let start = Instant::now();
     tokio::time::sleep(Duration::from_secs(1)).await;
+    let start = Instant::now();
     accept(inbox, "other").await;
-    while handled.load(Ordering::SeqCst) <= OTHERS && start.elapsed() < Duration::from_secs(120) {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    let millis = start.elapsed().as_secs_f64() * 1e3 - 1_000.0;
-    let call = "serial_by_row, one of another row";
-    println!(
-        "{engine:<11} {entries:>9} waiting  {call:<44} {millis:>9.1} ms  ({rows} rows in back-off)"
-    );
+    until_handled(OTHERS + 1).await;
+    let name = "serial_by_row: one event of another row";
+    figures.add(case, name, millis(start), "ms");
     workers.shutdown(Duration::from_secs(3)).await;
 }
 
 /// Accepts one at a time, while none, and then 40, processes have idle workers.
-async fn beside_idle_workers(config: &Config) {
+async fn beside_idle_workers(figures: &Figures, client: &Client, config: &Config) {
+    const ACCEPTS: usize = 400;
+    let server = postmaster(client).await;
     let acceptor = on_postgres(config);
     let mut idle: Vec<RunningWorkers> = Vec::new();
     for workers in [1, 40] {
@@ -285,23 +325,53 @@ async fn beside_idle_workers(config: &Config) {
             idle.push(workers.start_handler(async |_: Delivery| ()).unwrap());
         }
         tokio::time::sleep(Duration::from_secs(3)).await;
-        let mut took = Vec::new();
-        for _ in 0..400 {
+        let (mut took, cpu) = (Vec::new(), cpu_time(server));
+        for _ in 0..ACCEPTS {
             let start = Instant::now();
             accept(&acceptor, "idle").await;
-            took.push(start.elapsed().as_secs_f64() * 1e3);
+            took.push(millis(start));
             tokio::time::sleep(Duration::from_millis(12)).await;
         }
         took.sort_by(f64::total_cmp);
-        println!(
-            "PostgreSQL  {workers:>3} processes with idle workers: an accept takes p50 {:.1} ms, p99 {:.1} ms",
-            took[took.len() / 2],
-            took[took.len() * 99 / 100]
-        );
+        let case = format!("PostgreSQL, idle workers in {workers} processes");
+        figures.add(&case, "p50 of an accept", took[ACCEPTS / 2], "ms");
+        figures.add(&case, "p99 of an accept", took[ACCEPTS * 99 / 100], "ms");
+        let cpu = (cpu_time(server) - cpu) / ACCEPTS as f64;
+        let name = "CPU time of the server for each accept";
+        figures.add(&case, name, cpu, "ms");
     }
     for workers in idle {
         workers.shutdown(Duration::from_secs(3)).await;
     }
+}
+
+/// Returns the process that started the session of this client.
+async fn postmaster(client: &Client) -> u32 {
+    let session: i32 = client
+        .query_one("SELECT pg_backend_pid()", &[])
+        .await
+        .unwrap()
+        .get(0);
+    stat(&session.to_string()).unwrap()[1].parse().unwrap()
+}
+
+/// Returns the milliseconds of CPU time that the living sessions of this server have used.
+fn cpu_time(postmaster: u32) -> f64 {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|process| stat(process.file_name().to_str()?))
+        .filter(|stat| stat[1] == postmaster.to_string())
+        // Ticks of the system's clock, which are hundredths of a second.
+        .map(|stat| stat[11].parse::<f64>().unwrap() + stat[12].parse::<f64>().unwrap())
+        .sum::<f64>()
+        * 10.0
+}
+
+/// Returns what `/proc` tells of a process behind its name: its state, its parent and others (`man 5 proc`).
+fn stat(process: &str) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    let (_, behind) = stat.rsplit_once(") ")?;
+    Some(behind.split(' ').map(str::to_owned).collect())
 }
 
 /// Accepts events in so many tasks for some time, while workers on the same connections handle them. Returns the numbers of events
@@ -339,7 +409,7 @@ async fn work(inbox: &Inbox, tasks: usize, time: Duration) -> (usize, usize) {
 }
 
 /// 100,000 ids can be forgotten, while all connections are in use.
-async fn forgotten_beside_work(client: &Client, config: &Config) {
+async fn forgotten_beside_work(figures: &Figures, client: &Client, config: &Config) {
     const TIME: Duration = Duration::from_secs(31);
     fill_table(client, 100_000, 0).await;
     let done = "UPDATE hookgate_inbox SET state = 2, body = '', forget_at = now()";
@@ -351,13 +421,15 @@ async fn forgotten_beside_work(client: &Client, config: &Config) {
     let (came, _) = work(&inbox, 64, TIME).await;
     let left = "SELECT 100000 - count(*) FROM hookgate_inbox WHERE event_id LIKE 'evt\\_b\\_%'";
     let forgotten: i64 = client.query_one(left, &[]).await.unwrap().get(0);
-    println!(
-        "PostgreSQL  all connections in use for {} s: {came} events came, {forgotten} ids were forgotten",
+    let case = format!(
+        "PostgreSQL, all connections in use for {} s",
         TIME.as_secs()
     );
+    figures.add(&case, "events that came", came as f64, "events");
+    figures.add(&case, "ids that were forgotten", forgotten as f64, "ids");
 }
 
-async fn work_by_isolation(client: &Client, config: &Config) {
+async fn work_by_isolation(figures: &Figures, client: &Client, config: &Config) {
     const TIME: Duration = Duration::from_secs(10);
     for isolation in ["read committed", "serializable"] {
         empty(client).await;
@@ -367,15 +439,14 @@ async fn work_by_isolation(client: &Client, config: &Config) {
         client.batch_execute(&set).await.unwrap();
         let inbox = on_postgres(config);
         let (accepted, handled) = work(&inbox, 32, TIME).await;
-        println!(
-            "PostgreSQL  default isolation {isolation}: {accepted} accepted and {handled} handled in {} s",
-            TIME.as_secs()
-        );
+        let case = format!("PostgreSQL, the role's default isolation is {isolation}");
+        figures.add(&case, "accepted in 10 s", accepted as f64, "events");
+        figures.add(&case, "handled in 10 s", handled as f64, "events");
     }
 }
 
 /// Accepts and handles 20, 50 and 100 events a second for some seconds, and reads the bytes that this process has written.
-fn bytes_written(runtime: &Runtime) {
+fn bytes_written(figures: &Figures, runtime: &Runtime) {
     let folder = servers::Folder::new();
     runtime.block_on(async {
         let inbox = Inbox::open(folder.path().join("inbox.db")).unwrap();
@@ -395,12 +466,12 @@ fn bytes_written(runtime: &Runtime) {
                 accept(&inbox, "written").await;
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let bytes = |index: usize| (written()[index] - before[index]) as f64 / f64::from(events) / 1_024.0;
-            println!(
-                "SQLite      {rate:>3} events of 0.5 KB a second: {:.1} KiB passed to the system and {:.1} KiB written to the disk for each",
-                bytes(0),
-                bytes(1)
-            );
+            let bytes = |index: usize| {
+                (written()[index] - before[index]) as f64 / f64::from(events) / 1_024.0
+            };
+            let case = format!("SQLite, {rate} events of 0.5 KB a second");
+            figures.add(&case, "passed to the system for each", bytes(0), "KiB");
+            figures.add(&case, "written to the disk for each", bytes(1), "KiB");
         }
         workers.shutdown(Duration::from_secs(3)).await;
     });

@@ -121,6 +121,31 @@ impl Arguments {
         self.0.get(at + 1).map(String::as_str)
     }
 
+    /// Returns the results in the file that `--record` names, if it exists: so a run can add its rounds to those of earlier runs.
+    pub fn recorded(&self) -> Vec<Case> {
+        let file = self.after("--record").map(from_the_root);
+        let Some(text) = file.and_then(|file| std::fs::read_to_string(file).ok()) else {
+            return Vec::new();
+        };
+        let record: serde_json::Value = serde_json::from_str(&text).expect("a record");
+        let list = |value: &serde_json::Value| value.as_array().cloned().expect("a list");
+        let name = |value: &serde_json::Value| value.as_str().expect("a name").to_owned();
+        let read = |case: &serde_json::Value| Case {
+            name: name(&case["case"]),
+            series: list(&case["series"])
+                .iter()
+                .map(|series| Series {
+                    name: name(&series["name"]),
+                    rounds: list(&series["rounds"])
+                        .iter()
+                        .filter_map(serde_json::Value::as_f64)
+                        .collect(),
+                })
+                .collect(),
+        };
+        list(&record["cases"]).iter().map(read).collect()
+    }
+
     /// Writes the raw results to `FILE` where `--record FILE` is given.
     pub fn record(&self, bench: &str, unit: &str, cases: &[Case]) {
         let Some(file) = self.after("--record") else {

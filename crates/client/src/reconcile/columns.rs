@@ -1,0 +1,69 @@
+//! The properties of a data model: names for the ids that a row's values have.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hookgate::event::Fields;
+use hookgate::{Json, Properties};
+
+use super::hash::{NameHash, name_hash};
+
+/// A property of a data model, from its detail.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Column {
+    /// The key of a row's values.
+    pub id: String,
+    /// The key of an event's values.
+    pub name: String,
+    /// Its type, such as `TEXT`.
+    pub kind: String,
+}
+
+#[derive(PartialEq)]
+pub(super) struct Columns {
+    properties: BTreeSet<Column>,
+    by_id: HashMap<String, String>,
+    names: BTreeMap<NameHash, String>,
+    ambiguous: BTreeSet<String>,
+}
+
+impl Columns {
+    pub(super) fn new(properties: Vec<Column>) -> Self {
+        let (mut names, mut ambiguous) = (BTreeSet::new(), BTreeSet::new());
+        let mut by_id = HashMap::new();
+        for property in &properties {
+            if !names.insert(property.name.clone()) {
+                ambiguous.insert(property.name.clone());
+            }
+            by_id.insert(property.id.clone(), property.name.clone());
+        }
+        let compared = names.difference(&ambiguous);
+        Self {
+            names: compared
+                .map(|name| (name_hash(name), name.clone()))
+                .collect(),
+            properties: properties.into_iter().collect(),
+            by_id,
+            ambiguous,
+        }
+    }
+
+    /// The names that are compared.
+    pub(super) fn compared(&self) -> impl Iterator<Item = NameHash> {
+        self.names.keys().copied()
+    }
+
+    pub(super) fn ambiguous_names(&self) -> Vec<String> {
+        self.ambiguous.iter().cloned().collect()
+    }
+
+    /// A row's values by name. A property that the model does not have any more is left out.
+    pub(super) fn by_name(&self, data: &Fields) -> Properties {
+        let named = data
+            .iter()
+            .filter_map(|(id, json)| Some((self.by_id.get(id)?.as_str(), json)));
+        let named: BTreeMap<&str, &Json> = named.collect();
+        // Texts and JSON values can always be written and read again.
+        let text = serde_json::to_string(&named).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+}

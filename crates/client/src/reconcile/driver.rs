@@ -1,0 +1,396 @@
+//! The driver: makes the planner's requests, and has the findings handled.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use hookgate::{
+    CallFuture, ClaimToken, Claimed, DataModelId, DedupeStore, EventKey, RowId, StoreError,
+};
+
+use super::columns::Column;
+use super::finding::{Finding, Reconciled};
+use super::mirror::{Mirror, Mirrored};
+use super::planner::{Pass, PassPage, Planner, Settings, Step};
+
+/// How long the handler of one finding may take before another replica may handle it as well.
+const LEASE: Duration = Duration::from_secs(60);
+/// How long a finding that was handled is remembered: longer than the last retry of the event that it stands for.
+const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
+
+/// Where a reconciliation reads the service's rows: a [`Client`](crate::Client), or a source of your own.
+pub trait RowSource: Send + Sync {
+    /// The error of a request.
+    type Error: Error + Send + Sync + 'static;
+
+    /// Returns the data model's properties as they are now, from no cache.
+    fn columns<'a>(
+        &'a self,
+        model: &'a DataModelId,
+    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>>;
+
+    /// Returns a page of the data model's rows, by property id, in the list's own order.
+    fn page<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        offset: u64,
+        limit: u64,
+    ) -> CallFuture<'a, Result<PassPage, Self::Error>>;
+}
+
+/// Compares a data model's rows with the mirror, pass by pass, and has the findings handled.
+///
+/// Keep it between passes: a creation or update is found in the second pass that sees it, a deletion in the third. A handled finding is
+/// written into the mirror; one whose handler fails is found again in the next pass.
+pub struct Reconcile<S, M> {
+    source: S,
+    mirror: M,
+    planner: Planner,
+    settings: Settings,
+    claims: Option<Claims>,
+    on_progress: Option<Box<dyn Fn(&Pass) + Send + Sync>>,
+}
+
+struct Claims {
+    store: Box<dyn DedupeStore>,
+    scope: String,
+}
+
+/// The end of a call of [`Reconcile::pass_until`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// The pass, as far as it came.
+    pub pass: Pass,
+    /// Findings that were handled here.
+    pub handled: u64,
+    /// Findings that another replica handles or has handled.
+    pub elsewhere: u64,
+    /// Findings whose handler failed. The next pass finds them again.
+    pub failed: u64,
+    /// The last handler's error.
+    pub last_error: Option<String>,
+    /// Where the pass was stopped: the offset for [`Reconcile::resume_at`]. `None` where it came to its end.
+    pub stopped_at: Option<u64>,
+}
+
+/// The reason why a pass could not go on. The next call begins another one, and what was handled stays handled.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReconcileError<E> {
+    /// The service's rows could not be read.
+    Source(E),
+    /// The mirror or the store of claims failed.
+    Store(StoreError),
+    /// The mirror has no row of this data model, and the service has many: fill it first, see [`Settings::is_filling`].
+    EmptyMirror,
+}
+
+impl<S: RowSource, M: Mirror> Reconcile<S, M> {
+    /// Compares this data model's rows.
+    pub fn new(source: S, mirror: M, model: &str, settings: Settings) -> Self {
+        #[cfg(feature = "metrics")]
+        super::metrics::describe();
+        Self {
+            source,
+            mirror,
+            planner: Planner::new(model.into(), settings.clone()),
+            settings,
+            claims: None,
+            on_progress: None,
+        }
+    }
+
+    /// Claims each finding before it is handled, so that replicas which share the store and the scope handle it once. The scope is
+    /// the program's, such as its name. Without this call each replica handles each finding.
+    ///
+    /// The claims are apart from those of events: the same store can be used for both.
+    #[must_use]
+    pub fn claims(mut self, store: impl DedupeStore, scope: &str) -> Self {
+        self.claims = Some(Claims {
+            store: Box::new(store),
+            scope: format!("reconcile {scope}"),
+        });
+        self
+    }
+
+    /// Is told after each page how far the pass is.
+    #[must_use]
+    pub fn on_progress(mut self, on_progress: impl Fn(&Pass) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Box::new(on_progress));
+        self
+    }
+
+    /// Begins the first pass at this offset, where an earlier process was stopped. That pass counts for no deletion.
+    #[must_use]
+    pub fn resume_at(mut self, offset: u64) -> Self {
+        self.planner = self.planner.resuming(offset);
+        self
+    }
+
+    /// Makes one pass.
+    ///
+    /// # Errors
+    /// See [`ReconcileError`].
+    pub async fn pass<F, E>(
+        &mut self,
+        handle: impl FnMut(Reconciled) -> F,
+    ) -> Result<Report, ReconcileError<S::Error>>
+    where
+        F: Future<Output = Result<(), E>>,
+        E: fmt::Display,
+    {
+        self.pass_until(pending(), handle).await
+    }
+
+    /// Makes one pass, or goes on with one that was stopped, until `stop` is ready: then no more requests are made, and a
+    /// finding that is being handled is handled to its end. A pass that was stopped counts for no deletion.
+    ///
+    /// Each finding is passed to `handle`, also those that are [unresolved](Reconciled::Unresolved).
+    ///
+    /// # Errors
+    /// See [`ReconcileError`].
+    pub async fn pass_until<F, E>(
+        &mut self,
+        stop: impl Future<Output = ()>,
+        mut handle: impl FnMut(Reconciled) -> F,
+    ) -> Result<Report, ReconcileError<S::Error>>
+    where
+        F: Future<Output = Result<(), E>>,
+        E: fmt::Display,
+    {
+        let mut stop = pin!(stop);
+        let mut report = Report {
+            pass: Pass::default(),
+            handled: 0,
+            elsewhere: 0,
+            failed: 0,
+            last_error: None,
+            stopped_at: None,
+        };
+        let ended = self.steps(stop.as_mut(), &mut handle, &mut report).await;
+        if ended.is_err() {
+            self.planner.give_up();
+        }
+        ended.map(|()| report)
+    }
+
+    async fn steps<F, E>(
+        &mut self,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+        handle: &mut impl FnMut(Reconciled) -> F,
+        report: &mut Report,
+    ) -> Result<(), ReconcileError<S::Error>>
+    where
+        F: Future<Output = Result<(), E>>,
+        E: fmt::Display,
+    {
+        let model = self.planner.model_id().clone();
+        let is_empty =
+            !self.settings.is_filling && self.mirror.list(&model, None, 1).await?.is_empty();
+        loop {
+            let findings = match self.planner.step() {
+                Step::Done(pass) => {
+                    #[cfg(feature = "metrics")]
+                    super::metrics::pass(model.as_str(), &pass);
+                    report.pass = pass;
+                    return Ok(());
+                }
+                Step::List { after, limit } => {
+                    let listed = self.mirror.list(&model, after.as_ref(), limit).await?;
+                    self.planner.listed(listed);
+                    continue;
+                }
+                Step::Model => {
+                    let Some(columns) = before(stop.as_mut(), self.source.columns(&model)).await
+                    else {
+                        return Ok(self.stopped(report));
+                    };
+                    self.planner.model(columns.map_err(ReconcileError::Source)?);
+                    continue;
+                }
+                Step::Page { offset, limit } => {
+                    let Some(page) =
+                        before(stop.as_mut(), self.source.page(&model, offset, limit)).await
+                    else {
+                        return Ok(self.stopped(report));
+                    };
+                    let page = page.map_err(ReconcileError::Source)?;
+                    let rows = page.total.unwrap_or(page.rows.len() as u64);
+                    if is_empty && rows > self.settings.guard_rows {
+                        return Err(ReconcileError::EmptyMirror);
+                    }
+                    let ids: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
+                    let known = self.states(&model, &ids).await?;
+                    let findings = self.planner.page(&page, &known);
+                    if let Some(on_progress) = &self.on_progress {
+                        on_progress(&self.planner.pass());
+                    }
+                    findings
+                }
+                Step::Absent(rows) => {
+                    let known = self.states(&model, &rows).await?;
+                    self.planner.absent(&known)
+                }
+            };
+            for finding in findings {
+                self.settle(&finding, handle, report).await?;
+            }
+        }
+    }
+
+    fn stopped(&mut self, report: &mut Report) {
+        report.stopped_at = Some(self.planner.interrupt());
+        report.pass = self.planner.pass();
+    }
+
+    async fn states(
+        &self,
+        model: &DataModelId,
+        rows: &[RowId],
+    ) -> Result<HashMap<RowId, Mirrored>, StoreError> {
+        Ok(self.mirror.get(model, rows).await?.into_iter().collect())
+    }
+
+    /// Claims the finding, has it handled, writes it into the mirror, and commits the claim. If the process dies in between, the next
+    /// pass finds the row again, under the same id.
+    async fn settle<F, E>(
+        &self,
+        finding: &Finding,
+        handle: &mut impl FnMut(Reconciled) -> F,
+        report: &mut Report,
+    ) -> Result<(), StoreError>
+    where
+        F: Future<Output = Result<(), E>>,
+        E: fmt::Display,
+    {
+        let Some(id) = finding
+            .reconciled
+            .id()
+            .filter(|_| !self.settings.is_filling)
+        else {
+            // Rows that are taken over are not handled, and unresolved ones are not claimed.
+            if self.settings.is_filling {
+                finding.record(&self.mirror).await?;
+                report.count(finding, Outcome::Handled);
+            } else if let Err(error) = handle(finding.reconciled.clone()).await {
+                report.last_error = Some(error.to_string());
+            }
+            return Ok(());
+        };
+        let claim = self.claims.as_ref().map(|claims| {
+            let key = EventKey::new(&claims.scope, id);
+            (&*claims.store, key, ClaimToken::new(id.as_bytes()))
+        });
+        if let Some((store, key, token)) = &claim {
+            match store.claim(key, *token, LEASE).await? {
+                Claimed::Fresh => {}
+                Claimed::Running { .. } => {
+                    report.count(finding, Outcome::Elsewhere);
+                    return Ok(());
+                }
+                Claimed::Done { .. } => {
+                    report.count(finding, Outcome::Elsewhere);
+                    return finding.record(&self.mirror).await;
+                }
+            }
+        }
+        match handle(finding.reconciled.clone()).await {
+            Ok(()) => {
+                report.count(finding, Outcome::Handled);
+                finding.record(&self.mirror).await?;
+                if let Some((store, key, token)) = &claim {
+                    store.commit(key, *token, RETAIN).await?;
+                }
+            }
+            Err(error) => {
+                report.count(finding, Outcome::Failed);
+                report.last_error = Some(error.to_string());
+                if let Some((store, key, token)) = &claim {
+                    store.release(key, *token).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Outcome {
+    Handled,
+    Elsewhere,
+    Failed,
+}
+
+impl Report {
+    fn count(&mut self, finding: &Finding, outcome: Outcome) {
+        let (count, name) = match outcome {
+            Outcome::Handled => (&mut self.handled, "handled"),
+            Outcome::Elsewhere => (&mut self.elsewhere, "elsewhere"),
+            Outcome::Failed => (&mut self.failed, "failed"),
+        };
+        *count += 1;
+        #[cfg(feature = "metrics")]
+        super::metrics::finding(
+            finding.reconciled.datamodel_id().as_str(),
+            finding.reconciled.kind(),
+            name,
+        );
+        #[cfg(not(feature = "metrics"))]
+        let _ = (finding, name);
+    }
+}
+
+/// Waits for the request, unless it is time to stop.
+async fn before<T>(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+    request: impl Future<Output = T>,
+) -> Option<T> {
+    let mut request = pin!(request);
+    poll_fn(|context| match stop.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => request.as_mut().poll(context).map(Some),
+    })
+    .await
+}
+
+impl<E> From<StoreError> for ReconcileError<E> {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl<E: fmt::Display> fmt::Display for ReconcileError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Source(error) => write!(f, "the service's rows could not be read: {error}"),
+            Self::Store(error) => write!(f, "the mirror or the store of claims failed: {error}"),
+            Self::EmptyMirror => f.write_str(
+                "the mirror has no row of this data model, and the service has many: fill it first",
+            ),
+        }
+    }
+}
+
+impl<E: Error + 'static> Error for ReconcileError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Source(error) => Some(error),
+            Self::Store(error) => Some(error),
+            Self::EmptyMirror => None,
+        }
+    }
+}
+
+impl<S, M: fmt::Debug> fmt::Debug for Reconcile<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reconcile")
+            .field("planner", &self.planner)
+            .field("mirror", &self.mirror)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,227 @@
+//! A mirror in a table of PostgreSQL.
+
+use std::fmt;
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use hookgate::postgres::Tls;
+use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::hash::RowHash;
+use super::mirror::{Life, Mirror, MirrorFuture, Mirrored, RowState};
+
+/// The connections of [`PostgresMirror::open`].
+const CONNECTIONS: usize = 4;
+/// How long a call waits for a connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const GET: &str =
+    "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
+WHERE model = $1 AND row = ANY ($2)";
+const LIST: &str =
+    "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
+WHERE model = $1 AND ($2 IS NULL OR row > $2) ORDER BY row LIMIT $3";
+const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values)
+VALUES ($1, $2, $3 + 1, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING true";
+const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, updated_at = $5, read_at = $6, hash = $7, row_values = $8
+WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
+
+/// A mirror in a table of PostgreSQL, which the replicas of a program share.
+///
+/// ```no_run
+/// use hookgate_client::reconcile::PostgresMirror;
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let mirror = PostgresMirror::open(&std::env::var("DATABASE_URL")?)?;
+/// mirror.migrate().await?; // or by your own tool, from `PostgresMirror::SCHEMA`
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The table is found by the connection's `search_path`. The role needs `SELECT`, `INSERT` and `UPDATE` on it. Statements are not
+/// prepared, so that a pooler of transactions may lie in between.
+#[derive(Clone)]
+pub struct PostgresMirror {
+    pool: Pool,
+    keeps_values: bool,
+}
+
+impl PostgresMirror {
+    /// The table, for a migration tool of your own. It may be run again.
+    pub const SCHEMA: &str = r#"CREATE TABLE IF NOT EXISTS hookgate_mirror (
+  model text NOT NULL,
+  row text COLLATE "C" NOT NULL,
+  revision bigint NOT NULL,
+  life smallint NOT NULL,
+  updated_at bigint,
+  read_at bigint,
+  hash bytea NOT NULL,
+  row_values text,
+  PRIMARY KEY (model, row)
+)"#;
+
+    /// Uses the database of this URL, with four connections at most. It connects at the first call.
+    ///
+    /// # Errors
+    /// The URL can't be used: see [`Tls::for_url`].
+    ///
+    /// # Security
+    /// Ask for TLS by `sslmode=verify-full` where the server is not on this machine, as for
+    /// [`Postgres`](hookgate::postgres::Postgres).
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let (config, tls) = Tls::for_url(url)?;
+        let recycling_method = RecyclingMethod::Fast;
+        let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method });
+        let pool = Pool::builder(manager)
+            .max_size(CONNECTIONS)
+            .runtime(Runtime::Tokio1)
+            .wait_timeout(Some(PATIENCE))
+            .create_timeout(Some(PATIENCE))
+            .build();
+        let refused = |error| StoreError::new(StoreErrorKind::Setting).caused_by(error);
+        Ok(Self::with_pool(pool.map_err(refused)?))
+    }
+
+    /// Uses the connections of a pool of your own.
+    #[must_use]
+    pub fn with_pool(pool: Pool) -> Self {
+        Self {
+            pool,
+            keeps_values: false,
+        }
+    }
+
+    /// Keeps the values of rows as well: see [`Mirror::keeps_values`].
+    ///
+    /// # Security
+    /// The table has a copy of the rows then.
+    #[must_use]
+    pub fn with_values(mut self) -> Self {
+        self.keeps_values = true;
+        self
+    }
+
+    /// Makes the table, unless there is one.
+    ///
+    /// # Errors
+    /// The database can't be reached, or the role may not create a table.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        match self.client().await?.batch_execute(Self::SCHEMA).await {
+            // Of two processes that make it at the same time, one is refused, although the statement says otherwise.
+            Err(error) if error.code().is_some_and(|code| code.code() == "23505") => Ok(()),
+            made => Ok(made?),
+        }
+    }
+
+    async fn client(&self) -> Result<Object, StoreError> {
+        let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
+        self.pool.get().await.map_err(failed)
+    }
+
+    async fn query(
+        &self,
+        sql: &str,
+        bound: &[(&(dyn ToSql + Sync), Type)],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(self.client().await?.query_typed(sql, bound).await?)
+    }
+}
+
+impl Mirror for PostgresMirror {
+    fn get<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        rows: &'a [RowId],
+    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+        MirrorFuture::boxed(async move {
+            let rows: Vec<_> = rows.iter().map(RowId::as_str).collect();
+            let bound: [(&(dyn ToSql + Sync), Type); 2] =
+                [(&model.as_str(), Type::TEXT), (&rows, Type::TEXT_ARRAY)];
+            self.query(GET, &bound)
+                .await?
+                .iter()
+                .map(mirrored)
+                .collect()
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        after: Option<&'a RowId>,
+        limit: usize,
+    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+        MirrorFuture::boxed(async move {
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let after = after.map(RowId::as_str);
+            let bound: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&model.as_str(), Type::TEXT),
+                (&after, Type::TEXT),
+                (&limit, Type::INT8),
+            ];
+            self.query(LIST, &bound)
+                .await?
+                .iter()
+                .map(mirrored)
+                .collect()
+        })
+    }
+
+    fn swap<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        row: &'a RowId,
+        revision: u64,
+        state: RowState,
+    ) -> MirrorFuture<'a, bool> {
+        MirrorFuture::boxed(async move {
+            let Ok(revision) = i64::try_from(revision) else {
+                return Ok(false);
+            };
+            let bound: [(&(dyn ToSql + Sync), Type); 8] = [
+                (&model.as_str(), Type::TEXT),
+                (&row.as_str(), Type::TEXT),
+                (&revision, Type::INT8),
+                (&state.life.number(), Type::INT2),
+                (&state.updated_at, Type::INT8),
+                (&state.read_at, Type::INT8),
+                (&state.hash.to_bytes(), Type::BYTEA),
+                (&state.values, Type::TEXT),
+            ];
+            let sql = if revision == 0 { INSERT } else { UPDATE };
+            // `revision + 1` of the greatest number has no room, and no row has it.
+            if revision == i64::MAX {
+                return Ok(false);
+            }
+            Ok(!self.query(sql, &bound).await?.is_empty())
+        })
+    }
+
+    fn keeps_values(&self) -> bool {
+        self.keeps_values
+    }
+}
+
+fn mirrored(row: &Row) -> Result<(RowId, Mirrored), StoreError> {
+    let damaged = || StoreError::new(StoreErrorKind::Corrupt);
+    let revision: i64 = row.try_get(1)?;
+    let state = RowState {
+        life: Life::from_number(row.try_get(2)?).ok_or_else(damaged)?,
+        updated_at: row.try_get(3)?,
+        read_at: row.try_get(4)?,
+        hash: RowHash::from_bytes(row.try_get(5)?).ok_or_else(damaged)?,
+        values: row.try_get(6)?,
+    };
+    let id: &str = row.try_get(0)?;
+    let revision = revision.unsigned_abs();
+    Ok((id.into(), Mirrored { revision, state }))
+}
+
+/// Shows no connection.
+impl fmt::Debug for PostgresMirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresMirror").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! The way through a list by offsets, while the list changes.
+
+use std::collections::HashSet;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use hookgate::RowId;
+
+/// The order of one pass's requests.
+///
+/// Each page begins some rows before the end of the last one. Rows that were deleted meanwhile move all later ones forward; then the
+/// page does not begin with the last one's end, and rows may lie between them: the scan steps back until it meets rows that
+/// it has seen.
+pub(super) struct Scan {
+    page_rows: u64,
+    overlap: u64,
+    offset: u64,
+    pages: u64,
+    /// The end of the last page that was connected to the ones before it.
+    tail: Vec<u64>,
+    /// The rows of all connected pages.
+    seen: HashSet<u64>,
+    is_stepping_back: bool,
+}
+
+/// The next step of a scan.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Page,
+    /// The end of the list. Incomplete where the pages could not be connected.
+    End {
+        is_complete: bool,
+    },
+}
+
+impl Scan {
+    pub(super) fn new(page_rows: u64, overlap: u64, offset: u64) -> Self {
+        let page_rows = page_rows.max(2);
+        Self {
+            page_rows,
+            overlap: overlap.min(page_rows / 2),
+            offset,
+            pages: 0,
+            tail: Vec::new(),
+            seen: HashSet::new(),
+            is_stepping_back: false,
+        }
+    }
+
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) fn limit(&self) -> u64 {
+        self.page_rows
+    }
+
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// The number of different rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.seen.len() as u64
+    }
+
+    /// Takes a page's rows in their order, and the number of rows that the list has now, where it says it. A page may have fewer
+    /// rows than were asked for.
+    pub(super) fn page(&mut self, rows: &[RowId], total: Option<u64>) -> Next {
+        let rows: Vec<u64> = rows.iter().map(digest).collect();
+        let count = rows.len() as u64;
+        self.pages += 1;
+        let overlap = self.overlap.min(count / 2);
+        let step = (count - overlap).max(1);
+        let is_connected = self.offset == 0 || self.pages == 1 || self.is_connected(&rows);
+        if self.pages > 3 * (total.unwrap_or(self.offset) / step + 1) + 20 {
+            return Next::End { is_complete: false };
+        }
+        if !is_connected {
+            self.is_stepping_back = true;
+            self.offset = self.offset.saturating_sub(self.page_rows - self.overlap);
+            return Next::Page;
+        }
+        self.is_stepping_back = false;
+        self.seen.extend(&rows);
+        let end = self.offset + count;
+        let is_last = match total {
+            Some(total) => end >= total,
+            None => count < self.page_rows,
+        };
+        if is_last {
+            return Next::End { is_complete: true };
+        }
+        if count == 0 {
+            // The list says that it goes on, and gives no more rows.
+            return Next::End { is_complete: false };
+        }
+        let tail = rows
+            .len()
+            .saturating_sub(usize::try_from(self.overlap).unwrap_or(usize::MAX));
+        self.tail = rows.get(tail..).unwrap_or_default().to_vec();
+        self.offset = end - overlap;
+        Next::Page
+    }
+
+    /// One row of the tail may have moved there alone, so half of it must be seen again.
+    fn is_connected(&self, rows: &[u64]) -> bool {
+        if self.is_stepping_back {
+            let seen = rows.iter().filter(|row| self.seen.contains(row)).count();
+            return seen * 2 >= self.tail.len().min(rows.len()) && seen > 0;
+        }
+        let seen = self.tail.iter().filter(|row| rows.contains(row)).count();
+        self.tail.is_empty() || seen * 2 >= self.tail.len()
+    }
+}
+
+fn digest(row: &RowId) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    row.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(range: impl IntoIterator<Item = u64>) -> Vec<RowId> {
+        range
+            .into_iter()
+            .map(|n| RowId::from(format!("row_{n}")))
+            .collect()
+    }
+
+    #[test]
+    fn a_still_list_is_read_by_475_with_25_rows_twice() {
+        let mut scan = Scan::new(500, 25, 0);
+        let mut offsets = vec![];
+        loop {
+            let from = scan.offset();
+            offsets.push(from);
+            if scan.page(&rows(from..(from + 500).min(1_450)), Some(1_450)) != Next::Page {
+                break;
+            }
+        }
+        assert_eq!(offsets, [0, 475, 950]);
+        assert_eq!(scan.rows(), 1_450);
+    }
+
+    #[test]
+    fn six_hundred_deletions_between_two_pages_skip_no_row() {
+        let mut list: Vec<u64> = (0..3_000).collect();
+        let mut scan = Scan::new(500, 25, 0);
+        let mut seen = HashSet::new();
+        let mut offsets = vec![];
+        loop {
+            let from = usize::try_from(scan.offset()).unwrap();
+            offsets.push(from);
+            let page = &list[from.min(list.len())..(from + 500).min(list.len())];
+            seen.extend(page.iter().copied());
+            if scan.page(&rows(page.iter().copied()), Some(list.len() as u64)) != Next::Page {
+                break;
+            }
+            if offsets.len() == 3 {
+                list.drain(700..1_300);
+            }
+        }
+        assert!(list.iter().all(|row| seen.contains(row)));
+        assert_eq!(offsets[3..5], [1_425, 950], "{offsets:?}");
+    }
+
+    #[test]
+    fn a_list_without_order_ends_incomplete() {
+        let mut scan = Scan::new(10, 2, 0);
+        let mut requests = 0;
+        let ended = loop {
+            requests += 1;
+            let next = scan.page(&rows(requests * 100..requests * 100 + 10), Some(100));
+            if next != Next::Page {
+                break next;
+            }
+        };
+        assert_eq!(ended, Next::End { is_complete: false });
+        assert!(requests <= 60, "{requests}");
+    }
+
+    #[test]
+    fn a_list_that_promises_more_rows_than_it_gives_ends_incomplete() {
+        let mut scan = Scan::new(10, 2, 0);
+        assert_eq!(scan.page(&[], Some(5)), Next::End { is_complete: false });
+        let mut scan = Scan::new(10, 2, 0);
+        assert_eq!(scan.page(&[], Some(0)), Next::End { is_complete: true });
+    }
+
+    #[test]
+    fn a_list_that_became_shorter_than_the_offset_is_met_again_in_one_step() {
+        let mut scan = Scan::new(500, 25, 0);
+        assert_eq!(scan.page(&rows(0..500), Some(1_000)), Next::Page);
+        assert_eq!(scan.page(&rows(475..975), Some(1_000)), Next::Page);
+        assert_eq!(
+            (scan.offset(), scan.page(&[], Some(900))),
+            (950, Next::Page)
+        );
+        assert_eq!(scan.offset(), 475);
+        assert_eq!(
+            scan.page(&rows(500..900), Some(875)),
+            Next::End { is_complete: true }
+        );
+    }
+
+    #[test]
+    fn a_service_with_smaller_pages_is_followed() {
+        let mut scan = Scan::new(500, 25, 0);
+        assert_eq!(scan.page(&rows(0..100), Some(150)), Next::Page);
+        assert_eq!(scan.offset(), 75);
+        assert_eq!(
+            scan.page(&rows(75..150), Some(150)),
+            Next::End { is_complete: true }
+        );
+    }
+}

@@ -1,0 +1,50 @@
+//! The client as a source of rows.
+
+use hookgate::event::Fields;
+use hookgate::{CallFuture, DataModelId};
+
+use super::columns::Column;
+use super::driver::RowSource;
+use super::planner::{PassPage, PassRow};
+use crate::{Client, Error, Options};
+
+/// The share of the request rate that a reconciliation takes at most.
+const RATE_SHARE: f64 = 0.5;
+
+/// Takes half of the client's request rate at most; the rest is for others. The client's other [options](Options) are the defaults.
+impl RowSource for Client {
+    type Error = Error;
+
+    fn columns<'a>(&'a self, model: &'a DataModelId) -> CallFuture<'a, Result<Vec<Column>, Error>> {
+        CallFuture::boxed(async move {
+            let model = at_half_rate(self).data_model(model.as_str()).await?;
+            let columns = model.properties.into_iter().map(|property| Column {
+                id: property.id,
+                name: property.name,
+                kind: property.r#type.as_str().to_owned(),
+            });
+            Ok(columns.collect())
+        })
+    }
+
+    fn page<'a>(&'a self, model: &'a DataModelId, offset: u64, limit: u64) -> CallFuture<'a, Result<PassPage, Error>> {
+        CallFuture::boxed(async move {
+            let rows = at_half_rate(self).rows::<Fields>(model.as_str()).by_id();
+            let page = rows.page_size(u32::try_from(limit).unwrap_or(u32::MAX)).page(offset).await?;
+            let rows = page.items.into_iter().map(|row| PassRow {
+                id: row.id.into(),
+                data: row.properties,
+                created_at: row.created_at.unwrap_or_default(),
+                updated_at: row.updated_at.unwrap_or_default(),
+            });
+            Ok(PassPage {
+                rows: rows.collect(),
+                total: page.total,
+            })
+        })
+    }
+}
+
+fn at_half_rate(client: &Client) -> Client {
+    client.with(Options::default().rate_share(RATE_SHARE))
+}

@@ -1,0 +1,215 @@
+//! A mirror in a file of SQLite.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
+use rusqlite::{Connection, Row, ToSql, params};
+
+use super::hash::RowHash;
+use super::mirror::{Life, Mirror, MirrorFuture, Mirrored, RowState};
+
+/// How long a call waits for another connection that writes.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The rows of one statement: SQLite allows 32,766 parameters.
+const CHUNK: usize = 500;
+
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_mirror (
+  model TEXT NOT NULL,
+  row TEXT NOT NULL,
+  revision INTEGER NOT NULL,
+  life INTEGER NOT NULL,
+  updated_at INTEGER,
+  read_at INTEGER,
+  hash BLOB NOT NULL,
+  row_values TEXT,
+  PRIMARY KEY (model, row)
+) STRICT, WITHOUT ROWID";
+const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
+const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values)
+VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
+const UPDATE: &str = "UPDATE hookgate_mirror SET revision = ?3 + 1, life = ?4, updated_at = ?5, read_at = ?6, hash = ?7, row_values = ?8
+WHERE model = ?1 AND row = ?2 AND revision = ?3";
+
+/// A mirror in a table of a SQLite file, which a restart does not forget: for the processes of one machine.
+///
+/// The table `hookgate_mirror` is made in the file, which may be that of your own tables, or of a
+/// [`SqliteStore`](hookgate::SqliteStore). It needs a tokio runtime; no thread of the runtime waits for the disk.
+///
+/// ```
+/// use hookgate_client::reconcile::SqliteMirror;
+///
+/// # let path = std::env::temp_dir().join(format!("hookgate-doc-mirror-{}.db", std::process::id()));
+/// let mirror = SqliteMirror::open(&path)?.with_values();
+/// # drop(mirror);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct SqliteMirror {
+    connection: Arc<Mutex<Connection>>,
+    keeps_values: bool,
+}
+
+impl SqliteMirror {
+    /// Opens the file, and makes the file and the table where they are missing.
+    ///
+    /// # Errors
+    /// The file can't be opened or written, or is no database.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::on(Connection::open(path)?)
+    }
+
+    fn on(connection: Connection) -> Result<Self, StoreError> {
+        connection.busy_timeout(PATIENCE)?;
+        // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
+        let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+        // A write that a power cut takes back is found by the next passes.
+        connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = 0")?;
+        connection.execute_batch(SCHEMA)?;
+        Ok(Self {
+            connection: Arc::new(Mutex::new(connection)),
+            keeps_values: false,
+        })
+    }
+
+    /// Keeps the values of rows as well: see [`Mirror::keeps_values`].
+    ///
+    /// # Security
+    /// The file has a copy of the rows then.
+    #[must_use]
+    pub fn with_values(mut self) -> Self {
+        self.keeps_values = true;
+        self
+    }
+
+    fn call<'a, T: Send + 'static>(
+        &'a self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> MirrorFuture<'a, T> {
+        let connection = Arc::clone(&self.connection);
+        MirrorFuture::boxed(async move {
+            let worked = tokio::task::spawn_blocking(move || {
+                work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
+            });
+            let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
+            worked.await.map_err(failed)?
+        })
+    }
+}
+
+impl Mirror for SqliteMirror {
+    fn get<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        rows: &'a [RowId],
+    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+        let (model, rows) = (model.clone(), rows.to_vec());
+        self.call(move |connection| {
+            let mut found = Vec::with_capacity(rows.len());
+            for rows in rows.chunks(CHUNK) {
+                let marks = vec!["?"; rows.len()].join(", ");
+                let sql = format!(
+                    "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = ? AND row IN ({marks})"
+                );
+                let bound = std::iter::once(model.as_str()).chain(rows.iter().map(RowId::as_str));
+                read(
+                    connection,
+                    &sql,
+                    rusqlite::params_from_iter(bound),
+                    &mut found,
+                )?;
+            }
+            Ok(found)
+        })
+    }
+
+    fn list<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        after: Option<&'a RowId>,
+        limit: usize,
+    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+        let (model, after) = (model.clone(), after.cloned());
+        self.call(move |connection| {
+            let mut found = Vec::new();
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let after = after.as_ref().map(RowId::as_str);
+            let sql = format!(
+                "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = ?1 AND (?2 IS NULL OR row > ?2) ORDER BY row LIMIT ?3"
+            );
+            read(connection, &sql, params![model.as_str(), after, limit], &mut found)?;
+            Ok(found)
+        })
+    }
+
+    fn swap<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        row: &'a RowId,
+        revision: u64,
+        state: RowState,
+    ) -> MirrorFuture<'a, bool> {
+        let (model, row) = (model.clone(), row.clone());
+        self.call(move |connection| {
+            let Ok(revision) = i64::try_from(revision) else {
+                return Ok(false);
+            };
+            let values: [&dyn ToSql; 8] = [
+                &model.as_str(),
+                &row.as_str(),
+                &revision,
+                &state.life.number(),
+                &state.updated_at,
+                &state.read_at,
+                &state.hash.to_bytes(),
+                &state.values,
+            ];
+            let sql = if revision == 0 { INSERT } else { UPDATE };
+            Ok(connection.prepare(sql)?.execute(&values)? == 1)
+        })
+    }
+
+    fn keeps_values(&self) -> bool {
+        self.keeps_values
+    }
+}
+
+fn read(
+    connection: &Connection,
+    sql: &str,
+    bound: impl rusqlite::Params,
+    found: &mut Vec<(RowId, Mirrored)>,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query(bound)?;
+    while let Some(row) = rows.next()? {
+        found.push(mirrored(row)?);
+    }
+    Ok(())
+}
+
+fn mirrored(row: &Row<'_>) -> Result<(RowId, Mirrored), StoreError> {
+    let id: String = row.get(0)?;
+    let revision: i64 = row.get(1)?;
+    let hash: Vec<u8> = row.get(5)?;
+    let damaged = || StoreError::new(StoreErrorKind::Corrupt);
+    let state = RowState {
+        life: Life::from_number(row.get(2)?).ok_or_else(damaged)?,
+        updated_at: row.get(3)?,
+        read_at: row.get(4)?,
+        hash: RowHash::from_bytes(&hash).ok_or_else(damaged)?,
+        values: row.get(6)?,
+    };
+    let revision = revision.unsigned_abs();
+    Ok((id.into(), Mirrored { revision, state }))
+}
+
+/// Shows no row.
+impl fmt::Debug for SqliteMirror {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteMirror").finish_non_exhaustive()
+    }
+}

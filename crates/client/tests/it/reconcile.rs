@@ -1,0 +1,4 @@
+mod driver;
+mod planner;
+mod property;
+mod service;

@@ -1,0 +1,289 @@
+//! The driver: claims, failures, stops, and a mirror that was never filled.
+
+use std::convert::Infallible;
+use std::future::{pending, ready};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use hookgate::{CallFuture, DataModelId, MemoryStore};
+use hookgate_client::reconcile::{
+    Column, MemoryMirror, PassPage, Reconcile, ReconcileError, Reconciled, RowSource, Settings,
+    feed,
+};
+use serde_json::json;
+
+use super::service::{Chance, ListOrder, MODEL, Service, columns, event};
+
+/// A service that stands still, and counts requests for pages.
+#[derive(Clone)]
+struct Source {
+    service: Arc<Mutex<Service>>,
+    pages: Arc<AtomicU64>,
+    /// The number of the request from which on none is answered.
+    broken_from: Arc<AtomicU64>,
+}
+
+impl Source {
+    fn with_rows(rows: usize) -> Self {
+        let mut service = Service::new(ListOrder::Creation);
+        for _ in 0..rows {
+            service.now += 1;
+            service.create(&mut Chance::new(1));
+        }
+        Self {
+            service: Arc::new(Mutex::new(service)),
+            pages: Arc::default(),
+            broken_from: Arc::new(AtomicU64::new(u64::MAX)),
+        }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Service) -> T) -> T {
+        change(&mut self.service.lock().unwrap())
+    }
+}
+
+impl RowSource for Source {
+    type Error = std::io::Error;
+
+    fn columns<'a>(
+        &'a self,
+        _: &'a DataModelId,
+    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>> {
+        CallFuture::ready(Ok(columns()))
+    }
+
+    fn page<'a>(
+        &'a self,
+        _: &'a DataModelId,
+        offset: u64,
+        limit: u64,
+    ) -> CallFuture<'a, Result<PassPage, Self::Error>> {
+        CallFuture::boxed(async move {
+            let request = self.pages.fetch_add(1, Ordering::Relaxed);
+            if request >= self.broken_from.load(Ordering::Relaxed) {
+                return Err(std::io::Error::other("the connection is broken"));
+            }
+            Ok(self.change(|service| service.page(offset, limit, usize::MAX)))
+        })
+    }
+}
+
+fn settings(is_filling: bool) -> Settings {
+    let mut settings = Settings::default();
+    settings.is_filling = is_filling;
+    settings
+}
+
+/// A mirror with the service's rows of now.
+async fn filled(source: &Source) -> Arc<MemoryMirror> {
+    let mirror = Arc::new(MemoryMirror::with_values());
+    let mut filling = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(true));
+    let never = |_| -> std::future::Ready<Result<(), Infallible>> {
+        panic!("a row that is taken over is no finding")
+    };
+    let report = filling.pass(never).await.unwrap();
+    assert_eq!(
+        report.handled,
+        source.change(|service| service.rows.len() as u64)
+    );
+    mirror
+}
+
+/// A creation, an update and a deletion without events.
+fn lose_three(source: &Source) {
+    source.change(|service| {
+        service.now += 10;
+        service.create(&mut Chance::new(2));
+        service.rows[3].name = "Bo".into();
+        service.rows[3].updated_at = service.now;
+        service.rows.remove(5);
+    });
+}
+
+#[tokio::test]
+async fn ten_replicas_handle_each_finding_once() {
+    let source = Source::with_rows(700);
+    let mirror = filled(&source).await;
+    lose_three(&source);
+    let store = Arc::new(MemoryStore::default());
+    let replica = || {
+        Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
+            .claims(Arc::clone(&store), "shop")
+    };
+    let mut replicas: Vec<_> = (0..10).map(|_| replica()).collect();
+    let handled = Mutex::new(Vec::new());
+    for _ in 0..3 {
+        for replica in &mut replicas {
+            let note = |finding: Reconciled| {
+                handled.lock().unwrap().push(finding.kind());
+                ready(Ok::<_, Infallible>(()))
+            };
+            replica.pass(note).await.unwrap();
+        }
+    }
+    let mut handled = handled.into_inner().unwrap();
+    handled.sort_unstable();
+    assert_eq!(handled, ["created", "deleted", "updated"]);
+}
+
+/// Each replica has looked at the mirror before the other wrote there.
+#[tokio::test]
+async fn a_finding_that_another_replica_has_handled_is_written_into_the_mirror_alone() {
+    let source = Source::with_rows(10);
+    let (one, other) = (filled(&source).await, filled(&source).await);
+    lose_three(&source);
+    let store = Arc::new(MemoryStore::default());
+    let mut reports = Vec::new();
+    for mirror in [&one, &other] {
+        let mut replica =
+            Reconcile::new(source.clone(), Arc::clone(mirror), MODEL, settings(false))
+                .claims(Arc::clone(&store), "shop");
+        for _ in 0..4 {
+            let report = replica
+                .pass(|_| ready(Ok::<_, Infallible>(())))
+                .await
+                .unwrap();
+            reports.push((report.handled, report.elsewhere, report.pass.found));
+        }
+    }
+    assert_eq!(reports[..4], [(0, 0, 0), (2, 0, 2), (1, 0, 1), (0, 0, 0)]);
+    assert_eq!(reports[4..], [(0, 0, 0), (0, 2, 2), (0, 1, 1), (0, 0, 0)]);
+}
+
+#[tokio::test]
+async fn a_finding_whose_handler_failed_is_found_in_the_next_pass() {
+    let source = Source::with_rows(10);
+    let mirror = filled(&source).await;
+    lose_three(&source);
+    let store = MemoryStore::default();
+    let mut reconcile =
+        Reconcile::new(source, mirror, MODEL, settings(false)).claims(store, "shop");
+    for pass in 1..=5 {
+        let report = reconcile.pass(|_| ready(Err("no room"))).await.unwrap();
+        let failed = [0, 2, 3, 3, 3][pass - 1];
+        assert_eq!((report.failed, report.handled), (failed, 0), "pass {pass}");
+        assert_eq!(report.last_error.is_some(), failed > 0);
+    }
+    let report = reconcile
+        .pass(|_| ready(Ok::<_, Infallible>(())))
+        .await
+        .unwrap();
+    assert_eq!((report.failed, report.handled), (0, 3));
+}
+
+#[tokio::test]
+async fn a_pass_stops_at_a_page_and_goes_on_there() {
+    let source = Source::with_rows(2_000);
+    let mirror = filled(&source).await;
+    source.pages.store(0, Ordering::Relaxed);
+    let pages = Arc::new(AtomicU64::new(0));
+    let seen = Arc::clone(&pages);
+    let mut reconcile = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
+        .on_progress(move |pass| seen.store(pass.pages, Ordering::Relaxed));
+    let watched = Arc::clone(&pages);
+    let stop = std::future::poll_fn(move |_| match watched.load(Ordering::Relaxed) {
+        0 | 1 => std::task::Poll::Pending,
+        _ => std::task::Poll::Ready(()),
+    });
+    let handle = |_| ready(Ok::<_, Infallible>(()));
+    let report = reconcile.pass_until(stop, handle).await.unwrap();
+    assert_eq!((report.stopped_at, report.pass.pages), (Some(950), 2));
+    let report = reconcile.pass_until(pending(), handle).await.unwrap();
+    assert_eq!(
+        (
+            report.stopped_at,
+            report.pass.is_complete,
+            report.pass.pages
+        ),
+        (None, false, 5)
+    );
+    assert_eq!(source.pages.load(Ordering::Relaxed), 5);
+    assert!(reconcile.pass(handle).await.unwrap().pass.is_complete);
+
+    // Another process goes on where that one was stopped.
+    source.pages.store(0, Ordering::Relaxed);
+    let mut resumed = Reconcile::new(source.clone(), mirror, MODEL, settings(false)).resume_at(950);
+    let report = resumed.pass(handle).await.unwrap();
+    assert_eq!((report.pass.is_complete, report.pass.pages), (false, 3));
+}
+
+#[tokio::test]
+async fn a_failure_of_the_service_is_no_absence() {
+    let source = Source::with_rows(1_000);
+    let mirror = filled(&source).await;
+    source.pages.store(0, Ordering::Relaxed);
+    source.broken_from.store(1, Ordering::Relaxed);
+    let mut reconcile = Reconcile::new(source.clone(), mirror, MODEL, settings(false));
+    let handle = |finding: Reconciled| ready(Err(format!("{finding:?}")));
+    for _ in 0..5 {
+        let error = reconcile.pass(handle).await.unwrap_err();
+        assert!(matches!(error, ReconcileError::Source(_)), "{error}");
+    }
+    source.broken_from.store(u64::MAX, Ordering::Relaxed);
+    for _ in 0..4 {
+        let report = reconcile.pass(handle).await.unwrap();
+        assert_eq!(
+            (report.pass.absent, report.pass.differing, report.last_error),
+            (0, 0, None)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_empty_mirror_is_filled_first() {
+    let source = Source::with_rows(51);
+    let mut reconcile = Reconcile::new(
+        source.clone(),
+        MemoryMirror::default(),
+        MODEL,
+        settings(false),
+    );
+    let handle = |_| ready(Ok::<_, Infallible>(()));
+    let error = reconcile.pass(handle).await.unwrap_err();
+    assert!(matches!(error, ReconcileError::EmptyMirror), "{error}");
+
+    // A new data model has few rows, whose creations may be what was missed.
+    let source = Source::with_rows(50);
+    let mut reconcile = Reconcile::new(source, MemoryMirror::default(), MODEL, settings(false));
+    assert_eq!(reconcile.pass(handle).await.unwrap().handled, 0);
+    assert_eq!(reconcile.pass(handle).await.unwrap().handled, 50);
+}
+
+/// The event comes while the finding is handled: the mirror keeps the event's state.
+#[tokio::test]
+async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
+    let source = Source::with_rows(10);
+    let mirror = filled(&source).await;
+    source.change(|service| {
+        service.now += 10;
+        service.rows[3].name = "Bo".into();
+        service.rows[3].updated_at = service.now;
+    });
+    let row = source.change(|service| service.rows[3].clone());
+    let mut reconcile = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false));
+    reconcile
+        .pass(|_| ready(Ok::<_, Infallible>(())))
+        .await
+        .unwrap();
+    let handle = |_| {
+        let (mirror, row, source) = (Arc::clone(&mirror), row.clone(), source.clone());
+        async move {
+            let at = row.updated_at + 60;
+            let changes = json!({ "changes": { "Name": { "before": "Bo", "after": "Cy" } } });
+            feed(&mirror, &event("row.updated", at, &row.id, changes))
+                .await
+                .unwrap();
+            source.change(|service| {
+                service.rows[3].name = "Cy".into();
+                service.rows[3].updated_at = at;
+            });
+            Ok::<_, Infallible>(())
+        }
+    };
+    assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
+    let report = reconcile
+        .pass(|_| ready(Ok::<_, Infallible>(())))
+        .await
+        .unwrap();
+    assert_eq!((report.pass.differing, report.handled), (0, 0));
+}

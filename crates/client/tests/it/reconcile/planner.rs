@@ -1,0 +1,523 @@
+//! Rules of the planner, one by one.
+
+use std::collections::HashMap;
+
+use hookgate::{DataModelId, Event, RowId, block_on};
+use hookgate_client::reconcile::{
+    Column, Doubt, Finding, Life, MemoryMirror, Mirror, Pass, PassPage, Planner, Reconciled,
+    Settings, Step, feed, is_known,
+};
+use serde_json::json;
+
+use super::service::{MODEL, columns, event, iso};
+
+/// Rows as `(id, name, updatedAt)`, in a list that stands still.
+struct Still {
+    mirror: MemoryMirror,
+    rows: Vec<(String, String, u64)>,
+    columns: Vec<Column>,
+}
+
+impl Still {
+    fn new(rows: usize) -> Self {
+        let this = Self {
+            mirror: MemoryMirror::with_values(),
+            rows: (0..rows)
+                .map(|n| (format!("row_{n:04}"), "Ada".into(), 100))
+                .collect(),
+            columns: columns(),
+        };
+        for (id, name, at) in &this.rows {
+            this.feed(&event(
+                "row.created",
+                *at,
+                id,
+                json!({ "properties": { "Name": name } }),
+            ));
+        }
+        this
+    }
+
+    fn feed(&self, event: &Event) {
+        block_on(feed(&self.mirror, event)).unwrap();
+    }
+
+    fn page(&self, offset: u64, limit: u64) -> PassPage {
+        let total = self.rows.len() as u64;
+        let rows = self.rows.iter().skip(offset as usize).take(limit as usize);
+        let rows = rows.map(
+            |(id, name, updated_at)| hookgate_client::reconcile::PassRow {
+                id: RowId::from(id.as_str()),
+                data: serde_json::from_str(&json!({ "prop_1": name }).to_string()).unwrap(),
+                created_at: iso(100),
+                updated_at: iso(*updated_at),
+            },
+        );
+        PassPage {
+            rows: rows.collect(),
+            total: Some(total),
+        }
+    }
+
+    /// One pass, whose findings are recorded where it says so.
+    fn pass(&self, planner: &mut Planner, record: bool) -> (Pass, Vec<Finding>) {
+        let model = planner.model_id().clone();
+        let mut all = Vec::new();
+        loop {
+            let ids = |rows: &[RowId]| -> HashMap<_, _> {
+                block_on(self.mirror.get(&model, rows))
+                    .unwrap()
+                    .into_iter()
+                    .collect()
+            };
+            let findings = match planner.step() {
+                Step::Done(pass) => return (pass, all),
+                Step::Model => {
+                    planner.model(self.columns.clone());
+                    continue;
+                }
+                Step::List { after, limit } => {
+                    planner
+                        .listed(block_on(self.mirror.list(&model, after.as_ref(), limit)).unwrap());
+                    continue;
+                }
+                Step::Page { offset, limit } => {
+                    let page = self.page(offset, limit);
+                    let rows: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
+                    planner.page(&page, &ids(&rows))
+                }
+                Step::Absent(rows) => planner.absent(&ids(&rows)),
+            };
+            for finding in &findings {
+                if record {
+                    block_on(finding.record(&self.mirror)).unwrap();
+                }
+            }
+            all.extend(findings);
+        }
+    }
+}
+
+fn planner() -> Planner {
+    Planner::new(DataModelId::from(MODEL), Settings::default())
+}
+
+fn kinds(findings: &[Finding]) -> Vec<String> {
+    findings
+        .iter()
+        .map(|finding| {
+            format!(
+                "{} {}",
+                finding.reconciled.kind(),
+                finding.reconciled.row_id()
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_creation_and_an_update_are_found_in_the_second_pass_and_a_deletion_in_the_third() {
+    let mut still = Still::new(1_200);
+    still.rows[700].1 = "Bo".into();
+    still.rows[700].2 = 200;
+    still.rows.remove(3);
+    still.rows.push(("row_9999".into(), "Cy".into(), 200));
+    let mut planner = planner();
+    let (pass, first) = still.pass(&mut planner, true);
+    assert_eq!(
+        (
+            pass.is_complete,
+            pass.pages,
+            pass.rows,
+            pass.differing,
+            pass.absent
+        ),
+        (true, 3, 1_200, 2, 1)
+    );
+    assert!(first.is_empty(), "{first:?}");
+    let (_, second) = still.pass(&mut planner, true);
+    assert_eq!(kinds(&second), ["updated row_0700", "created row_9999"]);
+    let Reconciled::Updated(found) = &second[0].reconciled else {
+        panic!()
+    };
+    assert_eq!(found.properties.required().text("Name").unwrap(), "Bo");
+    assert_eq!(
+        found
+            .before
+            .as_ref()
+            .unwrap()
+            .required()
+            .text("Name")
+            .unwrap(),
+        "Ada"
+    );
+    let (_, third) = still.pass(&mut planner, true);
+    assert_eq!(kinds(&third), ["deleted row_0003"]);
+    let Reconciled::Deleted(gone) = &third[0].reconciled else {
+        panic!()
+    };
+    assert_eq!(
+        gone.before
+            .as_ref()
+            .unwrap()
+            .required()
+            .text("Name")
+            .unwrap(),
+        "Ada"
+    );
+    let (pass, fourth) = still.pass(&mut planner, true);
+    assert!(fourth.is_empty(), "{fourth:?}");
+    assert_eq!((pass.differing, pass.absent, pass.number), (0, 0, 4));
+}
+
+#[test]
+fn an_event_for_an_absent_row_begins_its_three_passes_again() {
+    let mut still = Still::new(100);
+    let (row, ..) = still.rows.remove(50);
+    let mut planner = planner();
+    for _ in 0..2 {
+        still.pass(&mut planner, true);
+    }
+    still.feed(&event(
+        "row.updated",
+        300,
+        &row,
+        json!({ "changes": { "Name": { "before": "Ada", "after": "Bo" } } }),
+    ));
+    for _ in 0..2 {
+        assert!(still.pass(&mut planner, true).1.is_empty());
+    }
+    assert_eq!(
+        kinds(&still.pass(&mut planner, true).1),
+        ["deleted row_0050"]
+    );
+}
+
+#[test]
+fn a_pass_that_was_resumed_or_given_up_counts_for_no_deletion() {
+    let mut still = Still::new(1_000);
+    still.rows.remove(10);
+    let mut planner = planner().resuming(475);
+    let (pass, _) = still.pass(&mut planner, true);
+    assert_eq!((pass.number, pass.is_complete), (1, false));
+    still.pass(&mut planner, true);
+    let Step::Model = planner.step() else {
+        panic!()
+    };
+    planner.model(columns());
+    planner.interrupt();
+    assert!(!still.pass(&mut planner, true).0.is_complete);
+    still.pass(&mut planner, true);
+    planner.give_up();
+    assert_eq!(
+        kinds(&still.pass(&mut planner, true).1),
+        ["deleted row_0010"]
+    );
+}
+
+#[test]
+fn an_empty_list_deletes_nothing() {
+    for rows in [1, 40, 1_000] {
+        let mut still = Still::new(rows);
+        still.rows.clear();
+        let mut planner = planner();
+        for _ in 0..2 {
+            assert!(still.pass(&mut planner, true).1.is_empty());
+        }
+        let (pass, third) = still.pass(&mut planner, true);
+        assert_eq!((third.len(), pass.unresolved), (rows, rows as u64));
+        for finding in third {
+            let Reconciled::Unresolved(unresolved) = finding.reconciled else {
+                panic!()
+            };
+            assert_eq!(unresolved.reason, Doubt::ManyDeletions);
+        }
+    }
+}
+
+#[test]
+fn more_updates_than_the_guard_allows_are_unresolved_and_a_filling_pass_takes_them_over() {
+    let mut still = Still::new(600);
+    for row in &mut still.rows[..51] {
+        row.1 = "ADA".into();
+        row.2 = 200;
+    }
+    let mut planner = planner();
+    assert!(still.pass(&mut planner, true).1.is_empty());
+    let (pass, second) = still.pass(&mut planner, true);
+    assert_eq!((second.len(), pass.unresolved), (51, 51));
+    assert!(
+        second
+            .iter()
+            .all(|finding| finding.reconciled.kind() == "unresolved")
+    );
+    let mut settings = Settings::default();
+    settings.is_filling = true;
+    let mut filling = Planner::new(DataModelId::from(MODEL), settings);
+    still.pass(&mut filling, true);
+    assert!(
+        still.pass(&mut planner, true).1.is_empty(),
+        "the state that the doubt was about is gone"
+    );
+    assert_eq!(still.pass(&mut planner, true).0.differing, 0);
+}
+
+#[test]
+fn an_older_read_is_no_update() {
+    let mut still = Still::new(10);
+    still.feed(&event(
+        "row.updated",
+        500,
+        "row_0004",
+        json!({ "changes": { "Name": { "before": "Ada", "after": "Bo" } } }),
+    ));
+    let mut planner = planner();
+    assert!(still.pass(&mut planner, true).1.is_empty());
+    let (_, second) = still.pass(&mut planner, true);
+    let [
+        Finding {
+            reconciled: Reconciled::Unresolved(unresolved),
+            ..
+        },
+    ] = &second[..]
+    else {
+        panic!("{second:?}")
+    };
+    assert_eq!(unresolved.reason, Doubt::StaleRead);
+    // A few seconds may lie between the row's time and the event's.
+    still.rows[4].2 = 498;
+    still.pass(&mut planner, true);
+    assert_eq!(
+        kinds(&still.pass(&mut planner, true).1),
+        ["updated row_0004"]
+    );
+}
+
+#[test]
+fn a_changed_property_begins_the_pass_again() {
+    let still = Still::new(10);
+    let model = DataModelId::from(MODEL);
+    let mut planner = planner();
+    let mut other = columns();
+    other[1].name = "Amount".into();
+    let mut details = 0;
+    let mut pages = 0;
+    let pass = loop {
+        match planner.step() {
+            Step::Done(pass) => break pass,
+            Step::Model => {
+                details += 1;
+                planner.model(if details == 1 {
+                    columns()
+                } else {
+                    other.clone()
+                });
+            }
+            Step::List { .. } => {
+                planner.listed(block_on(still.mirror.list(&model, None, 500)).unwrap())
+            }
+            Step::Page { offset, limit } => {
+                pages += 1;
+                let page = still.page(offset, limit);
+                let rows: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
+                let known = block_on(still.mirror.get(&model, &rows))
+                    .unwrap()
+                    .into_iter()
+                    .collect();
+                assert!(planner.page(&page, &known).is_empty());
+            }
+            Step::Absent(_) => panic!(),
+        }
+    };
+    assert_eq!((details, pages, pass.is_complete), (3, 2, true));
+
+    // A model that never stands still ends the pass.
+    let mut requests = 0;
+    let pass = loop {
+        match planner.step() {
+            Step::Done(pass) => break pass,
+            Step::Model => {
+                requests += 1;
+                other[1].name = format!("Amount {requests}");
+                planner.model(other.clone());
+            }
+            Step::List { .. } => planner.listed(Vec::new()),
+            Step::Page { offset, limit } => {
+                drop(planner.page(&still.page(offset, limit), &HashMap::new()))
+            }
+            Step::Absent(_) => panic!(),
+        }
+    };
+    assert_eq!((requests, pass.is_complete), (5, false));
+}
+
+#[test]
+fn a_name_of_two_properties_is_not_compared() {
+    let mut still = Still::new(10);
+    still.columns.push(Column {
+        id: "prop_3".into(),
+        name: "Name".into(),
+        kind: "TEXT".into(),
+    });
+    still.rows[3].1 = "Bo".into();
+    let mut planner = planner();
+    let (pass, _) = still.pass(&mut planner, true);
+    assert_eq!(
+        (pass.differing, pass.ambiguous_names),
+        (0, vec!["Name".to_owned()])
+    );
+}
+
+/// Ten replicas with one mirror: each finds the same under the same id, and another state under another id.
+#[test]
+fn ids_depend_on_the_row_and_its_state_alone() {
+    let mut still = Still::new(100);
+    still.rows[7].1 = "Bo".into();
+    still.rows[7].2 = 200;
+    still.rows.remove(50);
+    still.rows.push(("row_9999".into(), "Cy".into(), 200));
+    let find = |still: &Still| {
+        let mut planner = planner();
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let (_, found) = still.pass(&mut planner, false);
+            ids = found
+                .iter()
+                .map(|finding| finding.reconciled.id().unwrap().to_owned())
+                .collect();
+        }
+        ids
+    };
+    let ids = find(&still);
+    assert_eq!(ids.len(), 3);
+    assert_eq!(find(&still), ids);
+    still.rows[7].1 = "Cy".into();
+    let other = find(&still);
+    assert_ne!(other[0], ids[0]);
+    assert_eq!(other[1..], ids[1..]);
+    assert_eq!(
+        ids.iter().collect::<std::collections::HashSet<_>>().len(),
+        3
+    );
+}
+
+/// A retry comes after the repair, under an id of its own.
+#[test]
+fn a_late_retry_is_recognised_by_its_values() {
+    let mut still = Still::new(10);
+    let row = |n: usize| format!("row_{n:04}");
+    still.rows[3].1 = "Bo".into();
+    still.rows[3].2 = 200;
+    still.rows.remove(5);
+    still.rows.push((row(10), "Cy".into(), 200));
+    let late = [
+        event(
+            "row.updated",
+            200,
+            &row(3),
+            json!({ "changes": { "Name": { "before": "Ada", "after": "Bo" } } }),
+        ),
+        event("row.deleted", 200, &row(5), json!({})),
+        event(
+            "row.created",
+            200,
+            &row(10),
+            json!({ "properties": { "Name": "Cy" } }),
+        ),
+    ];
+    for event in &late {
+        assert!(
+            !block_on(is_known(&still.mirror, event)).unwrap(),
+            "{event:?}"
+        );
+    }
+    let mut planner = planner();
+    for _ in 0..3 {
+        still.pass(&mut planner, true);
+    }
+    for event in &late {
+        assert!(
+            block_on(is_known(&still.mirror, event)).unwrap(),
+            "{event:?}"
+        );
+        still.feed(event);
+    }
+    assert_eq!(still.pass(&mut planner, true).0.differing, 0);
+    let later = event(
+        "row.updated",
+        300,
+        &row(3),
+        json!({ "changes": { "Name": { "before": "Bo", "after": "Di" } } }),
+    );
+    assert!(!block_on(is_known(&still.mirror, &later)).unwrap());
+}
+
+#[test]
+fn events_in_any_order_leave_the_same_state() {
+    let row = "row_1";
+    let events = [
+        event(
+            "row.created",
+            10,
+            row,
+            json!({ "properties": { "Name": "a", "Total": 1, "Note": "x" } }),
+        ),
+        event(
+            "row.updated",
+            11,
+            row,
+            json!({ "changes": { "Name": { "before": "a", "after": "b" } } }),
+        ),
+        event(
+            "row.updated",
+            12,
+            row,
+            json!({ "changes": { "Total": { "before": 1, "after": null } } }),
+        ),
+        event(
+            "row.updated",
+            13,
+            row,
+            json!({ "changes": { "Name": { "before": "b", "after": "c" } } }),
+        ),
+    ];
+    let model = DataModelId::from(MODEL);
+    let orders = [
+        [0, 1, 2, 3],
+        [3, 2, 1, 0],
+        [1, 0, 3, 2],
+        [2, 0, 3, 1],
+        [3, 0, 1, 2],
+        [1, 3, 2, 0],
+    ];
+    for order in orders {
+        let mirror = MemoryMirror::with_values();
+        for at in order {
+            block_on(feed(&mirror, &events[at])).unwrap();
+            block_on(feed(&mirror, &events[at])).unwrap();
+        }
+        let (_, known) = block_on(mirror.list(&model, None, 1))
+            .unwrap()
+            .pop()
+            .unwrap();
+        assert_eq!(known.state.life, Life::Live);
+        let values: serde_json::Value =
+            serde_json::from_str(known.state.values.as_deref().unwrap()).unwrap();
+        assert_eq!(
+            (&values["Name"], &values["Note"]),
+            (&json!("c"), &json!("x")),
+            "{order:?}"
+        );
+        assert!(values["Total"].is_null(), "{order:?}");
+        // A deleted row stays deleted.
+        block_on(feed(&mirror, &event("row.deleted", 14, row, json!({})))).unwrap();
+        for event in &events {
+            block_on(feed(&mirror, event)).unwrap();
+        }
+        let (_, known) = block_on(mirror.list(&model, None, 1))
+            .unwrap()
+            .pop()
+            .unwrap();
+        assert_eq!(known.state.life, Life::Deleted);
+    }
+}

@@ -1,0 +1,135 @@
+//! The mirrors that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
+//!
+//! Where PostgreSQL is missing, its tests print that and are left out; `scripts/test` installs it, and sets
+//! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
+#![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
+#![cfg(unix)]
+
+// Shared with the tests of the library.
+#[path = "../../../../tests/servers/support/folder.rs"]
+mod folder;
+#[allow(dead_code)]
+#[path = "../../../../tests/servers/support/postgres.rs"]
+mod postgres;
+#[allow(dead_code)]
+#[path = "../../../../tests/servers/support/server.rs"]
+mod server;
+
+use std::sync::Arc;
+
+use folder::Folder;
+use hookgate::{DataModelId, RowId};
+use hookgate_client::reconcile::{
+    Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
+};
+use postgres::PostgresServer;
+
+fn url(server: &PostgresServer) -> String {
+    format!("postgres://hookgate@{}/postgres", server.server.address)
+}
+
+fn state(updated_at: i64) -> RowState {
+    RowState {
+        life: Life::Live,
+        updated_at: Some(updated_at),
+        read_at: None,
+        hash: RowHash::default(),
+        values: None,
+    }
+}
+
+/// Of ten replicas that write on the same revision, one writes.
+async fn one_of_ten_writes(mirror: Arc<dyn Mirror>) {
+    let model = DataModelId::from("dm_race");
+    let row = RowId::from("row_1");
+    for revision in 0..20 {
+        let writers = (0..10).map(|writer| {
+            let (mirror, model, row) = (Arc::clone(&mirror), model.clone(), row.clone());
+            tokio::spawn(async move {
+                mirror
+                    .swap(&model, &row, revision, state(writer))
+                    .await
+                    .unwrap()
+            })
+        });
+        let mut written = 0;
+        for writer in writers.collect::<Vec<_>>() {
+            written += u32::from(writer.await.unwrap());
+        }
+        assert_eq!(written, 1, "revision {revision}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mirror_on_sqlite_keeps_the_contract_and_survives_a_restart() {
+    let folder = Folder::new();
+    let path = folder.path().join("mirror.db");
+    contract::check(&SqliteMirror::open(&path).unwrap())
+        .await
+        .unwrap();
+    let listed = async || {
+        let mirror = SqliteMirror::open(&path).unwrap();
+        mirror
+            .list(&"dm_contract_2".into(), None, 100)
+            .await
+            .unwrap()
+            .len()
+    };
+    assert_eq!(listed().await, 8);
+    let other = folder.path().join("values.db");
+    contract::check(&SqliteMirror::open(&other).unwrap().with_values())
+        .await
+        .unwrap();
+    one_of_ten_writes(Arc::new(SqliteMirror::open(&other).unwrap())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mirror_on_sqlite_shares_the_file_of_a_store_of_claims() {
+    let folder = Folder::new();
+    let path = folder.path().join("both.db");
+    drop(hookgate::SqliteStore::open(&path).unwrap());
+    contract::check(&SqliteMirror::open(&path).unwrap())
+        .await
+        .unwrap();
+    hookgate::SqliteStore::open(&path).unwrap();
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused() {
+    let folder = Folder::new();
+    let path = folder.path().join("notes.txt");
+    std::fs::write(
+        &path,
+        "no database, but a text that is long enough to be read as one",
+    )
+    .unwrap();
+    let error = SqliteMirror::open(&path).unwrap_err();
+    assert_eq!(error.kind(), hookgate::StoreErrorKind::NotAStore);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mirror_on_postgresql_keeps_the_contract() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let mirror = PostgresMirror::open(&url(&server)).unwrap();
+    let missing = mirror.list(&"dm_1".into(), None, 1).await.unwrap_err();
+    assert_eq!(missing.kind(), hookgate::StoreErrorKind::Missing);
+    // Replicas start at the same time, and each makes the table.
+    let made = (0..4).map(|_| {
+        let mirror = mirror.clone();
+        tokio::spawn(async move { mirror.migrate().await })
+    });
+    for made in made.collect::<Vec<_>>() {
+        made.await.unwrap().unwrap();
+    }
+    contract::check(&mirror).await.unwrap();
+    one_of_ten_writes(Arc::new(mirror.clone())).await;
+    drop(mirror);
+    let other = PostgresServer::start(&[]).unwrap();
+    let mirror = PostgresMirror::open(&url(&other)).unwrap().with_values();
+    mirror.migrate().await.unwrap();
+    contract::check(&mirror).await.unwrap();
+}

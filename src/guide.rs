@@ -13,6 +13,7 @@
 //! | [`inbox`] | How is a delivery stored before it is answered? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
+//! | [`reconciliation`] | What does a missed event cost, and how is it found? |
 //! | [`command`] | Which tasks does the command `hookgate` perform? |
 
 /// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:
@@ -53,6 +54,8 @@ pages! {
     inbox "inbox.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
+    #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.
+    reconciliation "reconciliation.md";
     command "command.md";
     emulator "emulator.md";
 }

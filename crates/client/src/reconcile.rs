@@ -1,4 +1,6 @@
 //! Finds the rows that changed without a handled event.
+//!
+#![doc = include_str!("../docs/reconciliation.md")]
 
 mod columns;
 pub mod contract;

@@ -52,8 +52,10 @@ pub struct Reconcile<S, M> {
     planner: Planner,
     settings: Settings,
     claims: Option<Claims>,
-    on_progress: Option<Box<dyn Fn(&Pass) + Send + Sync>>,
+    on_progress: Option<OnProgress>,
 }
+
+type OnProgress = Box<dyn Fn(&Pass) + Send + Sync>;
 
 struct Claims {
     store: Box<dyn DedupeStore>,
@@ -66,7 +68,7 @@ struct Claims {
 pub struct Report {
     /// The pass, as far as it came.
     pub pass: Pass,
-    /// Findings that were handled here.
+    /// Findings that were handled here; in a filling pass, the rows that were taken over.
     pub handled: u64,
     /// Findings that another replica handles or has handled.
     pub elsewhere: u64,
@@ -208,7 +210,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                 Step::Model => {
                     let Some(columns) = before(stop.as_mut(), self.source.columns(&model)).await
                     else {
-                        return Ok(self.stopped(report));
+                        self.stop(report);
+                        return Ok(());
                     };
                     self.planner.model(columns.map_err(ReconcileError::Source)?);
                     continue;
@@ -217,7 +220,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                     let Some(page) =
                         before(stop.as_mut(), self.source.page(&model, offset, limit)).await
                     else {
-                        return Ok(self.stopped(report));
+                        self.stop(report);
+                        return Ok(());
                     };
                     let page = page.map_err(ReconcileError::Source)?;
                     let rows = page.total.unwrap_or(page.rows.len() as u64);
@@ -243,7 +247,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         }
     }
 
-    fn stopped(&mut self, report: &mut Report) {
+    fn stop(&mut self, report: &mut Report) {
         report.stopped_at = Some(self.planner.interrupt());
         report.pass = self.planner.pass();
     }
@@ -276,7 +280,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             // Rows that are taken over are not handled, and unresolved ones are not claimed.
             if self.settings.is_filling {
                 finding.record(&self.mirror).await?;
-                report.count(finding, Outcome::Handled);
+                report.handled += 1;
             } else if let Err(error) = handle(finding.reconciled.clone()).await {
                 report.last_error = Some(error.to_string());
             }

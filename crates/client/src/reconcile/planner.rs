@@ -566,13 +566,16 @@ impl Planner {
         // Rows that were seen are not absent, in an incomplete pass too.
         let expected = std::mem::take(&mut self.expected);
         self.absent.retain(|row, _| expected.contains_key(row));
+        let most = self.most(self.mirrored_rows);
+        let has_too_many_updates = self.updates > most;
         if !self.pass.is_complete || self.settings.is_filling {
+            // A part of the rows can show that there are too many, and not that there are few.
+            self.had_too_many_updates |= has_too_many_updates;
             return;
         }
+        self.had_too_many_updates = has_too_many_updates;
         self.differing
             .retain(|_, difference| difference.pass == number);
-        let most = self.most(self.mirrored_rows);
-        self.had_too_many_updates = self.updates > most;
         self.pass.absent = expected.len() as u64;
         for (row, revision) in expected {
             let absence = self.absent.entry(row).or_insert(Absence {
@@ -627,9 +630,14 @@ impl Was {
 
 impl Order {
     fn take(&mut self, created_at: Option<i64>) {
-        if let (Some(last), Some(now)) = (self.last, created_at) {
-            self.rises &= last <= now;
-            self.falls &= last >= now;
+        match (self.last, created_at) {
+            (Some(last), Some(now)) => {
+                self.rises &= last <= now;
+                self.falls &= last >= now;
+            }
+            (None, Some(_)) => {}
+            // Without a date the order is unknown.
+            (_, None) => (self.rises, self.falls) = (false, false),
         }
         self.last = created_at;
     }

@@ -168,7 +168,7 @@ impl Mirror for SqliteMirror {
                 &state.values,
             ];
             let sql = if revision == 0 { INSERT } else { UPDATE };
-            Ok(connection.prepare(sql)?.execute(&values)? == 1)
+            Ok(connection.prepare(sql)?.execute(values)? == 1)
         })
     }
 

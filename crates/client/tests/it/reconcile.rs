@@ -1,4 +1,5 @@
 mod driver;
+mod metrics;
 mod planner;
 mod property;
 mod service;

@@ -16,7 +16,7 @@ use super::service::{Chance, ListOrder, MODEL, Service, columns, event};
 
 /// A service that stands still, and counts requests for pages.
 #[derive(Clone)]
-struct Source {
+pub struct Source {
     service: Arc<Mutex<Service>>,
     pages: Arc<AtomicU64>,
     /// The number of the request from which on none is answered.
@@ -24,7 +24,7 @@ struct Source {
 }
 
 impl Source {
-    fn with_rows(rows: usize) -> Self {
+    pub fn with_rows(rows: usize) -> Self {
         let mut service = Service::new(ListOrder::Creation);
         for _ in 0..rows {
             service.now += 1;
@@ -75,7 +75,7 @@ fn settings(is_filling: bool) -> Settings {
 }
 
 /// A mirror with the service's rows of now.
-async fn filled(source: &Source) -> Arc<MemoryMirror> {
+pub async fn filled(source: &Source) -> Arc<MemoryMirror> {
     let mirror = Arc::new(MemoryMirror::with_values());
     let mut filling = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(true));
     let never = |_| -> std::future::Ready<Result<(), Infallible>> {
@@ -90,7 +90,7 @@ async fn filled(source: &Source) -> Arc<MemoryMirror> {
 }
 
 /// A creation, an update and a deletion without events.
-fn lose_three(source: &Source) {
+pub fn lose_three(source: &Source) {
     source.change(|service| {
         service.now += 10;
         service.create(&mut Chance::new(2));

@@ -4,6 +4,7 @@
 
 mod columns;
 pub mod contract;
+mod difference;
 mod driver;
 mod finding;
 mod hash;
@@ -15,8 +16,10 @@ mod planner;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod scan;
+mod source;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod steps;
 
 pub use columns::Column;
 pub use driver::{Reconcile, ReconcileError, Report, RowSource};
@@ -24,8 +27,9 @@ pub use finding::{Doubt, Finding, Found, Gone, Reconciled, Unresolved};
 pub use hash::RowHash;
 pub use memory::MemoryMirror;
 pub use mirror::{Fed, Life, Mirror, MirrorFuture, Mirrored, RowState, feed, is_known};
-pub use planner::{Pass, PassPage, PassRow, Planner, Settings, Step};
+pub use planner::Planner;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresMirror;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteMirror;
+pub use steps::{Pass, PassPage, PassRow, Settings, Step};

@@ -15,7 +15,8 @@ use hookgate::{
 use super::columns::Column;
 use super::finding::{Finding, Reconciled};
 use super::mirror::{Mirror, Mirrored};
-use super::planner::{Pass, PassPage, Planner, Settings, Step};
+use super::planner::Planner;
+use super::steps::{Pass, PassPage, Settings, Step};
 
 /// How long the handler of one finding may take before another replica may handle it as well.
 const LEASE: Duration = Duration::from_secs(60);
@@ -108,7 +109,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Claims each finding before it is handled, so that replicas which share the store and the scope handle it once. The scope is
-    /// the program's, such as its name. Without this call each replica handles each finding.
+    /// the program's, such as its name. Without this call each replica handles each finding. A handler that takes longer than 60 s may
+    /// overlap with that of another replica.
     ///
     /// The claims are apart from those of events: the same store can be used for both.
     #[must_use]

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
 
-use super::planner::Pass;
+use super::steps::Pass;
 
 const FINDINGS: &str = "hookgate_reconcile_findings_total";
 const UNRESOLVED: &str = "hookgate_reconcile_unresolved_rows";

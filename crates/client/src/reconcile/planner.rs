@@ -1,16 +1,19 @@
 //! The planner: which request comes next, and which rows differ. It waits for nothing and reads no clock.
 
+mod absence;
+mod compare;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use hookgate::event::Fields;
-use hookgate::{DataModelId, Properties, RowId};
+use hookgate::{DataModelId, RowId};
 
 use super::columns::{Column, Columns};
-use super::finding::{Doubt, Finding, Found, Gone, Reconciled, Unresolved, finding_id};
-use super::hash::{NameHash, ValueHash};
-use super::mirror::{Life, Mirrored, RowState, micros};
+use super::difference::{Difference, Order};
+use super::finding::{Finding, Reconciled};
+use super::mirror::{Life, Mirrored, micros};
 use super::scan::{Next, Scan};
+use super::steps::{Pass, PassPage, Settings, Step};
 
 /// The number of times that a pass begins again because the data model was changed.
 const RESTARTS: u32 = 3;
@@ -18,111 +21,6 @@ const RESTARTS: u32 = 3;
 const ABSENCES: u64 = 3;
 /// The number of states that are asked of the mirror at once.
 const CHUNK: usize = 500;
-
-/// The settings of a reconciliation.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Settings {
-    /// The rows of a page: 500, the most that the service gives.
-    pub page_rows: u64,
-    /// The rows at a page's end that the next page begins with: 25.
-    pub overlap: u64,
-    /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But never more than half
-    /// of the rows may be found as deleted.
-    pub guard_rows: u64,
-    /// Or so many of a hundred: 1.
-    pub guard_percent: u64,
-    /// How much older than the mirror's a row's `updatedAt` may be before the row is taken for a stale read, in microseconds: 5 s.
-    /// An event's `createdAt` may be a little later than the row's `updatedAt`.
-    pub clock_tolerance: i64,
-    /// Take the rows over as they are, without findings: for the first pass with an empty mirror, and after a property was
-    /// renamed. Deletions are not looked for.
-    pub is_filling: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            page_rows: 500,
-            overlap: 25,
-            guard_rows: 50,
-            guard_percent: 1,
-            clock_tolerance: 5_000_000,
-            is_filling: false,
-        }
-    }
-}
-
-/// A page of a data model's rows, as the service listed them.
-#[derive(Clone, Debug, Default)]
-pub struct PassPage {
-    /// The rows, in their order.
-    pub rows: Vec<PassRow>,
-    /// `meta.total`.
-    pub total: Option<u64>,
-}
-
-/// A row as the service lists it.
-#[derive(Clone, Debug)]
-pub struct PassRow {
-    /// The row.
-    pub id: RowId,
-    /// Its values by property id.
-    pub data: Fields,
-    /// Its `createdAt`.
-    pub created_at: String,
-    /// Its `updatedAt`.
-    pub updated_at: String,
-}
-
-/// What the planner needs next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// The data model's properties: pass them to [`Planner::model`].
-    Model,
-    /// States from [`Mirror::list`](super::Mirror::list): pass them to [`Planner::listed`].
-    List {
-        /// After this row.
-        after: Option<RowId>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// A page of rows: pass it to [`Planner::page`].
-    Page {
-        /// Rows to skip.
-        offset: u64,
-        /// Rows of the page.
-        limit: u64,
-    },
-    /// The present states of these rows from [`Mirror::get`](super::Mirror::get): pass them to [`Planner::absent`].
-    Absent(Vec<RowId>),
-    /// The pass is over. The next step begins another one.
-    Done(Pass),
-}
-
-/// A pass that is over.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Pass {
-    /// Its number in this planner, from 1.
-    pub number: u64,
-    /// Whether every row of the list was surely read, from its beginning. An incomplete pass counts for no deletion.
-    pub is_complete: bool,
-    /// Requests for pages.
-    pub pages: u64,
-    /// Different rows.
-    pub rows: u64,
-    /// Rows that differ from the mirror, found or not: most of them have an event under way.
-    pub differing: u64,
-    /// Rows that the mirror has and the list had not.
-    pub absent: u64,
-    /// Findings that are resolved.
-    pub found: u64,
-    /// Rows that are [unresolved](Reconciled::Unresolved).
-    pub unresolved: u64,
-    /// Names of properties that several properties have. They are not compared, since an event names a property by its name.
-    pub ambiguous_names: Vec<String>,
-}
 
 /// Plans the passes over one data model.
 ///
@@ -170,35 +68,9 @@ enum State {
     Done,
 }
 
-struct Difference {
-    pass: u64,
-    /// The mirror's side. It stays the same where no event was handled.
-    was: Was,
-}
-
-#[derive(PartialEq)]
-enum Was {
-    /// The row was not known to be created.
-    Unknown,
-    /// The row was known to be deleted, in this revision.
-    Deleted(u64),
-    /// The properties that differed, and their values in the mirror.
-    Other(Vec<(NameHash, Option<ValueHash>)>),
-    /// The row's `updatedAt` was older than that of this revision.
-    Newer(u64),
-}
-
 struct Absence {
     revision: u64,
     passes: u64,
-}
-
-/// Whether the rows' `createdAt` rise, or fall, along the list.
-#[derive(Default)]
-struct Order {
-    last: Option<i64>,
-    rises: bool,
-    falls: bool,
 }
 
 impl Planner {
@@ -222,7 +94,7 @@ impl Planner {
             restarts: 0,
             expected: HashMap::new(),
             mirrored_rows: 0,
-            order: Order::default(),
+            order: Order::new(),
             doubted: HashSet::new(),
             has_too_many_deletions: false,
         }
@@ -309,11 +181,7 @@ impl Planner {
         self.scan = Scan::new(self.settings.page_rows, self.settings.overlap, offset);
         self.expected.clear();
         self.mirrored_rows = 0;
-        self.order = Order {
-            last: None,
-            rises: true,
-            falls: true,
-        };
+        self.order = Order::new();
         self.doubted.clear();
         self.updates = 0;
         self.pass.differing = 0;
@@ -368,191 +236,12 @@ impl Planner {
         }
         let ids: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
         match self.scan.page(&ids, page.total) {
-            // The next page repeats rows of this one.
-            Next::Page => self.order.last = None,
+            Next::Page => self.order.new_page(),
             Next::End { is_complete: true } => self.state = State::ModelAfter,
             Next::End { is_complete: false } => self.end(false),
         }
         self.count(&findings);
         findings
-    }
-
-    fn compare(&mut self, row: &PassRow, known: Option<&Mirrored>) -> Option<Finding> {
-        let columns = self.columns.as_ref()?;
-        let properties = columns.by_name(&row.data);
-        let at = micros(&row.updated_at);
-        let mut state = RowState::read(Life::Live, at, &properties, true);
-        state.read_at = at;
-        let revision = known.map_or(0, |known| known.revision);
-        let living = known.filter(|known| known.state.life == Life::Live);
-        let was = match living {
-            None => match known {
-                Some(known) if known.state.life == Life::Deleted => Was::Deleted(revision),
-                _ => Was::Unknown,
-            },
-            Some(known) => {
-                let other: Vec<_> = columns
-                    .compared()
-                    .map(|name| (name, known.state.hash.value(name)))
-                    .filter(|(name, value)| state.hash.value(*name) != *value)
-                    .collect();
-                if other.is_empty() {
-                    self.differing.remove(&row.id);
-                    return None;
-                }
-                let tolerance = self.settings.clock_tolerance;
-                match (at, known.state.updated_at) {
-                    (Some(row), Some(mirror)) if row.saturating_add(tolerance) < mirror => {
-                        Was::Newer(revision)
-                    }
-                    _ => Was::Other(other),
-                }
-            }
-        };
-        let before = || living.and_then(|known| known.state.properties());
-        if self.settings.is_filling {
-            let is_older = matches!(was, Was::Newer(_));
-            return (!is_older).then(|| self.found(row, properties, before(), known, state));
-        }
-        let number = self.pass.number;
-        let earlier = self.differing.get(&row.id);
-        if earlier.is_some_and(|earlier| earlier.pass == number) {
-            return None;
-        }
-        let is_confirmed = earlier.is_some_and(|earlier| earlier.was.is_still(&was));
-        let is_older = matches!(was, Was::Newer(_));
-        let is_update = matches!(was, Was::Other(_));
-        self.pass.differing += 1;
-        self.updates += u64::from(is_update);
-        // Of more than that, none is a finding in the next pass either.
-        if !is_update || self.updates <= self.most(self.mirrored_rows) {
-            self.differing
-                .insert(row.id.clone(), Difference { pass: number, was });
-        }
-        let doubt = match () {
-            () if is_update && self.had_too_many_updates => Doubt::ManyUpdates,
-            () if !is_confirmed => return None,
-            () if is_older => Doubt::StaleRead,
-            () => return Some(self.found(row, properties, before(), known, state)),
-        };
-        let is_first = self.doubted.insert(row.id.clone());
-        is_first.then(|| self.doubtful(row.id.clone(), revision, doubt))
-    }
-
-    fn found(
-        &mut self,
-        row: &PassRow,
-        properties: Properties,
-        before: Option<Properties>,
-        known: Option<&Mirrored>,
-        state: RowState,
-    ) -> Finding {
-        let is_update = known.is_some_and(|known| known.state.life == Life::Live);
-        self.last_loss = self.pass.number;
-        // A row that is created again, after it was deleted, is another finding than the first.
-        let died_at = known
-            .and_then(|known| known.state.updated_at)
-            .filter(|_| !is_update);
-        let (kind, version) = if is_update {
-            let hash: String = state
-                .hash
-                .to_bytes()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            ("updated", format!("{} {hash}", row.updated_at))
-        } else {
-            (
-                "created",
-                died_at.map_or_else(String::new, |at| at.to_string()),
-            )
-        };
-        let found = Found {
-            id: finding_id(&self.model, kind, &row.id, &version),
-            datamodel_id: self.model.clone(),
-            row_id: row.id.clone(),
-            updated_at: row.updated_at.clone(),
-            properties,
-            before,
-        };
-        Finding {
-            reconciled: if is_update {
-                Reconciled::Updated(found)
-            } else {
-                Reconciled::Created(found)
-            },
-            revision: known.map_or(0, |known| known.revision),
-            state: Some(state),
-        }
-    }
-
-    fn doubtful(&self, row_id: RowId, revision: u64, reason: Doubt) -> Finding {
-        let datamodel_id = self.model.clone();
-        Finding {
-            reconciled: Reconciled::Unresolved(Unresolved {
-                datamodel_id,
-                row_id,
-                reason,
-            }),
-            revision,
-            state: None,
-        }
-    }
-
-    /// Takes the present states of the rows of [`Step::Absent`]. Returns the deletions.
-    pub fn absent(&mut self, known: &HashMap<RowId, Mirrored>) -> Vec<Finding> {
-        let State::Absent(rows) = &mut self.state else {
-            return Vec::new();
-        };
-        let rest = rows.split_off(rows.len().min(CHUNK));
-        let asked = std::mem::replace(rows, rest);
-        if rows.is_empty() {
-            self.state = State::Done;
-        }
-        let oldest = self.pass.number.saturating_sub(ABSENCES - 1);
-        let may_have_moved = self.last_move >= oldest && self.last_loss >= oldest;
-        let mut findings = Vec::new();
-        for row in asked {
-            let Some(absence) = self.absent.get(&row) else {
-                continue;
-            };
-            let Some(known) = known
-                .get(&row)
-                .filter(|known| known.revision == absence.revision)
-            else {
-                // An event for it was handled.
-                self.absent.remove(&row);
-                continue;
-            };
-            let doubt = match () {
-                () if self.has_too_many_deletions => Some(Doubt::ManyDeletions),
-                () if may_have_moved => Some(Doubt::MovingList),
-                () => None,
-            };
-            findings.push(match doubt {
-                Some(doubt) => self.doubtful(row, known.revision, doubt),
-                None => self.gone(row, known),
-            });
-        }
-        self.count(&findings);
-        findings
-    }
-
-    fn gone(&self, row: RowId, known: &Mirrored) -> Finding {
-        let version = format!("{:?}", known.state.updated_at);
-        let mut state = RowState::blank(Life::Deleted);
-        state.updated_at = known.state.updated_at;
-        let gone = Gone {
-            id: finding_id(&self.model, "deleted", &row, &version),
-            datamodel_id: self.model.clone(),
-            row_id: row,
-            before: known.state.properties(),
-        };
-        Finding {
-            reconciled: Reconciled::Deleted(gone),
-            revision: known.revision,
-            state: Some(state),
-        }
     }
 
     /// The scan is over.
@@ -615,35 +304,6 @@ impl Planner {
                 _ => self.pass.found += 1,
             }
         }
-    }
-}
-
-impl Was {
-    /// Whether the mirror's side of the difference is still there.
-    fn is_still(&self, now: &Self) -> bool {
-        match (self, now) {
-            (Self::Other(was), Self::Other(now)) => now.iter().any(|pair| was.contains(pair)),
-            (was, now) => was == now,
-        }
-    }
-}
-
-impl Order {
-    fn take(&mut self, created_at: Option<i64>) {
-        match (self.last, created_at) {
-            (Some(last), Some(now)) => {
-                self.rises &= last <= now;
-                self.falls &= last >= now;
-            }
-            (None, Some(_)) => {}
-            // Without a date the order is unknown.
-            (_, None) => (self.rises, self.falls) = (false, false),
-        }
-        self.last = created_at;
-    }
-
-    fn is_of_creation(&self) -> bool {
-        self.rises || self.falls
     }
 }
 

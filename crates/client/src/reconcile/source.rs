@@ -5,7 +5,7 @@ use hookgate::{CallFuture, DataModelId};
 
 use super::columns::Column;
 use super::driver::RowSource;
-use super::planner::{PassPage, PassRow};
+use super::steps::{PassPage, PassRow};
 use crate::{Client, Error, Options};
 
 /// The share of the request rate that a reconciliation takes at most.
@@ -27,10 +27,18 @@ impl RowSource for Client {
         })
     }
 
-    fn page<'a>(&'a self, model: &'a DataModelId, offset: u64, limit: u64) -> CallFuture<'a, Result<PassPage, Error>> {
+    fn page<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        offset: u64,
+        limit: u64,
+    ) -> CallFuture<'a, Result<PassPage, Error>> {
         CallFuture::boxed(async move {
             let rows = at_half_rate(self).rows::<Fields>(model.as_str()).by_id();
-            let page = rows.page_size(u32::try_from(limit).unwrap_or(u32::MAX)).page(offset).await?;
+            let page = rows
+                .page_size(u32::try_from(limit).unwrap_or(u32::MAX))
+                .page(offset)
+                .await?;
             let rows = page.items.into_iter().map(|row| PassRow {
                 id: row.id.into(),
                 data: row.properties,

@@ -1,7 +1,19 @@
-//! The public API of the client, a module a subject.
+//! The client against the emulator, over HTTP on this machine, and the reconciliation against a list that changes. Test names are
+//! sentences.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 
+mod batches;
+mod errors;
+mod failures;
+mod names;
+mod objects;
+mod rates;
 mod reconcile;
+mod rows;
+mod structs;
+mod support;
+mod transports;
+mod triggers;

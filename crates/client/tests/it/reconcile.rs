@@ -1,4 +1,5 @@
 mod driver;
+mod emulator;
 mod metrics;
 mod planner;
 mod property;

@@ -1,0 +1,67 @@
+//! Rows that were absent from the passes, and their deletion.
+
+use std::collections::HashMap;
+
+use hookgate::RowId;
+
+use super::super::finding::{Doubt, Finding, Gone, Reconciled, finding_id};
+use super::super::mirror::{Life, Mirrored, RowState};
+use super::{ABSENCES, CHUNK, Planner, State};
+
+impl Planner {
+    /// Takes the present states of the rows of `Step::Absent`. Returns the deletions.
+    pub fn absent(&mut self, known: &HashMap<RowId, Mirrored>) -> Vec<Finding> {
+        let State::Absent(rows) = &mut self.state else {
+            return Vec::new();
+        };
+        let rest = rows.split_off(rows.len().min(CHUNK));
+        let asked = std::mem::replace(rows, rest);
+        if rows.is_empty() {
+            self.state = State::Done;
+        }
+        let oldest = self.pass.number.saturating_sub(ABSENCES - 1);
+        let may_have_moved = self.last_move >= oldest && self.last_loss >= oldest;
+        let mut findings = Vec::new();
+        for row in asked {
+            let Some(absence) = self.absent.get(&row) else {
+                continue;
+            };
+            let Some(known) = known
+                .get(&row)
+                .filter(|known| known.revision == absence.revision)
+            else {
+                // An event for it was handled.
+                self.absent.remove(&row);
+                continue;
+            };
+            let doubt = match () {
+                () if self.has_too_many_deletions => Some(Doubt::ManyDeletions),
+                () if may_have_moved => Some(Doubt::MovingList),
+                () => None,
+            };
+            findings.push(match doubt {
+                Some(doubt) => self.doubtful(row, known.revision, doubt),
+                None => self.gone(row, known),
+            });
+        }
+        self.count(&findings);
+        findings
+    }
+
+    fn gone(&self, row: RowId, known: &Mirrored) -> Finding {
+        let version = format!("{:?}", known.state.updated_at);
+        let mut state = RowState::blank(Life::Deleted);
+        state.updated_at = known.state.updated_at;
+        let gone = Gone {
+            id: finding_id(&self.model, "deleted", &row, &version),
+            datamodel_id: self.model.clone(),
+            row_id: row,
+            before: known.state.properties(),
+        };
+        Finding {
+            reconciled: Reconciled::Deleted(gone),
+            revision: known.revision,
+            state: Some(state),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A row that was read, compared with its state in the mirror.
+
+use hookgate::{Properties, RowId};
+
+use super::super::difference::{Difference, Was};
+use super::super::finding::{Doubt, Finding, Found, Reconciled, Unresolved, finding_id};
+use super::super::mirror::{Life, Mirrored, RowState, micros};
+use super::super::steps::PassRow;
+use super::Planner;
+
+impl Planner {
+    pub(super) fn compare(&mut self, row: &PassRow, known: Option<&Mirrored>) -> Option<Finding> {
+        let columns = self.columns.as_ref()?;
+        let properties = columns.by_name(&row.data);
+        let at = micros(&row.updated_at);
+        let mut state = RowState::read(Life::Live, at, &properties, true);
+        state.read_at = at;
+        let revision = known.map_or(0, |known| known.revision);
+        let living = known.filter(|known| known.state.life == Life::Live);
+        let was = match living {
+            None => match known {
+                Some(known) if known.state.life == Life::Deleted => Was::Deleted(revision),
+                _ => Was::Unknown,
+            },
+            Some(known) => {
+                let other: Vec<_> = columns
+                    .compared()
+                    .map(|name| (name, known.state.hash.value(name)))
+                    .filter(|(name, value)| state.hash.value(*name) != *value)
+                    .collect();
+                if other.is_empty() {
+                    self.differing.remove(&row.id);
+                    return None;
+                }
+                let tolerance = self.settings.clock_tolerance;
+                match (at, known.state.updated_at) {
+                    (Some(row), Some(mirror)) if row.saturating_add(tolerance) < mirror => {
+                        Was::Newer(revision)
+                    }
+                    _ => Was::Other(other),
+                }
+            }
+        };
+        let before = || living.and_then(|known| known.state.properties());
+        if self.settings.is_filling {
+            let is_older = matches!(was, Was::Newer(_));
+            return (!is_older).then(|| self.found(row, properties, before(), known, state));
+        }
+        let number = self.pass.number;
+        let earlier = self.differing.get(&row.id);
+        if earlier.is_some_and(|earlier| earlier.pass == number) {
+            return None;
+        }
+        let is_confirmed = earlier.is_some_and(|earlier| earlier.was.is_still(&was));
+        let is_older = matches!(was, Was::Newer(_));
+        let is_update = matches!(was, Was::Other(_));
+        self.pass.differing += 1;
+        self.updates += u64::from(is_update);
+        // Of more than that, none is a finding in the next pass either.
+        if !is_update || self.updates <= self.most(self.mirrored_rows) {
+            self.differing
+                .insert(row.id.clone(), Difference { pass: number, was });
+        }
+        let doubt = match () {
+            () if is_update && self.had_too_many_updates => Doubt::ManyUpdates,
+            () if !is_confirmed => return None,
+            () if is_older => Doubt::StaleRead,
+            () => return Some(self.found(row, properties, before(), known, state)),
+        };
+        let is_first = self.doubted.insert(row.id.clone());
+        is_first.then(|| self.doubtful(row.id.clone(), revision, doubt))
+    }
+
+    fn found(
+        &mut self,
+        row: &PassRow,
+        properties: Properties,
+        before: Option<Properties>,
+        known: Option<&Mirrored>,
+        state: RowState,
+    ) -> Finding {
+        let is_update = known.is_some_and(|known| known.state.life == Life::Live);
+        self.last_loss = self.pass.number;
+        // A row that is created again, after it was deleted, is another finding than the first.
+        let died_at = known
+            .filter(|known| known.state.life == Life::Deleted)
+            .and_then(|known| known.state.updated_at);
+        let (kind, version) = if is_update {
+            let hash: String = state
+                .hash
+                .to_bytes()
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            ("updated", format!("{} {hash}", row.updated_at))
+        } else {
+            (
+                "created",
+                died_at.map_or_else(String::new, |at| at.to_string()),
+            )
+        };
+        let found = Found {
+            id: finding_id(&self.model, kind, &row.id, &version),
+            datamodel_id: self.model.clone(),
+            row_id: row.id.clone(),
+            updated_at: row.updated_at.clone(),
+            properties,
+            before,
+        };
+        Finding {
+            reconciled: if is_update {
+                Reconciled::Updated(found)
+            } else {
+                Reconciled::Created(found)
+            },
+            revision: known.map_or(0, |known| known.revision),
+            state: Some(state),
+        }
+    }
+
+    pub(super) fn doubtful(&self, row_id: RowId, revision: u64, reason: Doubt) -> Finding {
+        let datamodel_id = self.model.clone();
+        Finding {
+            reconciled: Reconciled::Unresolved(Unresolved {
+                datamodel_id,
+                row_id,
+                reason,
+            }),
+            revision,
+            state: None,
+        }
+    }
+}

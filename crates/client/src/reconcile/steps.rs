@@ -1,0 +1,109 @@
+//! The planner's settings, its questions, the answers that it takes, and its report.
+
+use hookgate::RowId;
+use hookgate::event::Fields;
+
+/// The settings of a reconciliation.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The rows of a page: 500, the most that the service gives.
+    pub page_rows: u64,
+    /// The rows at a page's end that the next page begins with: 25.
+    pub overlap: u64,
+    /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But never more than half
+    /// of the rows may be found as deleted.
+    pub guard_rows: u64,
+    /// Or so many of a hundred: 1.
+    pub guard_percent: u64,
+    /// How much older than the mirror's a row's `updatedAt` may be before the row is taken for a stale read, in microseconds: 5 s.
+    /// An event's `createdAt` may be a little later than the row's `updatedAt`.
+    pub clock_tolerance: i64,
+    /// Take the rows over as they are, without findings: for the first pass with an empty mirror, and after a property was
+    /// renamed. Deletions are not looked for.
+    pub is_filling: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            page_rows: 500,
+            overlap: 25,
+            guard_rows: 50,
+            guard_percent: 1,
+            clock_tolerance: 5_000_000,
+            is_filling: false,
+        }
+    }
+}
+
+/// A page of a data model's rows, as the service listed them.
+#[derive(Clone, Debug, Default)]
+pub struct PassPage {
+    /// The rows, in their order.
+    pub rows: Vec<PassRow>,
+    /// `meta.total`.
+    pub total: Option<u64>,
+}
+
+/// A row as the service lists it.
+#[derive(Clone, Debug)]
+pub struct PassRow {
+    /// The row.
+    pub id: RowId,
+    /// Its values by property id.
+    pub data: Fields,
+    /// Its `createdAt`.
+    pub created_at: String,
+    /// Its `updatedAt`.
+    pub updated_at: String,
+}
+
+/// What the planner needs next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The data model's properties: pass them to [`Planner::model`].
+    Model,
+    /// States from [`Mirror::list`](super::Mirror::list): pass them to [`Planner::listed`].
+    List {
+        /// After this row.
+        after: Option<RowId>,
+        /// At most so many.
+        limit: usize,
+    },
+    /// A page of rows: pass it to [`Planner::page`].
+    Page {
+        /// Rows to skip.
+        offset: u64,
+        /// Rows of the page.
+        limit: u64,
+    },
+    /// The present states of these rows from [`Mirror::get`](super::Mirror::get): pass them to [`Planner::absent`].
+    Absent(Vec<RowId>),
+    /// The pass is over. The next step begins another one.
+    Done(Pass),
+}
+
+/// A pass that is over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pass {
+    /// Its number in this planner, from 1.
+    pub number: u64,
+    /// Whether every row of the list was surely read, from its beginning. An incomplete pass counts for no deletion.
+    pub is_complete: bool,
+    /// Requests for pages.
+    pub pages: u64,
+    /// Different rows.
+    pub rows: u64,
+    /// Rows that differ from the mirror, found or not: most of them have an event under way.
+    pub differing: u64,
+    /// Rows that the mirror has and the list had not.
+    pub absent: u64,
+    /// Findings that are resolved.
+    pub found: u64,
+    /// Rows that are [unresolved](Reconciled::Unresolved).
+    pub unresolved: u64,
+    /// Names of properties that several properties have. They are not compared, since an event names a property by its name.
+    pub ambiguous_names: Vec<String>,
+}

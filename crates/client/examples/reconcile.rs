@@ -1,4 +1,4 @@
-//! Rows that changed while the receiver was down, found and repaired: `cargo run -p hookgate-client --example reconcile`.
+//! Rows that changed while the receiver was down, found and repaired: `cargo run -p hookgate-client --features reconcile --example reconcile`.
 //!
 //! The service is the emulator in this process. Nothing receives its events, as in an outage.
 

@@ -72,6 +72,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`ClientBuilder::build`].
+    #[cfg(feature = "hyper")]
     pub fn new(base_url: &str, key: ApiKey) -> Result<Self, Error> {
         Self::builder(base_url, key).build()
     }
@@ -123,7 +124,6 @@ impl Client {
     }
 
     /// Returns the data models, to be searched and listed.
-    #[must_use]
     pub fn data_models(&self) -> DataModels {
         DataModels {
             client: self.clone(),

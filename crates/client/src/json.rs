@@ -125,7 +125,7 @@ pub(crate) fn row<R: DeserializeOwned>(
     row: &str,
     values: &[(&str, &RawValue)],
 ) -> Result<R, Error> {
-    let (text, ends) = object(values, |value| Cow::Borrowed(value));
+    let (text, ends) = object(values, Cow::Borrowed);
     if has_reserved_key(&text) {
         let message = format!("row {row}: a key begins with {RESERVED}");
         return Err(Error::new(ErrorKind::Row, message));

@@ -164,7 +164,7 @@ async fn a_write_that_found_no_connection_was_not_sent_and_is_repeated() {
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Connection, 5));
     assert!(!error.is_outcome_unknown(), "{error}");
     assert!(error.message().contains("not sent"));
-    let told = told.lock().unwrap();
+    let told = told.lock().unwrap().clone();
     assert_eq!(told.len(), 4);
     assert_eq!(
         told[3],

@@ -11,6 +11,7 @@ mod failures;
 mod names;
 mod objects;
 mod rates;
+#[cfg(feature = "reconcile")]
 mod reconcile;
 mod rows;
 mod structs;

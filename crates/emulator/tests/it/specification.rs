@@ -233,7 +233,7 @@ async fn data_models_as_the_specification_describes_them() {
     user.owner("DELETE", &path, Value::Null).await.data();
     let gone = user.owner("GET", &path, Value::Null).await;
     assert!(gone.refused(404, "NOT_FOUND").contains(&made));
-    assert_eq!(user.calls.into_inner(), 17);
+    assert_eq!(user.calls.into_inner(), 18);
 }
 
 #[tokio::test]

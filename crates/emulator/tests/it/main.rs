@@ -10,6 +10,7 @@ mod data_models;
 mod deliveries;
 mod docs;
 mod envelope;
+mod fuzzed;
 mod limits;
 mod retries;
 mod rows;

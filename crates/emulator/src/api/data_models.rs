@@ -51,6 +51,7 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let properties = fields.remove("properties").unwrap_or_else(|| json!([]));
     let now: Box<str> = hub.clock.iso().into();
     let mut state = hub.state();
+    state.check_room()?;
     refuse_taken(hub, &state, &title, None)?;
     if state.models.len() >= MOST_MODELS {
         let message = format!("the emulator holds at most {MOST_MODELS} data models");
@@ -82,6 +83,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::validation(message));
     }
     let mut state = hub.state();
+    state.check_room()?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
     if state.model(id).is_none() {

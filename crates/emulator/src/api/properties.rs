@@ -23,6 +23,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         .remove("add")
         .unwrap_or_else(|| Value::Array(Vec::new()));
     let mut state = hub.state();
+    state.check_room()?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
     let model = state.model_mut(id).ok_or_else(missing)?;
@@ -46,9 +47,9 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     // The values of removed properties go with them.
     let rows: Vec<_> = model.rows.as_slice().to_vec();
     for row in rows {
-        if remove.iter().any(|id| row.data.contains_key(id)) {
+        if remove.iter().any(|id| row.data.get(id).is_some()) {
             let mut data = row.data.clone();
-            data.retain(|id, _| !remove.contains(id));
+            data.retain(|id, _| !remove.iter().any(|other| other == id));
             model
                 .rows
                 .replace(&row.id, data, row.updated_at.clone(), false);

@@ -30,6 +30,21 @@ pub(crate) struct Property {
     pub(crate) relation_config: Option<RelationConfig>,
 }
 
+impl Property {
+    /// Returns about how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let choices = self.options.iter().flatten();
+        let choices = choices.map(|choice| {
+            size_of::<Choice>() + choice.value.len() + choice.label.len() + choice.color.len()
+        });
+        let target = self.relation_config.as_ref();
+        let target = target.map_or(0, |target| {
+            target.target_data_model_id.len() + target.relationship_type.len()
+        });
+        size_of::<Self>() + self.id.len() + self.name.len() + choices.sum::<usize>() + target
+    }
+}
+
 fn yes() -> bool {
     true
 }

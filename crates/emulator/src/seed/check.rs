@@ -129,7 +129,7 @@ fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);
         date("createdAt", row.created_at.as_deref()).map_err(of_row)?;
         date("updatedAt", row.updated_at.as_deref()).map_err(of_row)?;
-        for (id, value) in &row.data {
+        for (id, value) in row.data.iter() {
             let path = [Field("rows"), Item(at), Field("data"), Field(id)];
             check_value(&model.id, &model.properties, id, value)
                 .map_err(|message| wrong(&path, message))?;

@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 
 use crate::deliver::{Reach, Route};
 use crate::http::{Access, Server};
-use crate::hub::{Hub, Shared, Start};
+use crate::hub::{Hub, Shared, Start, StartError};
 use crate::seed::Seed;
 use crate::time::{EmulatorClock, SigningTime};
 
@@ -40,21 +40,6 @@ pub struct EmulatorBuilder {
     hosts: Vec<String>,
     reach: Reach,
     route: Option<Route>,
-}
-
-/// The reason why an emulator did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The address can't be listened on.
-    #[error("{0}")]
-    Address(String),
-    /// A switch or a fault of the builder does not exist, or can't be set so.
-    #[error("{0}")]
-    Setting(String),
-    /// The seed has a subscription that can't be delivered to from here.
-    #[error("{0}")]
-    Seed(String),
 }
 
 /// The ids of every emulator begin alike, so that a test can name them.

@@ -6,7 +6,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::deliver::{Deliveries, Parts, Reach, Route};
-use crate::emulator::StartError;
 use crate::events::{Emitted, Envelope};
 use crate::faults::Faults;
 use crate::ids::Ids;
@@ -44,6 +43,21 @@ pub(crate) struct Start {
     pub(crate) switches: Vec<(String, Value)>,
     /// Each in the form of the control API.
     pub(crate) faults: Vec<Value>,
+}
+
+/// The reason why an emulator did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address can't be listened on.
+    #[error("{0}")]
+    Address(String),
+    /// A switch or a fault of the builder does not exist, or can't be set so.
+    #[error("{0}")]
+    Setting(String),
+    /// The seed has a subscription that can't be delivered to from here.
+    #[error("{0}")]
+    Seed(String),
 }
 
 impl Hub {

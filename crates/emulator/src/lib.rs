@@ -80,7 +80,8 @@ mod switches;
 mod time;
 mod trigger;
 
-pub use emulator::{Emulator, EmulatorBuilder, StartError};
+pub use emulator::{Emulator, EmulatorBuilder};
 pub use handles::{Refused, RowsHandle};
+pub use hub::StartError;
 pub use seed::{Seed, SeedError};
 pub use time::EmulatorClock;

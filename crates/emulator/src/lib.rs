@@ -67,6 +67,7 @@ mod handles;
 mod http;
 mod hub;
 mod ids;
+mod json;
 mod live;
 mod model;
 mod page;
@@ -79,7 +80,8 @@ mod switches;
 mod time;
 mod trigger;
 
-pub use emulator::{Emulator, EmulatorBuilder, StartError};
+pub use emulator::{Emulator, EmulatorBuilder};
 pub use handles::{Refused, RowsHandle};
+pub use hub::StartError;
 pub use seed::{Seed, SeedError};
 pub use time::EmulatorClock;

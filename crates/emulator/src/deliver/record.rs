@@ -68,6 +68,8 @@ pub(super) struct Sent {
     /// `None` where it is the payload.
     #[serde(skip)]
     pub(super) body: Option<Bytes>,
+    /// The second of a right clock at the receiver, which signatures are compared with.
+    pub(super) received_at: i64,
 }
 
 /// The answer to an attempt, cut off where it is long.

@@ -5,6 +5,7 @@
 #[macro_use]
 mod screen;
 mod emulator;
+mod look;
 mod receiver;
 mod rows;
 

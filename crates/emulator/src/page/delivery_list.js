@@ -42,7 +42,7 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
       state.replaceChildren(stateBadge(delivery.state));
     }
     const last = delivery.attempts.at(-1);
-    setText(time, timeOfDay(last?.at));
+    setText(time, timeOfDay(last?.at ?? delivery.payload?.createdAt));
     setText(event.firstElementChild, delivery.eventType || '(no type)');
     setText(event.lastElementChild, delivery.eventId ?? '');
     const tries = delivery.attempts.length > 1 ? ` ×${delivery.attempts.length}` : '';

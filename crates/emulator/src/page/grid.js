@@ -35,7 +35,7 @@ export function grid({ change, remove, sort }) {
     fill(head, properties.map((property) => {
       const [by, direction] = (order ?? '').split(':');
       const sorted = by === property.id && (direction === 'asc' ? 'ascending' : 'descending');
-      return el('th', { scope: 'col', 'aria-sort': sorted || 'none', class: NUMERIC.has(property.type) ? 'number' : null },
+      return el('th', { scope: 'col', 'aria-sort': sorted || 'none', class: NUMERIC.has(property.type) ? 'number right' : null },
         el('button', { class: 'link', title: `${property.id} · ${property.type}`, onclick: () => sort(property) }, property.name,
           el('span', { class: 'arrow', 'aria-hidden': 'true' }, sorted === 'ascending' ? ' ↑' : sorted ? ' ↓' : '')));
     }), el('th', { scope: 'col' }, el('span', { class: 'unseen' }, 'Row')));
@@ -43,11 +43,12 @@ export function grid({ change, remove, sort }) {
 
   function makeRow(row) {
     const cells = properties.map((property) => el('td', {
-      role: 'gridcell', tabindex: '-1', 'data-property': property.id, class: NUMERIC.has(property.type) ? 'number' : null,
+      role: 'gridcell', tabindex: '-1', 'data-property': property.id, class: NUMERIC.has(property.type) ? 'number right' : null,
     }));
     const gone = el('button', { class: 'quiet danger', 'aria-label': `Delete ${row.id}`, title: 'Delete the row', tabindex: '-1' }, '×');
     gone.addEventListener('click', () => remove(made.row));
-    const made = el('tr', { 'data-row': row.id }, cells, el('td', { class: 'last' }, el('code', { class: 'id' }, row.id), gone));
+    const made = el('tr', { 'data-row': row.id }, cells, el('td', { class: 'last' },
+      el('div', {}, el('code', { class: 'id' }, row.id), gone)));
     return made;
   }
 

@@ -12,7 +12,7 @@ export function requestsSection({ keys, clock, resource }) {
   const rates = el('div', { class: 'rates' });
   const body = el('tbody');
   const table = el('table', { class: 'list', 'aria-label': 'API requests' }, el('thead', {}, el('tr', {},
-    ['Time', 'Request', 'Key', 'Status', 'Took', 'Left'].map((name, at) => el('th', { scope: 'col', class: at > 2 ? 'number' : null }, name)))), body);
+    ['Time', 'Request', 'Key', 'Status', 'Took', 'Left'].map((name, at) => el('th', { scope: 'col', class: at > 3 ? 'right' : null }, name)))), body);
   const none = el('p', { class: 'empty' }, 'No request yet. The API is at ', el('code', {}, `${location.origin}/api/v1`), '.');
   const more = el('button', { class: 'quiet', onclick: () => {
     shown += PAGE;
@@ -28,8 +28,8 @@ export function requestsSection({ keys, clock, resource }) {
       el('td', {}, request.key ?? el('span', { class: 'dim' }, 'none')),
       el('td', { class: 'number' }, el('span', { class: `badge ${request.status < 400 ? 'good' : 'bad'}` }, String(request.status)),
         request.code && el('small', {}, ` ${request.code}`)),
-      el('td', { class: 'number' }, `${request.durationMs} ms`),
-      el('td', { class: 'number' }, request.rate ? `${request.rate.remaining} / ${request.rate.limit}` : ''))));
+      el('td', { class: 'number right' }, `${request.durationMs} ms`),
+      el('td', { class: 'number right' }, request.rate ? `${request.rate.remaining} / ${request.rate.limit}` : ''))));
     table.hidden = all.length === 0;
     none.hidden = all.length > 0;
     more.hidden = all.length <= shown;

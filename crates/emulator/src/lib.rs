@@ -67,6 +67,7 @@ mod handles;
 mod http;
 mod hub;
 mod ids;
+mod json;
 mod live;
 mod model;
 mod page;

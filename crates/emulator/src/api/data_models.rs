@@ -6,6 +6,7 @@ use super::{Call, properties};
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
+use crate::json;
 use crate::model::{DataModel, Icon, Rows, State};
 use crate::switches::Switch;
 
@@ -124,7 +125,7 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
         match &*name {
             "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
             "icon" => {
-                model.icon = serde_json::from_value(value).map_err(|error| {
+                model.icon = json::object(value).map_err(|error: serde_json::Error| {
                     ApiError::validation(format!("`icon` is no object of type and name: {error}"))
                 })?;
             }

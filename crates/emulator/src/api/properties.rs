@@ -7,6 +7,7 @@ use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
+use crate::json;
 use crate::model::Property;
 
 pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -59,8 +60,10 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 /// Reads an array of properties. Those without an id get one, and those without an order come last.
 pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>, ApiError> {
-    let mut properties: Vec<Property> = serde_json::from_value(value)
-        .map_err(|error| ApiError::validation(format!("no array of properties: {error}")))?;
+    let mut properties: Vec<Property> =
+        json::objects(value).map_err(|error: serde_json::Error| {
+            ApiError::validation(format!("no array of properties: {error}"))
+        })?;
     let mut order = last;
     for at in 0..properties.len() {
         let property = &mut properties[at];

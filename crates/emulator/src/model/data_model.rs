@@ -23,7 +23,7 @@ pub(crate) struct DataModel {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Icon {
     pub(crate) r#type: String,
     pub(crate) name: String,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::json;
+
 /// A property, as the specification lists its fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -14,9 +16,17 @@ pub(crate) struct Property {
     pub(crate) order: Option<i64>,
     #[serde(default = "yes")]
     pub(crate) visible: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "json::objects_or_null",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) options: Option<Vec<Choice>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "json::object_or_null",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) relation_config: Option<RelationConfig>,
 }
 
@@ -54,6 +64,7 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RelationConfig {
+    #[serde(default)]
     pub(crate) target_data_model_id: String,
     #[serde(default = "many_to_one")]
     pub(crate) relationship_type: String,

@@ -9,7 +9,7 @@ use super::SeedFile;
 use super::file::{SeedKey, SeedModel};
 use super::position::{Step, Wrong};
 use crate::model::{KEY_FORMS, check_value};
-use crate::switches;
+use crate::{switches, trigger};
 
 use Step::{Field, Item};
 
@@ -58,11 +58,9 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
             wrong(&[Field("subscriptions"), Item(at), Field(field)], message)
         })?;
     }
-    for (at, trigger) in file.triggers.iter().enumerate() {
-        trigger.check().map_err(|(field, message)| {
-            wrong(&[Field("triggers"), Item(at), Field(field)], message)
-        })?;
-    }
+    trigger::checked(&file.triggers).map_err(|(at, field, message)| {
+        wrong(&[Field("triggers"), Item(at), Field(field)], message)
+    })?;
     things("pages", &file.pages)?;
     things("blocks", &file.blocks)?;
     things("workflows", &file.workflows)?;

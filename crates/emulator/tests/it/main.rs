@@ -14,6 +14,7 @@ mod limits;
 mod retries;
 mod rows;
 mod seeds;
+mod specification;
 mod support;
 mod things;
 mod triggers;

@@ -67,6 +67,7 @@ mod handles;
 mod http;
 mod hub;
 mod ids;
+mod inspector;
 mod json;
 mod live;
 mod model;
@@ -82,5 +83,6 @@ mod trigger;
 
 pub use emulator::{Emulator, EmulatorBuilder, StartError};
 pub use handles::{Refused, RowsHandle};
+pub use inspector::{Inspected, Inspector};
 pub use seed::{Seed, SeedError};
 pub use time::EmulatorClock;

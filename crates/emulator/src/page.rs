@@ -24,6 +24,7 @@ macro_rules! files {
 
 files! {
     SCRIPT "api.js"
+    SCRIPT "connection.js"
     SCRIPT "curl.js"
     SCRIPT "delivery_actions.js"
     SCRIPT "delivery_detail.js"
@@ -38,8 +39,10 @@ files! {
     SVG "icon.svg"
     SCRIPT "json.js"
     SCRIPT "keys.js"
+    SCRIPT "listen.js"
     SCRIPT "live.js"
     CSS "page.css"
+    SCRIPT "people.js"
     SCRIPT "requests.js"
     SCRIPT "resource.js"
     SCRIPT "rows.js"
@@ -48,21 +51,28 @@ files! {
     SCRIPT "times.js"
     SCRIPT "told.js"
     SCRIPT "top.js"
+    SCRIPT "trigger_form.js"
     SCRIPT "triggers.js"
     SCRIPT "values.js"
     SCRIPT "webhooks.js"
     SCRIPT "workspace.js"
 }
 
-const INDEX: File = File {
+/// The page of `hookgate emulate`.
+pub(crate) const EMULATE: File = File {
     kind: HTML,
-    text: include_str!("page/index.html"),
+    text: include_str!("page/emulate.html"),
+};
+/// The page of `hookgate listen --page`.
+pub(crate) const LISTEN: File = File {
+    kind: HTML,
+    text: include_str!("page/listen.html"),
 };
 
-/// Returns the file at this path.
-pub(crate) fn file(path: &str) -> Option<File> {
+/// Returns the file at this path; `index` is that at `/`.
+pub(crate) fn file(path: &str, index: File) -> Option<File> {
     if path == "/" {
-        return Some(INDEX);
+        return Some(index);
     }
     let name = path.strip_prefix("/_page/")?;
     let found = FILES.iter().find(|(other, _)| *other == name)?;
@@ -99,13 +109,18 @@ mod tests {
             "Function(",
             "javascript:",
         ];
-        for (name, file) in FILES.iter().chain([&("index.html", INDEX)]) {
+        for (name, file) in FILES
+            .iter()
+            .chain([&("emulate.html", EMULATE), &("listen.html", LISTEN)])
+        {
             for way in ways {
                 assert!(!file.text.contains(way), "{name} has {way}");
             }
         }
         // Inline styles and handlers are against the page's policy.
-        assert!(!INDEX.text.contains("style=") && !INDEX.text.contains(" on"));
+        for page in [EMULATE, LISTEN] {
+            assert!(!page.text.contains("style=") && !page.text.contains(" on"));
+        }
     }
 
     #[test]
@@ -114,7 +129,7 @@ mod tests {
         let mut there: Vec<_> = std::fs::read_dir(folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name != "index.html")
+            .filter(|name| !name.ends_with(".html"))
             .collect();
         there.sort();
         let served: Vec<_> = FILES.iter().map(|(name, _)| *name).collect();

@@ -16,7 +16,9 @@ const LIMIT_BYTES: u64 = 1 << 28;
 /// An attempt with the secrets that may have signed it. Searching takes time, so it is done without a lock.
 pub(crate) struct Explained {
     delivery: LoggedDelivery,
-    explainer: Explainer,
+    known: Explainer,
+    /// The same with each secret that may have signed in place of the right one.
+    with_others: Explainer,
     remarks: Vec<String>,
 }
 
@@ -36,27 +38,31 @@ impl Deliveries {
         let Some(attempt) = delivery.attempts.last() else {
             return Some(Err("no attempt of this delivery has ended yet".to_owned()));
         };
-        let mut explainer = Explainer::new().limit_bytes(LIMIT_BYTES);
-        if let Some(secret) = secret {
-            explainer = explainer.secret("the receiver's secret", secret);
-        }
-        for lane in &state.lanes {
-            let settings = &lane.settings;
-            let text = settings.secret.as_deref().unwrap_or_default();
-            let is_own = settings.id == delivery.subscription;
-            explainer = match (is_own, secret) {
-                (true, None) => explainer.secret("this webhook's secret", text),
-                (true, Some(_)) => explainer.other_secret("this webhook's secret", text),
-                (false, _) => {
-                    explainer.other_secret(&format!("the secret of {}", settings.id), text)
-                }
-            };
-        }
-        let explainer =
-            explainer.other_secret("the secret of the fault wrong-secret", WRONG_SECRET);
+        let own = state.lanes.iter().map(|lane| &lane.settings);
+        let own = own.filter(|settings| settings.id == delivery.subscription);
+        let own = own.filter_map(|settings| settings.secret.as_deref()).next();
+        let known = || {
+            let explainer = Explainer::new().limit_bytes(LIMIT_BYTES);
+            match (secret, own) {
+                (Some(secret), _) => explainer.secret("the receiver's secret", secret),
+                (None, Some(own)) => explainer.secret("this webhook's secret", own),
+                (None, None) => explainer,
+            }
+        };
+        let others = state.lanes.iter().map(|lane| &lane.settings);
+        let others =
+            others.filter_map(|settings| Some((&settings.id, settings.secret.as_deref()?)));
+        let others = others.map(|(id, secret)| (format!("the secret of {id}"), secret));
+        let others = others.chain([(
+            "the secret of the fault wrong-secret".to_owned(),
+            WRONG_SECRET,
+        )]);
         Some(Ok(Explained {
             delivery: logged(delivery, attempt),
-            explainer,
+            with_others: others.fold(known(), |known, (name, secret)| {
+                known.other_secret(&name, secret)
+            }),
+            known: known(),
             remarks: remarks(attempt),
         }))
     }
@@ -93,7 +99,11 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
 impl Explained {
     /// Searches, and returns the explanation as JSON. It takes up to seconds.
     pub(crate) fn search(&self) -> Value {
-        let explanation = self.explainer.explain(&self.delivery);
+        // A mistake about the secret itself says more than that another secret has signed.
+        let mut explanation = self.known.explain(&self.delivery);
+        if explanation.none_fits() {
+            explanation = self.with_others.explain(&self.delivery);
+        }
         shown(&explanation, &self.remarks)
     }
 }

@@ -98,7 +98,8 @@ function attemptShown(attempt, number, isOpen) {
       el('span', { class: 'number dim' }, `${attempt.durationMs} ms`),
       fault && el('span', { class: 'badge wait' }, `fault: ${fault}`)),
     request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),
-      headersShown(request.headers, 'Headers of the request'), jsonText(request.body)],
+      headersShown(request.headers, 'Headers of the request'),
+      request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : jsonText(request.body)],
     answer && [el('h3', {}, 'Answer'), el('p', { class: 'line' }, String(answer.status)),
       headersShown(answer.headers, 'Headers of the answer'), jsonText(answer.body)],
     !answer && attempt.error && [el('h3', {}, 'No answer'), el('p', { class: 'refusal' }, attempt.error)]);

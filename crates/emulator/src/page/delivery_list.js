@@ -17,14 +17,14 @@ export const resultOf = (attempt) => (attempt ? String(attempt.status ?? attempt
 
 /**
  * `store` has the deliveries, `filter` says which are shown, `open(id)` shows one. `nameOf(subscriptionId)` is optional, and so is
- * `now()`, the time that counts for the next attempt.
+ * `now()`, the time that counts for the next attempt. `names` are other heads of columns.
  */
-export function deliveryList({ store, filter = () => true, open, nameOf = (id) => id, now = Date.now, empty, label, most = Infinity }) {
+export function deliveryList({ store, filter = () => true, open, nameOf = (id) => id, now = Date.now, empty, label, names = {}, most = Infinity }) {
   const body = el('tbody');
   const none = el('p', { class: 'empty' }, empty);
   const more = el('button', { class: 'quiet', onclick: acting(() => store.more()) }, 'Show more');
   const table = el('table', { class: 'list deliveries', 'aria-label': label },
-    el('thead', {}, el('tr', {}, ['State', 'Time', 'Event', 'Result', 'Next attempt', 'Webhook']
+    el('thead', {}, el('tr', {}, [names.state ?? 'State', 'Time', 'Event', 'Result', 'Next attempt', names.webhook ?? 'Webhook']
       .map((name) => el('th', { scope: 'col' }, name)))), body);
   let chosen;
 

@@ -17,7 +17,7 @@ import { faultsSection } from './faults.js';
 import { workspaceSection } from './workspace.js';
 
 const KINDS = ['row', 'event', 'delivery', 'subscription', 'request', 'models', 'keys', 'faults', 'switches', 'clock', 'reset', 'trigger',
-  'triggers', 'workspace', 'missed'];
+  'triggers', 'workspace', 'page', 'missed'];
 const CLOCK_AGAIN_MS = 5000;
 
 /** Who wants to hear of which kind of event. */
@@ -37,7 +37,7 @@ const context = {
   stream, clock, store,
   models: resource(stream, () => 'models', ['models', 'row']),
   subscriptions: resource(stream, () => 'subscriptions', ['subscription']),
-  keys: resource(stream, () => 'keys', ['keys', 'request', 'clock', 'switches'], () => shown === 'keys' || shown === 'requests'),
+  keys: resource(stream, () => 'keys', ['keys', 'request', 'clock', 'switches', 'workspace'], () => shown === 'keys' || shown === 'requests'),
   resource: (path, kinds, id) => resource(stream, path, kinds, shows(id)),
 };
 
@@ -50,7 +50,10 @@ let shown;
 
 function show() {
   const [id, ...rest] = decodeURIComponent(location.hash.slice(1)).split('/');
-  const section = sections.find((one) => one.id === id) ?? sections[0];
+  const found = sections.find((one) => one.id === id);
+  // As after the link that skips to the content.
+  if (!found && shown) return;
+  const section = found ?? sections[0];
   const main = document.getElementById('main');
   if (shown !== section.id) {
     shown = section.id;

@@ -1,6 +1,7 @@
 // The bar at the top: the workspace, the emulator's time with the steps that it can take, and the connection.
 
 import { control } from './api.js';
+import { connectionBadge } from './connection.js';
 import { el, fill, setText } from './dom.js';
 import { moment } from './times.js';
 import { acting, done } from './told.js';
@@ -11,7 +12,7 @@ const STEPS = ['1m', '5m', '30m', '2h', '1d'];
 export function topBar({ clock, stream }) {
   const workspace = el('span', { class: 'dim', id: 'workspace-id' });
   const time = el('time', { id: 'now', class: 'number', 'aria-label': 'Time of the emulator' });
-  const connection = el('span', { id: 'connection', class: 'badge calm', role: 'status' }, 'connecting');
+  const connection = connectionBadge();
   const by = el('input', { size: '7', placeholder: '26h36m', 'aria-label': 'Time to pass, such as 90s, 26h36m or 2d' });
 
   async function advance(sum) {
@@ -41,11 +42,7 @@ export function topBar({ clock, stream }) {
   readWorkspace().catch(() => {});
 
   return {
-    element: [el('h1', {}, 'hookgate emulate'), workspace, connection, el('div', { class: 'clock' }, time, form)],
-    connected(is) {
-      setText(connection, is ? 'live' : 'connection lost, trying again');
-      connection.className = `badge ${is ? 'good' : 'bad'}`;
-      document.body.classList.toggle('lost', !is);
-    },
+    element: [el('h1', {}, 'hookgate emulate'), workspace, connection.element, el('div', { class: 'clock' }, time, form)],
+    connected: connection.set,
   };
 }

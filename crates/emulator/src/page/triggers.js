@@ -1,6 +1,9 @@
 // Inbound triggers: how each is called and what it answers, and the calls that came.
 
+import { control, part } from './api.js';
 import { el, fill } from './dom.js';
+import { confirmed } from './form.js';
+import { triggerForm } from './trigger_form.js';
 import { headersShown } from './delivery_detail.js';
 import { curl } from './curl.js';
 import { jsonOf, jsonText } from './json.js';
@@ -29,11 +32,17 @@ export function triggersSection({ resource }) {
     drawCalls();
   } }, 'Show more');
 
+  const remove = ({ workflowId }) => confirmed(`Remove ${workflowId}?`, 'Every trigger of this workflow goes.', 'Remove', async () => {
+    await control('DELETE', `triggers/${part(workflowId)}`);
+    await triggers.load();
+  });
   triggers.watch((all) => fill(list, all.map((trigger) => {
     const { workflowId, method, path, auth, response } = trigger;
     return el('article', { 'data-trigger': workflowId },
       el('header', {}, el('h3', { class: 'grow break' }, el('span', { class: 'method' }, method), ` ${path ?? `/webhooks/${workflowId}`}`),
-        el('button', { onclick: acting(() => copy(call(trigger), 'Command')) }, 'Copy as curl')),
+        el('button', { onclick: acting(() => copy(call(trigger), 'Command')) }, 'Copy as curl'),
+        el('button', { onclick: () => triggerForm(trigger, triggers.load) }, 'Change'),
+        el('button', { class: 'danger', onclick: () => remove(trigger) }, 'Remove')),
       el('p', { class: 'dim' }, `${workflowId} · ${authOf(auth)} · answers ${response.mode === 'immediate' ? 'at once' : 'after completion'} with ${response.status}`),
       response.template !== null && response.template !== undefined && jsonOf(response.template));
   }), all.length === 0 && el('p', { class: 'empty' }, 'The workspace has no inbound triggers.')));
@@ -58,7 +67,8 @@ export function triggersSection({ resource }) {
   return {
     resources: [triggers, calls],
     element: el('div', { class: 'section' },
-      el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Inbound triggers')), list),
+      el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Inbound triggers'),
+        el('button', { class: 'primary', onclick: () => triggerForm(undefined, triggers.load) }, 'New trigger')), list),
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Calls')), log, more)),
   };
 }

@@ -3,13 +3,16 @@
 import { control } from './api.js';
 import { el, fill } from './dom.js';
 import { choice, confirmed } from './form.js';
+import { membersPanel, pagesPanel } from './people.js';
 import { acting, done, failed } from './told.js';
+
+const TIERS = [['standard'], ['premium'], ['enterprise']];
 
 export function workspaceSection({ resource }) {
   const switches = resource(() => 'switches', ['switches'], 'workspace');
   const workspace = resource(() => 'workspace', ['workspace'], 'workspace');
+  const pages = resource(() => 'pages', ['page'], 'workspace');
   const body = el('tbody');
-  const members = el('tbody');
 
   switches.watch((all) => fill(body, Object.entries(all).map(([name, { value, values, about }]) => {
     const input = choice(values.map((one) => [one]), value);
@@ -20,8 +23,14 @@ export function workspaceSection({ resource }) {
     return el('tr', { 'data-switch': name }, el('td', { class: 'main' }, el('code', {}, name), el('small', {}, about)), el('td', {}, input),
       el('td', { class: 'dim' }, value === values[0] ? '' : `default: ${values[0]}`));
   })));
-  workspace.watch((all) => fill(members, all.members.map((member) => el('tr', {},
-    el('td', { class: 'main' }, member.name, el('small', { class: 'id' }, member.id)), el('td', { class: 'break' }, member.email)))));
+  const tier = choice(TIERS, 'standard');
+  tier.setAttribute('aria-label', 'Tier');
+  tier.addEventListener('change', acting(async () => {
+    await control('PATCH', 'workspace', { tier: tier.value }).finally(() => workspace.load());
+  }));
+  workspace.watch((now) => {
+    tier.value = now.tier;
+  });
 
   const file = el('input', { type: 'file', accept: 'application/json,.json', 'aria-label': 'Snapshot to restore' });
   file.addEventListener('change', async () => {
@@ -45,14 +54,14 @@ export function workspaceSection({ resource }) {
     }) }, 'Reset to the seed');
 
   return {
-    resources: [switches, workspace],
+    resources: [switches, workspace, pages],
     element: el('div', { class: 'section' },
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Everything')),
         el('p', { class: 'actions' }, el('a', { class: 'button', href: '/_emulator/snapshot', download: 'hookgate-snapshot.json' }, 'Download a snapshot'),
           el('label', { class: 'button' }, 'Restore a snapshot', file), reset),
-        el('p', { class: 'dim' }, 'A snapshot holds secrets and keys.')),
-      el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Members')),
-        el('table', { class: 'list', 'aria-label': 'Members' }, members)),
+        el('p', { class: 'dim' }, 'A snapshot holds secrets and keys.'),
+        el('p', { class: 'inline' }, 'Tier, which decides the rate: ', tier)),
+      membersPanel(workspace), pagesPanel(pages),
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'What the specification leaves open')),
         el('div', { class: 'scroll' }, el('table', { class: 'list', 'aria-label': 'Switches' }, el('thead', {}, el('tr', {},
           ['Switch', 'Value', ''].map((name) => el('th', { scope: 'col' }, name)))), body)))),

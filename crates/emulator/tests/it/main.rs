@@ -10,6 +10,8 @@ mod data_models;
 mod deliveries;
 mod docs;
 mod envelope;
+mod explain;
+mod inspector;
 mod limits;
 mod retries;
 mod rows;

@@ -2,12 +2,18 @@
 //!
 //! Where the machine has no chromium, the tests are left out with a message; with `HOOKGATE_REQUIRE_TOOLS` they fail.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
+
 #[macro_use]
 mod screen;
 mod emulator;
-mod look;
+mod listen;
+mod picture;
 mod receiver;
 mod rows;
+mod safe;
+mod webhooks;
+mod workspace;
 
 use emulator::Served;
 use receiver::Receives;

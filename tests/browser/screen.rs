@@ -1,11 +1,15 @@
 //! A browser of its own for each test: with a private profile, ended by its process id, and watched for errors all the time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use chromiumoxide::browser::{Browser, BrowserConfig};
+use chromiumoxide::cdp::browser_protocol::browser::{
+    PermissionDescriptor, PermissionSetting, SetPermissionParams,
+};
+use chromiumoxide::cdp::browser_protocol::dom::SetFileInputFilesParams;
 use chromiumoxide::cdp::browser_protocol::emulation::{
     MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
 };
@@ -329,8 +333,23 @@ impl Screen {
         self.page.execute(media).await.unwrap();
     }
 
-    pub(crate) async fn execute<C: chromiumoxide::Command>(&self, command: C) {
-        self.page.execute(command).await.unwrap();
+    /// Allows the page to read the clipboard, for the test.
+    pub(crate) async fn allow_clipboard(&self) {
+        for name in ["clipboard-read", "clipboard-write"] {
+            let kind = PermissionDescriptor::new(name);
+            let allowed = SetPermissionParams::new(kind, PermissionSetting::Granted);
+            self.browser.execute(allowed).await.unwrap();
+        }
+    }
+
+    pub(crate) async fn choose_file(&self, selector: &str, file: &Path) {
+        let element = self.page.find_element(selector).await.unwrap();
+        let chosen = SetFileInputFilesParams::builder()
+            .file(file.display().to_string())
+            .backend_node_id(element.backend_node_id)
+            .build()
+            .unwrap();
+        self.page.execute(chosen).await.unwrap();
     }
 
     pub(crate) async fn picture(&self) -> Vec<u8> {
@@ -343,6 +362,25 @@ impl Screen {
     /// The problems so far, which are taken out.
     pub(crate) fn problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.problems.lock().unwrap())
+    }
+
+    /// Takes out the browser's own report of one answer with this status, which may come a moment later than the answer.
+    pub(crate) async fn was_refused(&self, status: u16) {
+        let report = format!("responded with a status of {status}");
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let mut problems = self.problems.lock().unwrap();
+            if let Some(at) = problems
+                .iter()
+                .position(|problem| problem.contains(&report))
+            {
+                problems.remove(at);
+                return;
+            }
+            drop(problems);
+            assert!(Instant::now() < end, "{report}");
+            tokio::time::sleep(BETWEEN).await;
+        }
     }
 
     /// Ends the browser. There was no problem.
@@ -371,4 +409,13 @@ fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ids = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     ids.and_then(|ids| ids.split_whitespace().nth(1)) == Some("0")
+}
+
+/// The first line that a process prints. What it prints later is read and dropped.
+pub(crate) fn first_line(output: std::process::ChildStdout) -> String {
+    use std::io::{BufRead as _, BufReader};
+    let mut lines = BufReader::new(output).lines();
+    let first = lines.next().expect("a line").expect("text");
+    std::thread::spawn(move || lines.for_each(drop));
+    first
 }

@@ -369,18 +369,19 @@ impl Screen {
         let report = format!("responded with a status of {status}");
         let end = Instant::now() + PATIENCE;
         loop {
-            let mut problems = self.problems.lock().unwrap();
-            if let Some(at) = problems
-                .iter()
-                .position(|problem| problem.contains(&report))
-            {
-                problems.remove(at);
+            if self.take_problem(&report) {
                 return;
             }
-            drop(problems);
             assert!(Instant::now() < end, "{report}");
             tokio::time::sleep(BETWEEN).await;
         }
+    }
+
+    /// Takes a problem with this text out. Returns whether there was one.
+    fn take_problem(&self, text: &str) -> bool {
+        let mut problems = self.problems.lock().unwrap();
+        let at = problems.iter().position(|problem| problem.contains(text));
+        at.map(|at| problems.remove(at)).is_some()
     }
 
     /// Ends the browser. There was no problem.

@@ -1,7 +1,5 @@
 // Requests to the server of this page. An error carries the message of the service's envelope.
 
-export class Refused extends Error {}
-
 /** Sends a request and returns the whole JSON of its answer, or `null` where there is none. */
 export async function request(method, path, body) {
   const init = { method, headers: {} };
@@ -13,16 +11,16 @@ export async function request(method, path, body) {
   try {
     answer = await fetch(path, init);
   } catch {
-    throw new Refused('The server does not answer.');
+    throw new Error('The server does not answer.');
   }
   const text = await answer.text();
   let json = null;
   try {
     if (text) json = JSON.parse(text);
   } catch {
-    throw new Refused(`${answer.status}: the answer is no JSON`);
+    throw new Error(`${answer.status}: the answer is no JSON`);
   }
-  if (!answer.ok) throw new Refused(json?.error?.message ?? `the answer is ${answer.status}`);
+  if (!answer.ok) throw new Error(json?.error?.message ?? `the answer is ${answer.status}`);
   return json;
 }
 

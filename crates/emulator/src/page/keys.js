@@ -43,7 +43,8 @@ export function keysSection({ keys, clock }) {
     const rate = rateShown();
     const row = el('tr', { 'data-key': key.name }, el('td', { class: 'main' }), el('td', {}, el('code')), el('td', {}, scope),
       el('td', { class: 'number' }, el('span'), el('button', { class: 'quiet', onclick: () => expiry(row.key) }, 'Change')),
-      el('td', {}, rate.element), el('td', { class: 'actions' }, el('button', { onclick: acting(() => change(row.key, { disabled: !row.key.disabled })) })));
+      el('td', {}, rate.element),
+      el('td', { class: 'actions' }, el('button', { onclick: acting(() => change(row.key, { disabled: !row.key.disabled })) })));
     row.rate = rate;
     row.scope = scope;
     return row;

@@ -22,7 +22,6 @@ export function listen(path, kinds, take, changed) {
     for (const kind of kinds) source.addEventListener(kind, (event) => take(kind, parsed(event.data)));
   };
   connect();
-  addEventListener('pagehide', () => source.close());
 }
 
 function parsed(text) {

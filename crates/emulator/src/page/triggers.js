@@ -12,7 +12,9 @@ import { acting, copy } from './told.js';
 
 const PAGE = 50;
 
-const authOf = ({ mode, name, username }) => ({ none: 'no authentication', basic: `Basic, user ${username}`, header: `header ${name}` })[mode] ?? mode;
+const authOf = ({ mode, name, username }) =>
+  ({ none: 'no authentication', basic: `Basic, user ${username}`, header: `header ${name}` })[mode] ?? mode;
+const whenOf = ({ mode }) => (mode === 'immediate' ? 'at once' : 'after completion');
 
 function call({ workflowId, method, path, auth }) {
   const headers = [['content-type', 'application/json']];
@@ -43,7 +45,7 @@ export function triggersSection({ resource }) {
         el('button', { onclick: acting(() => copy(call(trigger), 'Command')) }, 'Copy as curl'),
         el('button', { onclick: () => triggerForm(trigger, triggers.load) }, 'Change'),
         el('button', { class: 'danger', onclick: () => remove(trigger) }, 'Remove')),
-      el('p', { class: 'dim' }, `${workflowId} · ${authOf(auth)} · answers ${response.mode === 'immediate' ? 'at once' : 'after completion'} with ${response.status}`),
+      el('p', { class: 'dim' }, `${workflowId} · ${authOf(auth)} · answers ${whenOf(response)} with ${response.status}`),
       response.template !== null && response.template !== undefined && jsonOf(response.template));
   }), all.length === 0 && el('p', { class: 'empty' }, 'The workspace has no inbound triggers.')));
 

@@ -39,7 +39,8 @@ export function workspaceSection({ resource }) {
     if (!chosen) return;
     try {
       const text = await chosen.text();
-      confirmed(`Restore ${chosen.name}?`, 'Rows, webhooks, deliveries, switches and the clock become those of the snapshot.', 'Restore', async () => {
+      const about = 'Rows, webhooks, deliveries, switches and the clock become those of the snapshot.';
+      confirmed(`Restore ${chosen.name}?`, about, 'Restore', async () => {
         await control('PUT', 'snapshot', text);
         done('Restored');
       });
@@ -48,7 +49,7 @@ export function workspaceSection({ resource }) {
     }
   });
   const reset = el('button', { class: 'danger', onclick: () => confirmed('Return to the seed?',
-    'Rows, switches and webhooks become those of the seed. Deliveries and faults go, and the clock is as at the start.', 'Reset', async () => {
+    'Rows, switches, faults and webhooks become those of the start. Deliveries go, and the clock is as at the start.', 'Reset', async () => {
       await control('POST', 'reset');
       done('As at the start');
     }) }, 'Reset to the seed');
@@ -57,7 +58,8 @@ export function workspaceSection({ resource }) {
     resources: [switches, workspace, pages],
     element: el('div', { class: 'section' },
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Everything')),
-        el('p', { class: 'actions' }, el('a', { class: 'button', href: '/_emulator/snapshot', download: 'hookgate-snapshot.json' }, 'Download a snapshot'),
+        el('p', { class: 'actions' },
+          el('a', { class: 'button', href: '/_emulator/snapshot', download: 'hookgate-snapshot.json' }, 'Download a snapshot'),
           el('label', { class: 'button' }, 'Restore a snapshot', file), reset),
         el('p', { class: 'dim' }, 'A snapshot holds secrets and keys.'),
         el('p', { class: 'inline' }, 'Tier, which decides the rate: ', tier)),

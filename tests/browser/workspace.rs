@@ -190,6 +190,7 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
     let service = Served::delivering_to("http://127.0.0.1:1/webhooks").await;
     let screen = open!(&service.page("workspace"));
     screen.until_there("[data-switch=attempts]").await;
+    screen.until_there("#now[datetime]").await;
     let difference = async || {
         let shown = screen
             .eval("Date.parse(document.querySelector('#now').getAttribute('datetime'))")

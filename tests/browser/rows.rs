@@ -155,7 +155,10 @@ async fn each_type_is_edited_in_place_and_a_wrong_value_is_refused_in_its_cell()
         screen.click(&cell(property)).await;
         screen.key("Enter").await;
         screen.fill(name, written).await;
-        screen.key("Enter").await;
+        // A choice by the mouse is the end of the edit.
+        if !["Status", "Gift"].contains(&name) {
+            screen.key("Enter").await;
+        }
         screen
             .until(&format!(
                 "document.activeElement === document.querySelector({:?})",

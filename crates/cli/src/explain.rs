@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ExplanationOutput<'e> {
+pub(crate) struct ExplanationOutput<'e> {
     authentic: bool,
     key: Option<&'e str>,
     error: Option<ErrorOutput>,
@@ -113,7 +113,7 @@ struct TriedOutput {
 }
 
 impl<'e> ExplanationOutput<'e> {
-    fn of(explanation: &'e Explanation) -> Self {
+    pub(crate) fn of(explanation: &'e Explanation) -> Self {
         let tried = explanation.tried();
         let causes = explanation.causes().iter().map(|cause| CauseOutput {
             name: cause.kind().name(),

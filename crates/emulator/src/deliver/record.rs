@@ -68,6 +68,8 @@ pub(super) struct Sent {
     /// `None` where it is the payload. In a snapshot as base64, since a fault may have made it anything.
     #[serde(default, with = "in_base64", skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Bytes>,
+    /// The second of a right clock at the receiver, which signatures are compared with.
+    pub(super) received_at: i64,
 }
 
 mod in_base64 {

@@ -97,7 +97,7 @@ impl Trigger {
             ));
         }
         let path = self.path();
-        let taken = ["/api/v1", "/_emulator"].iter().any(|other| {
+        let taken = ["/api/v1", "/_emulator", "/_page"].iter().any(|other| {
             let below = path.strip_prefix(other);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         });

@@ -63,7 +63,8 @@ use crate::walk::Delivery;
 /// # Time
 /// Leases, back-offs and retention use the machine's wall clock, since processes share it. If the clock is **set back**, the wait
 /// or the lease of an entry lasts its whole original time, counted from then on, and no longer; ids are remembered longer by the
-/// jump. If the clock is **set forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
+/// jump. Where very many entries wait in a file, those that are due last are corrected some seconds later. If the clock is **set
+/// forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
 /// retention of 48 hours allows a jump of 21 hours before a redelivery could be accepted as a new event. After such a jump,
 /// leases seem to have ended: workers do not take entries that run in their own process, but workers of another process do, so
 /// that a handler may run twice at the same time. No accepted delivery is lost by a change of the clock.

@@ -32,6 +32,11 @@ fn engine(folder: &Folder, clock: &ManualClock) -> SqliteEngine {
     SqliteEngine::open(&folder.file(), &options).unwrap()
 }
 
+/// Opens the file as another program does.
+fn outside(folder: &Folder) -> Connection {
+    Connection::open(folder.file()).unwrap()
+}
+
 fn entry(id: &str, row: Option<&str>) -> Entry {
     let body = Bytes::from(format!("{{\"id\":\"{id}\"}}"));
     Entry {

@@ -608,10 +608,9 @@ fn the_answer_of_a_handler_that_takes_event_is_told_of_an_authentic_delivery() {
         Some("a handler that takes `Event` answers 422: createdAt is missing, at line 1 column 42")
     );
     // Where it is refused, the repair comes first.
-    let refused = explainer().explain(&signed_at(
-        NOW - 4_000,
-        br#"{"id":"evt_1","type":"row.created"}"#,
-    ));
+    let mut refused = signed_at(NOW, br#"{"id":"evt_1","type":"row.created"}"#);
+    refused.method = "GET".into();
+    let refused = explainer().explain(&refused);
     assert!(
         !refused.is_authentic() && refused.event_error().is_none(),
         "{refused}"

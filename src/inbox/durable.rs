@@ -104,7 +104,10 @@ impl Inbox {
     ///
     /// It also waits until every other clone is dropped, for as long as that takes. Workers hold one until their
     /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](super::Acceptor) holds one even when it is drained:
-    /// drop it first, and the app or service that it is part of.
+    /// drop it first, and the app or service that it is part of. So the order is: the server ends, the acceptor is dropped with its
+    /// app, the workers are shut down, `close`. Beside a server that goes on it would not end: bound the wait with
+    /// `tokio::time::timeout(limit, inbox.close())`. After that, too, what was accepted is on the disk, the acceptor goes on, and the
+    /// file is closed when the last clone is dropped.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

@@ -51,7 +51,7 @@ impl Delivery {
         by: RecognisedBy,
         traceparent: Option<Box<str>>,
     ) -> Self {
-        let key = EventKey::new(verified.scope(), head.id.as_str());
+        let key = EventKey::of(verified.scope(), head.id.as_bytes());
         Self(Arc::new(Recognised {
             verified,
             head,

@@ -109,8 +109,8 @@ const ALL: [LastStep; 12] = [
 const STEPS: [(&str, LastStep, &[LastStep]); 8] = [
     ("headers read, window checked (open)", Head, &[]),
     ("body hashed, MAC compared (push, finish)", Mac, &[Head]),
-    ("id and type read, key made (recognise)", Recognise, &[Mac]),
-    ("event claimed (admit)", Admit, &[Recognise]),
+    ("id and type read (recognise)", Recognise, &[Mac]),
+    ("key made, event claimed (admit)", Admit, &[Recognise]),
     ("typed event", Event, &[Admit]),
     ("claim committed (commit)", Commit, &[Event]),
     (

@@ -13,6 +13,7 @@
 //! | [`inbox`] | How is a delivery stored before it is answered? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
+//! | [`client`] | How do I read and change rows through the service's API? |
 //! | [`command`] | Which tasks does the command `hookgate` perform? |
 
 /// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:
@@ -30,6 +31,7 @@ macro_rules! pages {
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
             #[doc = "[emulator page]: crate::guide::emulator"]
+            #[doc = "[client page]: crate::guide::client"]
             #[doc = ""]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
@@ -55,4 +57,6 @@ pages! {
     testing "testing.md";
     command "command.md";
     emulator "emulator.md";
+    #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.
+    client "client.md";
 }

@@ -3,6 +3,7 @@
 //! One file for each command; the rules themselves are in the library.
 #![allow(missing_docs)] // a program has no API
 
+mod api;
 mod delivery_input;
 mod doctor;
 mod durations;
@@ -57,6 +58,8 @@ enum Command {
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
     Emulate(emulate::EmulateArgs),
+    Api(api::ApiArgs),
+    Rows(api::RowsArgs),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
@@ -104,6 +107,8 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Send(args) => send::run(&args, out),
         Command::Simulate(args) => simulate::run(&args, out),
         Command::Emulate(args) => emulate::run(&args, out),
+        Command::Api(args) => api::run(&args, out),
+        Command::Rows(args) => api::run_rows(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

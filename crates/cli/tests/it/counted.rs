@@ -4,7 +4,12 @@ use crate::packages::{readme_counts, rust_versions, tree};
 
 #[test]
 fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
-    let of = rust_versions(&["crates/cli", "crates/testing", "crates/emulator"]);
+    let of = rust_versions(&[
+        "crates/cli",
+        "crates/client",
+        "crates/testing",
+        "crates/emulator",
+    ]);
     readme_counts("the command", &["-p", "hookgate-cli"], &of);
     readme_counts("tools for tests", &["-p", "hookgate-testing"], &of);
     readme_counts(

@@ -4,6 +4,8 @@
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 
+#[cfg(unix)]
+mod api;
 mod cli;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod counted;

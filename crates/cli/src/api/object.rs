@@ -1,0 +1,208 @@
+//! `hookgate api get`, `create`, `update` and `delete`.
+
+use std::process::ExitCode;
+
+use hookgate_client::{Client, Objects, Row};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::connect::ConnectArgs;
+use super::fault;
+use super::input::InputArg;
+use super::rows::{ModelArgs, Shown};
+use crate::fault::{Class, Fault};
+use crate::harmless::harmless;
+use crate::interrupt;
+use crate::out::Out;
+
+/// The kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    Row,
+    Model,
+    Page,
+    Block,
+    Workflow,
+    Stat,
+}
+
+/// The objects without shown payloads.
+fn objects(client: &Client, kind: Kind) -> Option<Objects> {
+    match kind {
+        Kind::Block => Some(client.blocks()),
+        Kind::Workflow => Some(client.workflows()),
+        Kind::Stat => Some(client.stats()),
+        Kind::Row | Kind::Model | Kind::Page => None,
+    }
+}
+
+fn impossible(what: &str, advice: &str) -> Fault {
+    Fault::new(Class::Usage, format!("the API has no request that {what}")).advise(advice)
+}
+
+/// Print an object: a data model with its properties, a page, a block, a workflow or a stat
+#[derive(clap::Args)]
+pub(crate) struct GetArgs {
+    /// The kind of object
+    kind: Kind,
+    /// Its id
+    id: String,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Create a row, a data model, a block, a workflow or a stat from JSON on standard input
+#[derive(clap::Args)]
+pub(crate) struct CreateArgs {
+    /// The kind of object
+    kind: Kind,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    input: InputArg,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Change an object by JSON on standard input: of a row, the properties that are named; null empties one
+#[derive(clap::Args)]
+pub(crate) struct UpdateArgs {
+    /// The kind of object
+    kind: Kind,
+    /// Its id
+    id: String,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    input: InputArg,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+/// Delete an object, at once and without a question
+#[derive(clap::Args)]
+pub(crate) struct DeleteArgs {
+    /// The kind of object
+    kind: Kind,
+    /// Its id
+    id: String,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(crate) fn get(args: &GetArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let client = args.connect.client()?;
+    let got = interrupt::block_on(async {
+        let got = match args.kind {
+            Kind::Row => {
+                let advice = "list the rows: hookgate api list rows --model ID";
+                return Err(impossible("gets one row", advice));
+            }
+            Kind::Model => client
+                .data_model(&args.id)
+                .await
+                .map(|model| serde_json::json!(model)),
+            Kind::Page => client.page(&args.id).await,
+            kind => match objects(&client, kind) {
+                Some(objects) => objects.get(&args.id).await,
+                None => return Err(impossible("gets it", "see hookgate api get --help")),
+            },
+        };
+        got.map_err(|error| fault(&error))
+    })?;
+    print(&got, out)
+}
+
+pub(crate) fn create(args: &CreateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let client = args.connect.client()?;
+    let json = args.input.json()?;
+    if args.kind == Kind::Row {
+        let rows = args.model.rows::<Box<RawValue>>(&client)?;
+        let row =
+            interrupt::block_on(async { rows.create(&json).await.map_err(|error| fault(&error)) })?;
+        return print_row(&row, out);
+    }
+    let made = interrupt::block_on(async {
+        let made = match objects(&client, args.kind) {
+            Some(objects) => objects.create(&json).await,
+            None if args.kind == Kind::Model => client.create_data_model(&json).await,
+            None => {
+                return Err(impossible(
+                    "creates a page",
+                    "pages are made in the workspace",
+                ));
+            }
+        };
+        made.map_err(|error| fault(&error))
+    })?;
+    print(&made, out)
+}
+
+pub(crate) fn update(args: &UpdateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let client = args.connect.client()?;
+    let json = args.input.json()?;
+    if args.kind == Kind::Row {
+        let rows = args.model.rows::<Box<RawValue>>(&client)?;
+        let row = interrupt::block_on(async {
+            rows.update(&args.id, &json)
+                .await
+                .map_err(|error| fault(&error))
+        })?;
+        return print_row(&row, out);
+    }
+    let changed = interrupt::block_on(async {
+        let changed = match objects(&client, args.kind) {
+            Some(objects) => objects.update(&args.id, &json).await,
+            None if args.kind == Kind::Model => client.update_data_model(&args.id, &json).await,
+            None => {
+                return Err(impossible(
+                    "changes a page",
+                    "pages are changed in the workspace",
+                ));
+            }
+        };
+        changed.map_err(|error| fault(&error))
+    })?;
+    print(&changed, out)
+}
+
+pub(crate) fn delete(args: &DeleteArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let client = args.connect.client()?;
+    interrupt::block_on(async {
+        let deleted = match (args.kind, objects(&client, args.kind)) {
+            (_, Some(objects)) => objects.delete(&args.id).await,
+            (Kind::Row, None) => args.model.rows::<Value>(&client)?.delete(&args.id).await,
+            (Kind::Model, None) => client.delete_data_model(&args.id).await,
+            _ => {
+                return Err(impossible(
+                    "deletes a page",
+                    "pages are deleted in the workspace",
+                ));
+            }
+        };
+        deleted.map_err(|error| fault(&error))
+    })?;
+    let json = serde_json::json!({ "id": args.id, "deleted": true });
+    out.say(&format!("deleted {}", harmless(&args.id)), &json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(value: &Value, out: &mut Out) -> Result<ExitCode, Fault> {
+    if out.is_json() {
+        out.json_line(value)?;
+    } else {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        for line in text.lines() {
+            out.line(&harmless(line))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_row(row: &Row<Box<RawValue>>, out: &mut Out) -> Result<ExitCode, Fault> {
+    let shown = Shown::of(row);
+    out.say(&shown.text(), &shown)?;
+    Ok(ExitCode::SUCCESS)
+}

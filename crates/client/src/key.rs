@@ -1,0 +1,93 @@
+//! Secrets that are sent: API keys, and the authentication of triggers.
+
+use std::ffi::OsStr;
+use std::fmt;
+
+use bytes::Bytes;
+use http::HeaderValue;
+use zeroize::Zeroizing;
+
+use crate::error::{Error, ErrorKind};
+
+/// The forms that the service's own message about a wrong key states.
+const PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
+
+/// An API key, `tk_live_…`, `tk_test_…` or `mcp_…`.
+///
+/// It can't be printed, compared or read back, and is wiped once nothing uses it any more. The buffers of the transport, which a key
+/// passes through on its way to the network, are not wiped.
+///
+/// ```
+/// use hookgate_client::ApiKey;
+///
+/// let key = ApiKey::new("tk_test_made_up")?;
+/// assert_eq!(format!("{key:?}"), "ApiKey([redacted])");
+/// assert!(ApiKey::new("whsec_made_up").unwrap_err().to_string().contains("secret of a webhook"));
+/// # Ok::<(), hookgate_client::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct ApiKey(HeaderValue);
+
+impl ApiKey {
+    /// Takes the text as the service shows it when a key is created.
+    ///
+    /// # Errors
+    /// Another form than the three, or a character that no key has. The message does not repeat the text.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let wrong = |why: &str| Err(Error::new(ErrorKind::Key, why));
+        if text.starts_with("whsec_") {
+            return wrong("this is the secret of a webhook, not an API key");
+        }
+        let Some(prefix) = PREFIXES.iter().find(|prefix| text.starts_with(**prefix)) else {
+            return wrong("an API key begins with tk_live_, tk_test_ or mcp_");
+        };
+        if text.len() == prefix.len() {
+            return wrong("the API key ends behind its prefix");
+        }
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return wrong("the API key has white space or another character that no key has");
+        }
+        Ok(Self(secret_header(&["Bearer ", text])?))
+    }
+
+    /// Reads an environment variable.
+    ///
+    /// # Errors
+    /// It is not set, or its value is no key; the message names the variable.
+    pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, Error> {
+        let name = variable.as_ref().to_string_lossy();
+        let wrong = |why: String| Error::new(ErrorKind::Key, why);
+        let text =
+            std::env::var_os(&variable).ok_or_else(|| wrong(format!("{name} is not set")))?;
+        let text = text
+            .into_string()
+            .map_err(|_| wrong(format!("{name} is not UTF-8")))?;
+        Self::new(&Zeroizing::new(text)).map_err(|error| wrong(format!("{name}: {error}")))
+    }
+
+    /// The value of the header `Authorization`.
+    pub(crate) fn header(&self) -> HeaderValue {
+        self.0.clone()
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey([redacted])")
+    }
+}
+
+/// Makes a header whose bytes are wiped when its last clone is dropped, and whose `Debug` says no more than that it is sensitive.
+pub(crate) fn secret_header(parts: &[&str]) -> Result<HeaderValue, Error> {
+    let length = parts.iter().map(|part| part.len()).sum();
+    // Full size from the start: a vector that grows leaves copies behind.
+    let mut text = Zeroizing::new(Vec::with_capacity(length));
+    for part in parts {
+        text.extend_from_slice(part.as_bytes());
+    }
+    let value = HeaderValue::from_maybe_shared(Bytes::from_owner(text));
+    let mut value =
+        value.map_err(|_| Error::new(ErrorKind::Key, "a header can't carry this secret"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}

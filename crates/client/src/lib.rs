@@ -1,0 +1,108 @@
+//! Client of the Workspace Data Service's HTTP API, and reconciliation: finds what the webhooks missed.
+//!
+//! Rows are read and written by the **names** of their properties, with the same structs as `Event<R>` of the crate `hookgate`. Here
+//! against the emulator, which is the service on this machine:
+//!
+//! ```
+//! use hookgate_client::{ApiKey, Client};
+//! use hookgate_emulator::{Emulator, Seed};
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct Order {
+//!     #[serde(rename = "Customer")]
+//!     customer: String,
+//!     #[serde(rename = "Quantity")]
+//!     quantity: Option<i64>,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let emulator = Emulator::start(Seed::orders()).await?;
+//! let client = Client::new(&emulator.base_url(), ApiKey::new("tk_test_write")?)?;
+//! let orders = client.rows::<Order>("dm_orders");
+//!
+//! let mut list = orders.list(); // a stream, which asks for the next page by itself
+//! while let Some(row) = list.next().await {
+//!     let row = row?;
+//!     println!("{}: {}", row.id, row.properties.customer);
+//! }
+//!
+//! let ada = Order { customer: "Ada".into(), quantity: Some(2) };
+//! let row = orders.create(&ada).await?;
+//! assert_eq!(row.properties, ada);
+//! let row = orders.update(&row.id, &json!({ "Quantity": 3 })).await?;
+//! assert_eq!(row.properties.quantity, Some(3));
+//! orders.delete(&row.id).await?;
+//!
+//! let error = orders.delete(&row.id).await.unwrap_err();
+//! assert!(error.to_string().starts_with("DELETE /datamodels/dm_orders/rows/row_"));
+//! assert!(error.to_string().contains("404 NOT_FOUND"));
+//! # Ok(()) }
+//! ```
+//!
+//! # Repeats
+//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`]:
+//!
+//! | Request | repeated after |
+//! |---|---|
+//! | GET | 429, 5xx, a broken connection, no answer in time |
+//! | DELETE | the same; 404 is success where an earlier attempt may have deleted |
+//! | POST, PATCH | 429, and where the body was not sent |
+//! | a [`Trigger`] | nothing, unless [`TriggerCall::repeat`] asks for it |
+//!
+//! Creating a row has no idempotency key. So where a change was sent and no answer came, the error says *outcome unknown*
+//! ([`Error::is_outcome_unknown`]), and the program has to look before it repeats. Dropping the future of a change leaves its outcome
+//! unknown, too.
+//!
+//! # Rate
+//! All clones of a [`Client`] share one bucket, which the headers `X-RateLimit-*` of answers fill. A request waits while it is empty, within
+//! the call's total time; [`ClientBuilder::on_wait`] is told of each wait, and [`Client::rate`] shows what is left. The service may count by
+//! workspace: then other programs take from the same rate, and a 429 holds back all calls of the client.
+//!
+//! # Transport
+//! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
+//! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect.
+//!
+//! # Security
+//! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http is refused for other machines, unless
+//! [`ClientBuilder::allow_plain_http`] permits it. Errors hold no value of a row, except in the words of the service itself.
+#![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+mod page {}
+
+mod call;
+mod client;
+mod error;
+#[cfg(feature = "hyper")]
+mod hyper;
+mod json;
+mod key;
+mod list;
+mod model;
+mod names;
+mod objects;
+mod options;
+mod rate;
+pub mod reconcile;
+mod rows;
+mod rust_struct;
+mod transport;
+mod trigger;
+
+pub use call::{Wait, WaitReason};
+pub use client::{Client, ClientBuilder, DataModels};
+pub use error::{BatchProgress, Error, ErrorKind, Scope};
+pub use key::ApiKey;
+pub use list::{List, Page};
+pub use model::{DataModel, Icon, Property, PropertyType, RelationConfig, SelectOption};
+pub use objects::Objects;
+pub use options::Options;
+pub use rate::Rate;
+pub use rows::{Created, Direction, Row, RowError, Rows};
+pub use rust_struct::RustStruct;
+pub use transport::Body;
+pub use trigger::{Trigger, TriggerAnswer, TriggerCall};

@@ -1,0 +1,1 @@
+//! Finds the rows that changed without a handled event.

@@ -1,0 +1,124 @@
+//! Names and ids of properties.
+
+use std::time::Duration;
+
+use hookgate_client::ErrorKind;
+use hookgate_emulator::{Emulator, Seed};
+use serde_json::{Value, json};
+
+use crate::support::{Order, builder, client, orders, requests};
+
+fn details(requests: &[String]) -> usize {
+    requests
+        .iter()
+        .filter(|request| request.ends_with("/datamodels/dm_orders"))
+        .count()
+}
+
+#[tokio::test]
+async fn a_detail_is_asked_for_once_however_many_calls_wait() {
+    let emulator = orders().await;
+    let client = client(&emulator);
+    let mut reading = tokio::task::JoinSet::new();
+    for _ in 0..20 {
+        let rows = client.rows::<Order>("dm_orders");
+        reading.spawn(async move { rows.page(0).await.unwrap() });
+    }
+    assert_eq!(reading.join_all().await.len(), 20);
+    assert_eq!(details(&requests(&emulator).await), 1);
+}
+
+#[tokio::test]
+async fn names_are_remembered_for_a_time() {
+    let emulator = orders().await;
+    let client = builder(&emulator, "tk_test_read")
+        .model_ttl(Duration::from_millis(50))
+        .build()
+        .unwrap();
+    let rows = client.rows::<Order>("dm_orders");
+    rows.page(0).await.unwrap();
+    rows.page(0).await.unwrap();
+    let before = details(&requests(&emulator).await);
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    rows.page(0).await.unwrap();
+    assert_eq!(details(&requests(&emulator).await), before + 1);
+}
+
+#[tokio::test]
+async fn a_name_that_is_not_known_is_asked_for_again() {
+    let emulator = orders().await;
+    let (client, other) = (client(&emulator), client(&emulator));
+    let rows = client.rows::<Value>("dm_orders");
+    rows.page(0).await.unwrap();
+    let added = json!({ "add": [{ "id": "prop_size", "name": "Size", "type": "NUMBER" }] });
+    other.change_properties("dm_orders", &added).await.unwrap();
+    let row = rows.create(&json!({ "Size": 7 })).await.unwrap();
+    assert_eq!(row.properties, json!({ "Size": 7 }));
+    // In what is read, too.
+    let added = json!({ "add": [{ "id": "prop_note", "name": "Note", "type": "TEXT" }] });
+    other.change_properties("dm_orders", &added).await.unwrap();
+    emulator
+        .rows("dm_orders")
+        .update(&row.id, json!({ "prop_note": "new" }))
+        .unwrap();
+    let read = rows.page(0).await.unwrap().items.pop().unwrap();
+    assert_eq!(read.properties, json!({ "Size": 7, "Note": "new" }));
+    let before = details(&requests(&emulator).await);
+    let error = rows
+        .update(&row.id, &json!({ "Colour": "red" }))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownProperty);
+    assert_eq!(
+        details(&requests(&emulator).await),
+        before + 1,
+        "asked for once more"
+    );
+}
+
+const TWICE: &str = r#"{"keys": [{"name": "k", "key": "tk_test_admin", "scope": "admin"}],
+  "dataModels": [{"id": "dm_x", "title": "X", "properties": [{"id": "prop_1", "name": "Note", "type": "TEXT"},
+    {"id": "prop_2", "name": "Note", "type": "TEXT"}, {"id": "prop_3", "name": "Size", "type": "NUMBER"}],
+    "rows": [{"id": "row_1", "data": {"prop_1": "a", "prop_2": "b", "prop_3": 1}}]}]}"#;
+
+#[tokio::test]
+async fn a_name_that_several_properties_have_is_an_error_and_ids_are_the_way_out() {
+    let emulator = Emulator::start(Seed::parse(TWICE).unwrap()).await.unwrap();
+    let rows = client(&emulator).rows::<Value>("dm_x");
+    for error in [
+        rows.list().all().await.unwrap_err(),
+        rows.update("row_1", &json!({ "Note": "c" }))
+            .await
+            .unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::AmbiguousProperty);
+        assert!(error.message().contains("prop_1, prop_2"), "{error}");
+    }
+    let rows = rows.by_id();
+    let row = rows
+        .update("row_1", &json!({ "prop_2": "c" }))
+        .await
+        .unwrap();
+    assert_eq!(
+        row.properties,
+        json!({ "prop_1": "a", "prop_2": "c", "prop_3": 1 })
+    );
+    assert_eq!(
+        rows.list().all().await.unwrap()[0].properties["prop_2"],
+        "c"
+    );
+    let listed = requests(&emulator).await;
+    assert_eq!(
+        listed.iter().filter(|path| path.ends_with("/dm_x")).count(),
+        1,
+        "not for ids"
+    );
+}
+
+#[tokio::test]
+async fn a_row_that_is_no_object_is_refused_before_it_is_sent() {
+    let emulator = orders().await;
+    let rows = client(&emulator).rows::<Value>("dm_orders");
+    assert_eq!(rows.create(&[1]).await.unwrap_err().kind(), ErrorKind::Row);
+    assert!(requests(&emulator).await.is_empty());
+}

@@ -1,0 +1,187 @@
+//! The rate: waits that are seen, one bucket for all clones.
+
+use std::io::{Read as _, Write as _};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hookgate_client::{Body, ErrorKind, Options, WaitReason};
+use hookgate_emulator::{Emulator, Seed};
+use http::{Request, Response};
+use serde_json::json;
+
+use crate::support::{Fake, Whole, answer, builder, orders};
+
+const PAGE: &str = r#"{"data": {"id": "page_1"}}"#;
+
+#[tokio::test]
+async fn the_rate_is_read_from_the_answers() {
+    let emulator = orders().await;
+    let client = crate::support::client(&emulator);
+    assert_eq!(client.rate().limit, 60, "before the first answer");
+    client.page("page_1").await.unwrap();
+    let rate = client.clone().rate();
+    assert_eq!((rate.limit, rate.remaining, rate.waiting), (1_000, 999, 0));
+    assert!(rate.resets_in > Duration::from_secs(50));
+}
+
+/// Asks the emulator over a connection of its own, and blocks: paused time would pass while a task waits for a socket.
+#[derive(Clone)]
+struct Blocking(std::net::SocketAddr);
+
+impl tower_service::Service<Request<Body>> for Blocking {
+    type Response = Response<Whole>;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<Result<Response<Whole>, std::io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), std::io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let key = request.headers()["authorization"].to_str().unwrap();
+        let head = format!(
+            "GET {} HTTP/1.1\r\nhost: {}\r\nauthorization: {key}\r\nconnection: close\r\n\r\n",
+            request.uri().path(),
+            self.0
+        );
+        let mut stream = std::net::TcpStream::connect(self.0).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let mut lines = head.lines();
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let mut answer = Response::builder().status(status);
+        for line in lines {
+            let (name, value) = line.split_once(": ").unwrap();
+            answer = answer.header(name, value);
+        }
+        let body = Whole(Some(body.to_owned().into()));
+        std::future::ready(Ok(answer.body(body).unwrap()))
+    }
+}
+
+/// The client's time is paused, so that its waits take none. The emulator's is advanced by each wait.
+#[test]
+fn two_hundred_requests_of_the_standard_tier_wait_for_their_minutes_and_none_is_answered_429() {
+    let seed = json!({ "workspace": { "id": "ws_1", "tier": "standard" },
+        "keys": [{ "name": "k", "key": "tk_test_admin", "scope": "admin" }], "pages": [{ "id": "page_1", "title": "Home" }] });
+    let seed = Seed::parse(&seed.to_string()).unwrap();
+    let mut emulated = tokio::runtime::Builder::new_multi_thread();
+    let emulated = emulated.worker_threads(1).enable_all().build().unwrap();
+    let emulator = Arc::new(emulated.block_on(Emulator::start(seed)).unwrap());
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let (seen, advanced) = (Arc::clone(&waits), Arc::clone(&emulator));
+    let runtime = emulated.handle().clone();
+    let mut paused = tokio::runtime::Builder::new_current_thread();
+    let paused = paused.enable_time().start_paused(true).build().unwrap();
+    paused.block_on(async {
+        let client = builder(&emulator, "tk_test_admin")
+            .with_service(Blocking(emulator.address()))
+            .on_wait(move |wait| {
+                assert_eq!(wait.reason, WaitReason::Rate);
+                seen.lock().unwrap().push(wait.time);
+                let (emulator, runtime, time) = (Arc::clone(&advanced), runtime.clone(), wait.time);
+                let passing = std::thread::spawn(move || runtime.block_on(emulator.advance(time)));
+                passing.join().unwrap();
+            })
+            .build()
+            .unwrap();
+        for _ in 0..200 {
+            client.clone().page("page_1").await.unwrap();
+        }
+    });
+    let waits = waits.lock().unwrap();
+    assert_eq!(waits.len(), 3, "{waits:?}");
+    assert!(
+        waits.iter().all(|wait| *wait <= Duration::from_secs(60)),
+        "{waits:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn clones_share_the_bucket_and_a_429_holds_all_of_them_back() {
+    let slow_down = answer(429, Some((60, 0, 20)), "{}");
+    let fake = Fake::answering([slow_down, answer(200, Some((60, 59, 60)), PAGE)]);
+    let client = fake.client();
+    let begun = tokio::time::Instant::now();
+    let first = tokio::spawn({
+        let client = client.clone();
+        async move { client.page("page_1").await }
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let other = client.clone();
+    let second = tokio::spawn(async move { other.page("page_1").await });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(
+        client.rate().waiting,
+        1,
+        "the second waits without a request"
+    );
+    assert_eq!(fake.seen.lock().unwrap().len(), 1);
+    first.await.unwrap().unwrap();
+    second.await.unwrap().unwrap();
+    assert!(
+        begun.elapsed() >= Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    assert_eq!(fake.seen.lock().unwrap().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_beyond_the_total_time_fails_at_once_and_nothing_is_sent() {
+    let fake = Fake::answering([answer(200, Some((60, 0, 50)), PAGE)]);
+    let client = fake.client();
+    client.page("page_1").await.unwrap();
+    let begun = tokio::time::Instant::now();
+    let short = client.with(Options::default().total_timeout(Duration::from_secs(5)));
+    let error = short.delete_data_model("dm_1").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 0));
+    assert!(
+        error.message().contains("in 50 s") && !error.is_outcome_unknown(),
+        "{error}"
+    );
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert_eq!(fake.seen.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_after_is_waited_for_and_repeats_back_off() {
+    let mut asked = answer(429, None, "{}");
+    asked.headers_mut().insert("retry-after", 17.into());
+    let server = answer(503, None, "");
+    let fake = Fake::answering([asked, server.clone(), server, answer(200, None, PAGE)]);
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&waits);
+    let client = fake
+        .builder()
+        .on_wait(move |wait| seen.lock().unwrap().push(wait.time))
+        .build()
+        .unwrap();
+    client.page("page_1").await.unwrap();
+    let waits = waits.lock().unwrap();
+    let second = Duration::from_secs(1);
+    assert_eq!(waits[0], second * 17);
+    assert!(waits[1] >= second && waits[1] <= second * 2, "{waits:?}");
+    assert!(
+        waits[2] >= second * 2 && waits[2] <= second * 4,
+        "{waits:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_share_of_the_rate_leaves_the_rest_to_others() {
+    let fake = Fake::answering([answer(200, None, PAGE)]);
+    let client = fake.client();
+    let half = client.with(Options::default().rate_share(0.5));
+    for _ in 0..30 {
+        half.page("page_1").await.unwrap();
+    }
+    let begun = tokio::time::Instant::now();
+    client.page("page_1").await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    half.page("page_1").await.unwrap();
+    assert_eq!(begun.elapsed(), Duration::from_secs(60));
+}

@@ -1,0 +1,165 @@
+//! An emulator and a client of it.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hookgate_client::{ApiKey, Body, Client, ClientBuilder, Options};
+use hookgate_emulator::{Emulator, Seed};
+use http::{Request, Response};
+use serde::{Deserialize, Serialize};
+
+/// Some properties of the sample's orders.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    #[serde(rename = "Customer")]
+    pub customer: String,
+    #[serde(rename = "Quantity")]
+    pub quantity: Option<i64>,
+    #[serde(rename = "Total")]
+    pub total: Option<hookgate::Number>,
+}
+
+impl Order {
+    pub fn of(customer: &str, quantity: i64) -> Self {
+        Self {
+            customer: customer.to_owned(),
+            quantity: Some(quantity),
+            total: None,
+        }
+    }
+}
+
+pub async fn orders() -> Emulator {
+    Emulator::start(Seed::orders()).await.unwrap()
+}
+
+/// Nothing listens on this port.
+pub const NOBODY: &str = "http://127.0.0.1:1/api/v1";
+
+/// Waits for repeats take no time.
+pub fn quick() -> Options {
+    Options::default().backoff(Duration::from_millis(1))
+}
+
+pub fn builder(emulator: &Emulator, key: &str) -> ClientBuilder {
+    Client::builder(&emulator.base_url(), ApiKey::new(key).unwrap()).options(quick())
+}
+
+pub fn client(emulator: &Emulator) -> Client {
+    builder(emulator, "tk_test_admin").build().unwrap()
+}
+
+/// The requests that the emulator's API has answered: method and path with query.
+pub async fn requests(emulator: &Emulator) -> Vec<String> {
+    let url = format!("{}/_emulator/requests", emulator.url());
+    let answer = hookgate_client::Trigger::new(&url).unwrap();
+    let answer = answer
+        .method(http::Method::GET)
+        .call()
+        .send()
+        .await
+        .unwrap();
+    let answer: serde_json::Value = answer.json().unwrap();
+    let text = |request: &serde_json::Value| {
+        format!(
+            "{} {}",
+            request["method"].as_str().unwrap(),
+            request["path"].as_str().unwrap()
+        )
+    };
+    answer["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text)
+        .collect()
+}
+
+/// The number of requests that a fault has hit.
+pub fn hits(emulator: &Emulator) -> u64 {
+    emulator
+        .faults()
+        .iter()
+        .map(|fault| fault["hits"].as_u64().unwrap())
+        .sum()
+}
+
+/// A service in memory, with the answers that a test gives it. It notes method and path of each request.
+#[derive(Clone, Default)]
+pub struct Fake {
+    answers: Arc<Mutex<VecDeque<Response<String>>>>,
+    pub seen: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    pub fn answering(answers: impl IntoIterator<Item = Response<String>>) -> Self {
+        let fake = Self::default();
+        fake.answers.lock().unwrap().extend(answers);
+        fake
+    }
+
+    pub fn client(&self) -> Client {
+        self.builder().build().unwrap()
+    }
+
+    pub fn builder(&self) -> ClientBuilder {
+        let key = ApiKey::new("tk_test_made_up").unwrap();
+        Client::builder("https://service.example/api/v1", key).with_service(self.clone())
+    }
+}
+
+/// An answer with the headers of the rate.
+pub fn answer(status: u16, rate: Option<(u32, u32, u64)>, body: &str) -> Response<String> {
+    let mut answer = Response::builder().status(status);
+    if let Some((limit, remaining, reset)) = rate {
+        answer = answer
+            .header("X-RateLimit-Limit", limit)
+            .header("X-RateLimit-Remaining", remaining)
+            .header("X-RateLimit-Reset", reset);
+    }
+    answer.body(body.to_owned()).unwrap()
+}
+
+/// The last answer is repeated for ever.
+impl tower_service::Service<Request<Body>> for Fake {
+    type Response = Response<Whole>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Whole>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let path = request.uri().path().to_owned();
+        self.seen
+            .lock()
+            .unwrap()
+            .push(format!("{} {path}", request.method()));
+        let mut answers = self.answers.lock().unwrap();
+        let answer = match answers.len() {
+            1 => answers[0].clone(),
+            _ => answers.pop_front().unwrap(),
+        };
+        ready(Ok(answer.map(|text| Whole(Some(text.into())))))
+    }
+}
+
+/// A body in one piece.
+pub struct Whole(pub Option<bytes::Bytes>);
+
+impl http_body::Body for Whole {
+    type Data = bytes::Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|data| Ok(http_body::Frame::data(data))))
+    }
+}

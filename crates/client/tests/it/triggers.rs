@@ -1,0 +1,148 @@
+//! Inbound triggers.
+
+use std::time::Duration;
+
+use hookgate_client::{ErrorKind, Options, Trigger};
+use hookgate_emulator::{Emulator, Seed};
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Fake, NOBODY, answer, quick};
+
+async fn emulator(trigger: Value) -> Emulator {
+    let seed = json!({ "triggers": [trigger] }).to_string();
+    Emulator::start(Seed::parse(&seed).unwrap()).await.unwrap()
+}
+
+fn trigger(emulator: &Emulator) -> Trigger {
+    Trigger::new(&format!("{}/webhooks/wf_1", emulator.url())).unwrap()
+}
+
+#[tokio::test]
+async fn body_query_and_headers_reach_the_workflow_and_its_result_comes_back() {
+    let emulator = emulator(json!({ "workflowId": "wf_1", "auth": { "mode": "header", "name": "X-API-Key", "value": "whisper" },
+        "response": { "mode": "afterCompletion", "status": 201,
+            "template": { "a": "{{trigger.body.a}}", "from": "{{trigger.query.from}}", "trace": "{{trigger.headers.x-trace}}" } } }))
+    .await;
+    let trigger = trigger(&emulator)
+        .header_auth("X-API-Key", "whisper")
+        .unwrap();
+    let call = trigger
+        .call()
+        .query("from", "a & b")
+        .header("X-Trace", "t1")
+        .unwrap();
+    let answer = call.json(&json!({ "a": 1 })).unwrap().send().await.unwrap();
+    assert_eq!(answer.status.as_u16(), 201);
+    let result: Value = answer.json().unwrap();
+    assert_eq!(result["from"], "a & b");
+    assert_eq!(result["trace"], "t1");
+    assert!(result["a"] == 1 || result["a"] == "1", "{result}");
+}
+
+#[tokio::test]
+async fn the_immediate_mode_answers_with_its_status_by_any_method() {
+    let emulator =
+        emulator(json!({ "workflowId": "wf_1", "method": "GET", "response": { "status": 202 } }))
+            .await;
+    let trigger = trigger(&emulator).method(Method::GET);
+    assert_eq!(trigger.call().send().await.unwrap().status.as_u16(), 202);
+    let error = trigger
+        .method(Method::POST)
+        .call()
+        .send()
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn basic_authentication_is_sent_and_a_wrong_password_told() {
+    let emulator = emulator(json!({ "workflowId": "wf_1", "auth": { "mode": "basic", "username": "ada", "password": "whis:per" } })).await;
+    let trigger = trigger(&emulator);
+    let right = trigger.clone().basic_auth("ada", "whis:per").unwrap();
+    right.call().send().await.unwrap();
+    let wrong = trigger.clone().basic_auth("ada", "shouted").unwrap();
+    let error = wrong.call().send().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unauthorized);
+    for text in [
+        format!("{right:?} {:?}", right.call()),
+        format!("{wrong:?} {error} {error:?}"),
+    ] {
+        assert!(
+            !text.contains("whis:per") && !text.contains("shouted"),
+            "{text}"
+        );
+        assert!(!text.contains("YWRhOndoaXM6cGVy"), "{text}");
+    }
+    assert_eq!(
+        trigger.basic_auth("a:b", "c").unwrap_err().kind(),
+        ErrorKind::Key
+    );
+}
+
+#[tokio::test]
+async fn a_call_is_never_repeated_unless_that_is_asked_for() {
+    let sent = async |answers: [u16; 3], repeat: u32| {
+        let fake = Fake::answering(answers.map(|status| answer(status, None, "{}")));
+        let trigger =
+            Trigger::with_service("https://service.example/webhooks/wf_1", fake.clone()).unwrap();
+        let ended = trigger.options(quick()).call().repeat(repeat).send().await;
+        let sent = fake.seen.lock().unwrap().len();
+        (sent, ended.map(|answer| answer.status.as_u16()))
+    };
+    for status in [429, 500] {
+        let (count, ended) = sent([status, status, 200], 0).await;
+        let error = ended.unwrap_err();
+        assert_eq!(
+            (count, error.attempts(), error.is_outcome_unknown()),
+            (1, 1, status == 500)
+        );
+    }
+    assert_eq!(sent([500, 429, 200], 2).await.0, 3);
+    let (count, ended) = sent([500, 500, 500], 1).await;
+    assert_eq!((count, ended.unwrap_err().is_outcome_unknown()), (2, true));
+    let (count, ended) = sent([404, 200, 200], 2).await;
+    assert_eq!((count, ended.unwrap_err().is_outcome_unknown()), (1, false));
+}
+
+#[tokio::test]
+async fn a_call_without_an_answer_in_time_has_an_unknown_outcome() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/webhooks/wf_1", listener.local_addr().unwrap());
+    let trigger = Trigger::new(&url).unwrap();
+    let options = Options::default().attempt_timeout(Duration::from_millis(100));
+    let error = trigger
+        .clone()
+        .options(options)
+        .call()
+        .json("x")
+        .unwrap()
+        .send()
+        .await
+        .unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 1));
+    assert!(error.is_outcome_unknown());
+    drop(listener);
+    let error = Trigger::new(NOBODY)
+        .unwrap()
+        .call()
+        .send()
+        .await
+        .unwrap_err();
+    assert!(!error.is_outcome_unknown(), "nothing was sent: {error}");
+}
+
+#[tokio::test]
+async fn a_secret_is_not_sent_over_plain_http_to_other_machines() {
+    let fake = Fake::answering([answer(200, None, "{}")]);
+    let trigger =
+        Trigger::with_service("http://service.example/webhooks/wf_1", fake.clone()).unwrap();
+    let trigger = trigger.header_auth("X-API-Key", "whisper").unwrap();
+    assert_eq!(
+        trigger.call().send().await.unwrap_err().kind(),
+        ErrorKind::Config
+    );
+    trigger.allow_plain_http().call().send().await.unwrap();
+    assert_eq!(fake.seen.lock().unwrap().len(), 1);
+}

@@ -15,6 +15,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,10 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Clock, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder, Secret, Signature,
-    SystemClock, Timestamp,
+    Clock, DeliveryHeaders, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder,
+    Secret, Signature, SystemClock, Timestamp, Verifier,
 };
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -112,11 +113,17 @@ struct Contestant {
     replayed: bool,
 }
 
-const CONTESTANTS: [Contestant; 5] = [
+const CONTESTANTS: [Contestant; 6] = [
     Contestant {
         name: "unguarded: reads the body, answers 204",
         goals: ("", ""),
         app: || Router::new().route("/webhooks", post(unguarded)),
+        replayed: false,
+    },
+    Contestant {
+        name: "verification by hand, in the handler",
+        goals: ("", ""),
+        app: by_hand,
         replayed: false,
     },
     Contestant {
@@ -147,6 +154,17 @@ const CONTESTANTS: [Contestant; 5] = [
 
 async fn unguarded(_body: Bytes) -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+/// The least that a handler can do: it checks age and signature, and nothing else of what a receiver promises.
+fn by_hand() -> Router {
+    let verifier = Arc::new(Verifier::new(Secret::new(SECRET).unwrap()));
+    let handler = async move |headers: HeaderMap, body: Bytes| {
+        let head = DeliveryHeaders::from_pairs(&headers);
+        let verified = head.and_then(|head| verifier.verify(&head, &body, SystemClock.now()));
+        verified.map_or(StatusCode::UNAUTHORIZED, |_| StatusCode::NO_CONTENT)
+    };
+    Router::new().route("/webhooks", post(handler))
 }
 
 async fn typed(event: Event<Order>) -> StatusCode {

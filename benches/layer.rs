@@ -17,16 +17,17 @@
 
 use std::hint::black_box;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use hookgate::{
-    Admission, Claim, Delivery, Event, EventData, ManualClock, MemoryStore, Receiver, RequestHead,
-    Secret, Signature, Timestamp, UnixSeconds, block_on,
+    Admission, Claim, Delivery, DeliveryHeaders, Event, EventData, ManualClock, MemoryStore,
+    Receiver, RequestHead, Secret, Signature, Timestamp, UnixSeconds, Verifier, block_on,
 };
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use sha2::block_api::compress256;
 use tower::Service;
 
@@ -80,6 +81,8 @@ enum LastStep {
     Event,
     Commit,
     Unguarded,
+    /// The route of a handler that verifies, and does nothing else of what a receiver promises.
+    ByHand,
     Verified,
     Claimed,
     Typed,
@@ -87,7 +90,7 @@ enum LastStep {
 
 use LastStep::*;
 
-const ALL: [LastStep; 11] = [
+const ALL: [LastStep; 12] = [
     Compression,
     Head,
     Mac,
@@ -96,6 +99,7 @@ const ALL: [LastStep; 11] = [
     Event,
     Commit,
     Unguarded,
+    ByHand,
     Verified,
     Claimed,
     Typed,
@@ -105,8 +109,8 @@ const ALL: [LastStep; 11] = [
 const STEPS: [(&str, LastStep, &[LastStep]); 8] = [
     ("headers read, window checked (open)", Head, &[]),
     ("body hashed, MAC compared (push, finish)", Mac, &[Head]),
-    ("id and type read, key made (recognise)", Recognise, &[Mac]),
-    ("event claimed (admit)", Admit, &[Recognise]),
+    ("id and type read (recognise)", Recognise, &[Mac]),
+    ("key made, event claimed (admit)", Admit, &[Recognise]),
     ("typed event", Event, &[Admit]),
     ("claim committed (commit)", Commit, &[Event]),
     (
@@ -137,6 +141,7 @@ impl Walk {
         let receiver = receiver.build().unwrap();
         let route = match up_to {
             Unguarded => post(plain),
+            ByHand => by_hand(),
             Verified | Claimed => post(plain).layer(receiver.layer()),
             _ => post(typed).layer(receiver.layer()),
         };
@@ -154,7 +159,7 @@ impl Walk {
     fn deliver(&mut self, signed: &[Signed]) {
         match self.up_to {
             Compression => signed.iter().for_each(Signed::compress),
-            Unguarded | Verified | Claimed | Typed => panic!("these take requests"),
+            Unguarded | ByHand | Verified | Claimed | Typed => panic!("these take requests"),
             up_to => {
                 for delivery in signed {
                     step_by_step(&self.receiver, delivery, up_to);
@@ -174,7 +179,7 @@ impl Walk {
     }
 
     fn takes_requests(&self) -> bool {
-        matches!(self.up_to, Unguarded | Verified | Claimed | Typed)
+        matches!(self.up_to, Unguarded | ByHand | Verified | Claimed | Typed)
     }
 
     /// Runs `measure` around the deliveries, after their preparation.
@@ -190,6 +195,16 @@ impl Walk {
 
 async fn plain(_body: Bytes) -> StatusCode {
     StatusCode::NO_CONTENT
+}
+
+/// Returns the route of a handler that checks age and signature.
+fn by_hand() -> MethodRouter {
+    let verifier = Arc::new(Verifier::new(Secret::new(SECRET).unwrap()));
+    post(async move |headers: HeaderMap, body: Bytes| {
+        let head = DeliveryHeaders::from_pairs(&headers);
+        let verified = head.and_then(|head| verifier.verify(&head, &body, NOW));
+        verified.map_or(StatusCode::UNAUTHORIZED, |_| StatusCode::NO_CONTENT)
+    })
 }
 
 async fn typed(event: Event<Order>) -> StatusCode {
@@ -234,7 +249,7 @@ fn step_by_step(receiver: &Receiver, signed: &Signed, up_to: LastStep) {
 
 /// A delivery with its headers.
 struct Signed {
-    headers: http::HeaderMap,
+    headers: HeaderMap,
     body: Bytes,
 }
 
@@ -244,7 +259,7 @@ impl Signed {
         let secret = Secret::new(SECRET).unwrap();
         let timestamp = Timestamp::at(NOW).unwrap();
         let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-        let mut headers = http::HeaderMap::new();
+        let mut headers = HeaderMap::new();
         for (name, value) in [
             ("host", "receiver.example.org"),
             ("user-agent", "Service-Webhook/1.0"),
@@ -405,6 +420,7 @@ fn print_steps(cases: &[Case]) {
     }
     println!("\n\na route by oneshot, unguarded = 1");
     for (row, up_to) in [
+        ("verification by hand", ByHand),
         ("verification alone", Verified),
         ("and deduplication", Claimed),
         ("and a typed event", Typed),

@@ -1,5 +1,5 @@
-//! The cost of shared claims and of durable accepts, as ratios: each store compared with two bare round trips to its server, and
-//! with `MemoryStore`; each inbox compared with a plain insert that is committed alone.
+//! The cost of claims that outlast a process and of durable accepts, as ratios: each store compared with two bare round trips to its
+//! server or two bare transactions in its file, and with `MemoryStore`; each inbox compared with a plain insert that is committed alone.
 //!
 //! ```text
 //! cargo bench -p hookgate-benches --bench stores --all-features
@@ -12,16 +12,17 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hookgate::inbox::Workers;
 use hookgate::postgres::Postgres;
 use hookgate::{
     Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Inbox, InboxOptions,
-    MemoryStore, Ownership, PostgresStore, RedisStore, Sink,
+    MemoryStore, Ownership, PostgresStore, RedisStore, Sink, SqliteStore,
 };
+use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -41,6 +42,8 @@ const REDIS: &str = "RedisStore";
 const DURABLE: &str = "RedisStore, append-only file, always";
 const SELECTS: &str = "two SELECT 1 to PostgreSQL";
 const POSTGRES: &str = "PostgresStore";
+const TRANSACTIONS: &str = "two bare transactions in SQLite";
+const SQLITE: &str = "SqliteStore";
 const SQLITE_INBOX: &str = "inbox on SQLite";
 const ALONE: &str = "inbox on SQLite, each commit alone";
 const POSTGRES_INBOX: &str = "inbox on PostgreSQL";
@@ -119,7 +122,35 @@ fn claim_and_commit(store: &Arc<dyn DedupeStore>) -> Call {
     })
 }
 
+/// A file with one table, whose commits are flushed as those of `SqliteStore` are.
+fn bare_sqlite(folder: &servers::Folder) -> Arc<Mutex<Connection>> {
+    let connection = Connection::open(folder.path().join("bare.db")).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+            CREATE TABLE marks (id TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID;",
+        )
+        .unwrap();
+    Arc::new(Mutex::new(connection))
+}
+
+/// Marks an event, and then marks it as done: two transactions, each of one statement.
+fn mark_twice(file: &Arc<Mutex<Connection>>) -> Call {
+    let (file, id) = (Arc::clone(file), fresh());
+    Box::pin(async move {
+        for (statement, done) in [
+            ("INSERT INTO marks (id, done) VALUES (?1, ?2)", 0),
+            ("UPDATE marks SET done = ?2 WHERE id = ?1", 1),
+        ] {
+            let changed = file.lock().unwrap().execute(statement, params![id, done]);
+            assert_eq!(changed.unwrap(), 1);
+        }
+    })
+}
+
 fn claims(runtime: &Runtime) -> Vec<Case> {
+    let folder = servers::Folder::new();
+    let bare = bare_sqlite(&folder);
     let redis = servers::RedisServer::start(&[]).expect("redis-server");
     let durable = servers::RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
     let durable = durable.expect("redis-server");
@@ -134,8 +165,12 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
         tokio::spawn(connection);
         hookgate::postgres::migrate(&asked).await.unwrap();
         let ping = asked.prepare("SELECT 1").await.unwrap();
-        let stores: [(&str, Arc<dyn DedupeStore>); 4] = [
+        let stores: [(&str, Arc<dyn DedupeStore>); 5] = [
             (MEMORY, Arc::new(MemoryStore::new(10_000_000))),
+            (
+                SQLITE,
+                Arc::new(SqliteStore::open(folder.path().join("claims.db")).unwrap()),
+            ),
             (
                 REDIS,
                 Arc::new(RedisStore::connect(&redis.url()).await.unwrap()),
@@ -175,6 +210,7 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
         let mut contestants: Vec<Calls<'_>> = vec![
             (PINGS, Box::new(two_pings)),
             (SELECTS, Box::new(two_selects)),
+            (TRANSACTIONS, Box::new(|| mark_twice(&bare))),
         ];
         for (name, store) in &stores {
             contestants.push((name, Box::new(move || claim_and_commit(store))));
@@ -185,6 +221,10 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
             (REDIS, PINGS),
             (DURABLE, PINGS),
             (POSTGRES, SELECTS),
+            (SQLITE, TRANSACTIONS),
+            (DURABLE, SQLITE),
+            (POSTGRES, SQLITE),
+            (SQLITE, MEMORY),
             (REDIS, MEMORY),
             (DURABLE, MEMORY),
             (POSTGRES, MEMORY),

@@ -47,7 +47,7 @@ pages! {
     handlers "handlers.md";
     properties "properties.md";
     proxy "proxy.md";
-    #[cfg(any(not(doctest), all(feature = "tower", feature = "tracing")))]
+    #[cfg(not(doctest))] // compiled in examples/more
     tracing "tracing.md";
     #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";

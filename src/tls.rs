@@ -1,8 +1,11 @@
 //! TLS to the stores: the certificates that are trusted, and errors about certificates in plain words.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
+#[cfg(feature = "redis-tls")]
+use std::time::Duration;
 
 use rustls::CertificateError as Fault;
 
@@ -12,18 +15,31 @@ const REFUSED: &str = "the server and this program agree on no TLS connection: i
 /// The source of an error, as the crate redis keeps it.
 type Shared = Arc<dyn Error + Send + Sync>;
 
+/// The server has taken the connection, and is silent in the handshake.
+#[cfg(feature = "redis-tls")]
+#[derive(Debug, thiserror::Error)]
+#[error("the server did not answer the TLS handshake within {} ms; it may not speak TLS", .limit.as_millis())]
+pub(crate) struct Unanswered<E> {
+    pub(crate) limit: Duration,
+    pub(crate) source: E,
+}
+
 /// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake, or that it speaks no TLS.
-pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<&'static str> {
+/// server refused the handshake or did not answer it, or that it speaks no TLS.
+pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     let mut next = Some(error);
     while let Some(error) = next {
+        #[cfg(feature = "redis-tls")]
+        if let Some(unanswered) = error.downcast_ref::<Unanswered<redis::RedisError>>() {
+            return Some(unanswered.to_string().into());
+        }
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
-            return Some(advice(fault));
+            return Some(advice(fault).into());
         }
         match error.downcast_ref() {
-            Some(rustls::Error::InvalidMessage(_)) => return Some(NO_TLS),
+            Some(rustls::Error::InvalidMessage(_)) => return Some(NO_TLS.into()),
             Some(rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_)) => {
-                return Some(REFUSED);
+                return Some(REFUSED.into());
             }
             _ => {}
         }
@@ -86,10 +102,10 @@ mod tests {
         let plain = wrapped(rustls::Error::InvalidMessage(
             rustls::InvalidMessage::InvalidContentType,
         ));
-        assert_eq!(refused_handshake(&plain), Some(NO_TLS));
+        assert_eq!(refused_handshake(&plain).as_deref(), Some(NO_TLS));
         let alert = rustls::AlertDescription::HandshakeFailure;
         let alert = wrapped(rustls::Error::AlertReceived(alert));
-        assert_eq!(refused_handshake(&alert), Some(REFUSED));
+        assert_eq!(refused_handshake(&alert).as_deref(), Some(REFUSED));
         let other = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(refused_handshake(&other), None);
         let other = io::Error::other(rustls::Error::DecryptError);

@@ -182,8 +182,15 @@ fn headers_are_read_and_refused_without_an_allocation() {
     }
 }
 
-/// The allocations that the layer adds to a route, counted on one thread. The numbers are ceilings: lower one when a change
-/// permits it.
+/// The allocations, and their bytes, that the layer adds to a route, counted on one thread, once the receiver is in use. The
+/// numbers are ceilings: lower one when a change permits it. A typed and claimed delivery takes these:
+///
+/// - the request's future, the run's future, and the state that both share;
+/// - the body in memory of its own, and the delivery that all its clones share;
+/// - an entry in the request's extensions, and the growth of their map beyond axum's own three;
+/// - the answer in the response's extensions: the map, its table, and the entry;
+/// - axum's boxes for the second route: the inner future, the request's body, the response's body;
+/// - in the event, each text that is no id and no time.
 #[cfg(feature = "axum")]
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {
@@ -194,27 +201,25 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
-    // The keys of the metrics. Without the feature `metrics` there are none.
-    const METRICS: usize = if cfg!(feature = "metrics") { 11 } else { 0 };
-    const METRICS_OF_A_REFUSAL: usize = if cfg!(feature = "metrics") { 2 } else { 0 };
-    const VERIFIED: usize = 16 + METRICS;
-    // 16, and up to two where the record begins a piece of the store's order and of its index.
-    const TYPED_AND_CLAIMED: usize = 18 + METRICS;
-    const REFUSED: usize = 11 + METRICS_OF_A_REFUSAL;
+    const VERIFIED: [usize; 2] = [16, 3_000];
+    const TYPED_AND_CLAIMED: [usize; 2] = [16, 3_000];
+    const REFUSED: [usize; 2] = [9, 400];
 
     #[derive(serde::Deserialize)]
     struct Row {
         total: f64,
     }
 
-    let body = br#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
-    let request = |key: &str| {
+    let request = |key: &str, id: &str| {
+        let body = format!(
+            r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{{"total":12.5}},"createdBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
+        );
         let timestamp = Timestamp::at(NOW).unwrap();
-        let signature = Signature::sign(&secret(key), &timestamp, body).to_header_value();
+        let signature = Signature::sign(&secret(key), &timestamp, body.as_bytes());
         Request::post("/")
             .header("x-service-timestamp", timestamp.as_str())
-            .header("x-service-signature", signature)
-            .body(Body::from(body.as_slice()))
+            .header("x-service-signature", signature.to_header_value())
+            .body(Body::from(body))
             .unwrap()
     };
     let clock = ManualClock::at(NOW);
@@ -248,21 +253,28 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     let count = |app: Router, key: &str, status: u16| {
+        // With its state, as a server has it: without, axum makes the route anew for each request.
+        let app = app.with_state(());
         runtime.block_on(async {
-            // Once before it counts: maps and the like allocate their first room.
-            let _ = app
-                .clone()
-                .oneshot(Request::get("/").body(Body::empty()).unwrap())
-                .await;
-            let request = request(key);
-            let before = allocations();
-            let answer = app.oneshot(request).await.unwrap();
-            assert_eq!(answer.status(), status);
-            allocations() - before
+            let mut counted = Vec::new();
+            for number in 1..=9 {
+                let (app, request) = (app.clone(), request(key, &format!("evt_{number}")));
+                let before = counting::allocated();
+                let answer = app.oneshot(request).await.unwrap();
+                assert_eq!(answer.status(), status);
+                let after = counting::allocated();
+                counted.push([after.times - before.times, after.bytes - before.bytes]);
+            }
+            // The median: maps and the like allocate their first room, and the store begins a piece now and then.
+            counted.sort_unstable();
+            counted[counted.len() / 2]
         })
     };
     let unguarded = count(Router::new().route("/", plain.clone()), "first", 204);
-    let added = |app, key, status| count(app, key, status).saturating_sub(unguarded);
+    let added = |app, key, status| {
+        let counted = count(app, key, status);
+        [0, 1].map(|at: usize| counted[at].saturating_sub(unguarded[at]))
+    };
     let verified = added(
         Router::new().route("/", plain.clone().layer(verifying.layer())),
         "first",
@@ -279,11 +291,15 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         401,
     );
     println!(
-        "added to {unguarded}: verified {verified}, typed and claimed {claimed}, refused {refused}"
+        "allocations and bytes, added to {unguarded:?}: verified {verified:?}, typed and claimed {claimed:?}, refused {refused:?}"
     );
-    assert!(verified <= VERIFIED, "verified: {verified}");
-    assert!(claimed <= TYPED_AND_CLAIMED, "typed and claimed: {claimed}");
-    assert!(refused <= REFUSED, "refused: {refused}");
+    let within = |added: [usize; 2], most: [usize; 2]| added[0] <= most[0] && added[1] <= most[1];
+    assert!(within(verified, VERIFIED), "verified: {verified:?}");
+    assert!(
+        within(claimed, TYPED_AND_CLAIMED),
+        "typed and claimed: {claimed:?}"
+    );
+    assert!(within(refused, REFUSED), "refused: {refused:?}");
 }
 
 /// The allocations that the event router adds to a handler that stands on the route by itself: none, whether it reads the model

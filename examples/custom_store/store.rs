@@ -13,7 +13,8 @@ type Found = Option<Record>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
     token: ClaimToken,
-    is_done: bool,
+    lease: Duration,
+    done_at: Option<Monotonic>,
     end: Monotonic,
 }
 
@@ -32,18 +33,18 @@ impl<C: Clock> MapStore<C> {
 impl<C: Clock> DedupeStore for MapStore<C> {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
         self.step(key, |record, now| match *record {
-            Some(found) if found.is_done => Claimed::Done {
+            Some(found) if found.done_at.is_some() => Claimed::Done {
                 body_mark: found.token.body_mark(),
             },
             Some(found) if found.token != token => Claimed::Running {
                 retry_after: found.end.saturating_since(now),
             },
             _ => {
-                let (is_done, end) = (false, now.saturating_add(lease));
                 *record = Some(Record {
                     token,
-                    is_done,
-                    end,
+                    lease,
+                    done_at: None,
+                    end: now.saturating_add(lease),
                 });
                 Claimed::Fresh
             }
@@ -52,8 +53,8 @@ impl<C: Clock> DedupeStore for MapStore<C> {
 
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Ownership> {
         self.step(key, |record, now| match record {
-            Some(found) if found.token == token && !found.is_done => {
-                found.end = now.saturating_add(lease);
+            Some(found) if found.token == token && found.done_at.is_none() => {
+                (found.lease, found.end) = (lease, now.saturating_add(lease));
                 Ownership::Held
             }
             _ => Ownership::Lost,
@@ -62,18 +63,22 @@ impl<C: Clock> DedupeStore for MapStore<C> {
 
     fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Answer<Ownership> {
         self.step(key, |record, now| match record {
-            Some(found) if found.token == token && found.is_done => Ownership::Held, // once more
-            Some(found) if found.token == token => {
-                (found.is_done, found.end) = (true, now.saturating_add(retain));
-                Ownership::Held
-            }
+            Some(found) if found.token == token => match found.done_at {
+                // Once more: within one lease.
+                Some(at) if now.saturating_since(at) >= found.lease => Ownership::Lost,
+                Some(_) => Ownership::Held,
+                None => {
+                    (found.done_at, found.end) = (Some(now), now.saturating_add(retain));
+                    Ownership::Held
+                }
+            },
             _ => Ownership::Lost,
         })
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
         self.step(key, |record, _| {
-            let held = record.take_if(|found| found.token == token && !found.is_done);
+            let held = record.take_if(|found| found.token == token && found.done_at.is_none());
             held.map_or(Ownership::Lost, |_| Ownership::Held)
         })
     }

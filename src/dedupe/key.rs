@@ -31,7 +31,11 @@ impl EventKey {
     /// Returns the key of the event `id` under `scope`.
     #[must_use]
     pub fn new(scope: &str, id: &str) -> Self {
-        Self(fingerprint([scope.as_bytes(), id.as_bytes()]))
+        Self::of(scope, id.as_bytes())
+    }
+
+    pub(crate) fn of(scope: &str, id: &[u8]) -> Self {
+        Self(fingerprint([scope.as_bytes(), id]))
     }
 
     /// Returns the key from the 16 bytes that a store has kept.

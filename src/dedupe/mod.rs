@@ -51,6 +51,8 @@ mod error;
 mod expiry;
 mod hash;
 mod key;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod longest_lease;
 mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
@@ -71,4 +73,6 @@ pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use key::body_digest;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) use longest_lease::LongestLease;
 pub(crate) use scopes::ScopeHeld;

@@ -18,14 +18,15 @@ use crate::future::CallFuture;
 /// |---|---|---|---|---|---|
 /// | `claim` | running: `Fresh` | lease renewed: `Fresh` | `Running` | `Done` | `Done` |
 /// | `renew` | `Lost` | lease renewed: `Held` | `Lost` | `Lost` | `Lost` |
-/// | `commit` | `Lost` | done: `Held` | `Lost` | `Held`, for one lease | `Lost` |
+/// | `commit` | `Lost` | done: `Held` | `Lost` | for one lease `Held`, then `Lost` | `Lost` |
 /// | `release` | `Lost` | absent: `Held` | `Lost` | `Lost` | `Lost` |
 ///
 /// 1. **Each call is one indivisible step.** Under any number of concurrent claims, one is `Fresh`.
 /// 2. **The caller chooses the token**, so a call whose reply was lost can be repeated and gives the right answer: a claim that
-///    finds its own token is `Fresh`, a commit that finds its own done record is `Held`. Store the token with the done
-///    record for one lease after the commit: after that, the answer may be `Lost`. Store the token's
-///    [`body_mark`](ClaimToken::body_mark) as long as the record, and return it in [`Claimed::Done`].
+///    finds its own token is `Fresh`, a commit that finds its own done record is `Held`. That holds for one lease
+///    after the commit: the last lease of its claim, or the longest that the store was given. Later the commit is `Lost`, so the
+///    token need not be stored any longer. Store its [`body_mark`](ClaimToken::body_mark) as long as the record, and return it in
+///    [`Claimed::Done`].
 /// 3. **A lease that has ended no longer counts**: the next claim is `Fresh`, and the calls of the late holder are `Lost`.
 /// 4. **Retention runs from the commit.** A claim that finds the record does not extend it.
 /// 5. **Running records are never evicted.** When the store is full it either forgets the done record that was committed

@@ -84,18 +84,27 @@ fn at_the_front(body: &[u8]) -> Option<EventHead> {
     let (id, rest) = plain_text(body.strip_prefix(br#"{"id":""#)?)?;
     let (event_type, _) = plain_text(rest.strip_prefix(br#","type":""#)?)?;
     Some(EventHead {
-        id: EventId::parse(id).ok()?,
-        event_type: EventType::parse(event_type).ok()?,
+        id: EventId::of_plain(id)?,
+        event_type: EventType::parse(std::str::from_utf8(event_type).ok()?).ok()?,
     })
 }
 
-/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or not only ASCII.
-fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
-    let end = text.iter().position(|byte| !is_plain(byte))?;
+/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or not only ASCII that shows.
+fn plain_text(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = text.iter().position(|&byte| !PLAIN[usize::from(byte)])?;
     let (text, rest) = text.split_at(end);
-    Some((std::str::from_utf8(text).ok()?, rest.strip_prefix(b"\"")?))
+    Some((text, rest.strip_prefix(b"\"")?))
 }
+
+/// The bytes that a plain text is made of. A table, because each byte of each id is looked up.
+static PLAIN: [bool; 256] = {
+    let (mut plain, mut byte) = ([false; 256], b' ');
+    while byte <= b'~' {
+        plain[byte as usize] = !matches!(byte, b'"' | b'\\');
+        byte += 1;
+    }
+    plain
+};
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     // A pinned workspace stands behind both.

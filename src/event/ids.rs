@@ -78,6 +78,17 @@ impl EventId {
             Err(Malformed)
         }
     }
+
+    /// Returns the id with this text, whose bytes are known to be ASCII characters that show, or spaces. `None` if it is unusable.
+    pub(super) fn of_plain(text: &[u8]) -> Option<Self> {
+        let is_usable = text.len() <= MAX_BYTES && text.iter().any(|&byte| byte != b' ');
+        is_usable.then(|| Text::of_ascii(text).map(Self)).flatten()
+    }
+
+    /// Returns the bytes of the text, unchecked: for a comparison or a digest.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 free_id! {

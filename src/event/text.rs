@@ -20,13 +20,29 @@ pub(super) enum Text {
 
 impl From<&str> for Text {
     fn from(text: &str) -> Self {
-        let mut bytes = [0; SHORT];
-        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
-            (Some(start), Ok(length)) => {
-                start.copy_from_slice(text.as_bytes());
-                Self::Short { length, bytes }
-            }
-            _ => Self::Long(text.into()),
+        Self::short(text.as_bytes()).unwrap_or_else(|| Self::Long(text.into()))
+    }
+}
+
+impl Text {
+    /// Returns the text of these bytes, if they are ASCII.
+    pub(super) fn of_ascii(text: &[u8]) -> Option<Self> {
+        let short = Self::short(text).filter(|_| text.is_ascii());
+        short.or_else(|| std::str::from_utf8(text).ok().map(Self::from))
+    }
+
+    /// Returns a text that needs no allocation. Its bytes must be UTF-8.
+    fn short(text: &[u8]) -> Option<Self> {
+        let (mut bytes, length) = ([0; SHORT], u8::try_from(text.len()).ok()?);
+        bytes.get_mut(..text.len())?.copy_from_slice(text);
+        Some(Self::Short { length, bytes })
+    }
+
+    /// Returns the bytes of the text. Its form as a `str` is checked at each use, which costs more than most uses of it.
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
+            Self::Long(text) => text.as_bytes(),
         }
     }
 }
@@ -47,10 +63,7 @@ impl Deref for Text {
     fn deref(&self) -> &str {
         match self {
             // It was made from a text, so it is valid UTF-8.
-            Self::Short { length, bytes } => bytes
-                .get(..usize::from(*length))
-                .and_then(|bytes| std::str::from_utf8(bytes).ok())
-                .unwrap_or_default(),
+            Self::Short { .. } => std::str::from_utf8(self.as_bytes()).unwrap_or_default(),
             Self::Long(text) => text,
         }
     }

@@ -97,11 +97,11 @@ async fn run<R>(
     acceptor: Arc<Guarded<Storing>>,
     delivery: Delivery,
     state: Arc<RunState<R, Infallible>>,
-) {
+) -> Option<Ended<R, Infallible>> {
     let guard = &acceptor.guard;
     let permit = match guard.auth.gate.enter() {
         Ok(permit) => permit,
-        Err(kind) => return state.end(Ended::refused(Refusal::new(kind))),
+        Err(kind) => return Some(Ended::refused(Refusal::new(kind))),
     };
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
     state.enter(Phase::Handling);
@@ -116,7 +116,6 @@ async fn run<R>(
         _ => (ended.outcome, None),
     };
     let late = state.is_detached();
-    state.end(ended);
     let settled = Settled {
         outcome,
         delivery,
@@ -133,6 +132,7 @@ async fn run<R>(
     }
     // The permit is dropped last: when a drain sees no run, every run must have been reported.
     drop(permit);
+    Some(ended)
 }
 
 /// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained

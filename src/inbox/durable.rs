@@ -63,7 +63,8 @@ use crate::walk::Delivery;
 /// # Time
 /// Leases, back-offs and retention use the machine's wall clock, since processes share it. If the clock is **set back**, the wait
 /// or the lease of an entry lasts its whole original time, counted from then on, and no longer; ids are remembered longer by the
-/// jump. If the clock is **set forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
+/// jump. Where very many entries wait in a file, those that are due last are corrected some seconds later. If the clock is **set
+/// forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
 /// retention of 48 hours allows a jump of 21 hours before a redelivery could be accepted as a new event. After such a jump,
 /// leases seem to have ended: workers do not take entries that run in their own process, but workers of another process do, so
 /// that a handler may run twice at the same time. No accepted delivery is lost by a change of the clock.
@@ -103,7 +104,10 @@ impl Inbox {
     ///
     /// It also waits until every other clone is dropped, for as long as that takes. Workers hold one until their
     /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](super::Acceptor) holds one even when it is drained:
-    /// drop it first, and the app or service that it is part of.
+    /// drop it first, and the app or service that it is part of. So the order is: the server ends, the acceptor is dropped with its
+    /// app, the workers are shut down, `close`. Beside a server that goes on it would not end: bound the wait with
+    /// `tokio::time::timeout(limit, inbox.close())`. After that, too, what was accepted is on the disk, the acceptor goes on, and the
+    /// file is closed when the last clone is dropped.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

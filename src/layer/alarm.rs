@@ -35,17 +35,23 @@ impl Patience {
         Self { limit, ends: None }
     }
 
-    /// Returns the answer of the call; `None` if it has none within the limit.
-    pub(super) async fn wait<F: Future>(&mut self, mut call: Pin<&mut F>) -> Option<F::Output> {
+    /// Returns the answer of the call; `None` if it has none within the limit. `first` is called before the first wait.
+    pub(super) fn wait<F: Future>(
+        &mut self,
+        mut call: Pin<&mut F>,
+        mut first: impl FnMut(),
+    ) -> impl Future<Output = Option<F::Output>> {
         let mut alarm = Alarm::default();
-        poll_fn(|context| {
+        poll_fn(move |context| {
             if let Poll::Ready(answer) = call.as_mut().poll(context) {
                 return Poll::Ready(Some(answer));
             }
-            let ends = *self.ends.get_or_insert_with(|| Instant::now() + self.limit);
+            let ends = *self.ends.get_or_insert_with(|| {
+                first();
+                Instant::now() + self.limit
+            });
             alarm.poll(ends, context).map(|()| None)
         })
-        .await
     }
 
     /// Returns whether the call had to be waited for. If not, a reading of the clock from before the call is still good.

@@ -165,6 +165,14 @@ impl BodyShare<'_> {
         }
     }
 
+    /// Takes the share out, to finish it.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            budget: self.budget,
+            body: self.body.take(),
+        }
+    }
+
     /// The body is complete: its share is given back, and its buffer can no longer be freed.
     pub(super) fn finish(mut self) -> Result<(), BudgetSpent> {
         match self.body.take() {

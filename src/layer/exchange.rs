@@ -57,7 +57,8 @@ impl Exchange<Claims> {
                 // claim. If this layer waited for that claim, the request would wait for itself.
                 self.observation.passed_on();
                 let body = VerifiedBody::new(delivery.body().clone());
-                let answer = inner.call(Request::from_parts(parts, body)).await;
+                // Boxed, because it is rare and must not enlarge the frame of the other requests.
+                let answer = Box::pin(inner.call(Request::from_parts(parts, body))).await;
                 return answer.map(|response| response.map(ResponseBody::inner));
             }
             let (delivery, now) = match self.take_in(&parts, pin!(body)).await {
@@ -68,26 +69,14 @@ impl Exchange<Claims> {
                 Ok(budget_ends) => budget_ends,
                 Err(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
             };
-            let run = Attached::begin(self.work(&delivery, parts, inner), now);
-            let ended = run.until(budget_ends).await;
+            let work = Work {
+                guarded: Arc::clone(&self.guarded),
+                delivery: delivery.clone(),
+                inner,
+                parts,
+            };
+            let ended = Attached::begin(work, now).until(budget_ends).await;
             self.conclude(ended, delivery)
-        }
-    }
-}
-
-impl Exchange<Claims> {
-    fn work<S>(&self, delivery: &Delivery, parts: Parts, inner: S) -> Work<S> {
-        let body = VerifiedBody::new(delivery.body().clone());
-        let mut request = Request::from_parts(parts, body);
-        request.extensions_mut().insert(delivery.clone());
-        if let Some(prepare) = self.guard().settings.prepare {
-            prepare(&mut request, delivery);
-        }
-        Work {
-            guarded: Arc::clone(&self.guarded),
-            delivery: delivery.clone(),
-            inner,
-            request,
         }
     }
 }

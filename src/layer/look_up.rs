@@ -14,7 +14,7 @@ use crate::lookup::{LookupError, LookupErrorKind};
 use crate::observe::in_this_span;
 use crate::outcome::Refusal;
 use crate::verify::{Intake, Ring};
-use crate::walk::{Authenticator, LookingUp};
+use crate::walk::{Authenticator, CheckedHead};
 
 /// The largest share of the budget for a look-up.
 const MOST: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub(super) fn share_of(budget: Duration) -> Duration {
 pub(super) async fn within(
     patience: Duration,
     auth: &Authenticator,
-    looking_up: LookingUp<'_>,
+    head: CheckedHead<'_>,
     waiting: Waiting,
 ) -> Result<Intake, Refusal> {
     let mut look_up = DetachedLookUp {
@@ -36,7 +36,7 @@ pub(super) async fn within(
         runtime: Handle::try_current().ok(),
     };
     let found = timeout(patience, &mut look_up).await;
-    auth.keys_found(looking_up, found.unwrap_or_else(|_| Err(too_slow())))
+    auth.keys_found(&head, found.unwrap_or_else(|_| Err(too_slow())))
 }
 
 fn too_slow() -> Arc<LookupError> {

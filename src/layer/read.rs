@@ -105,8 +105,8 @@ impl<'b> Reading<'b> {
     }
 
     /// The body is complete: its share of the budget is given back.
-    pub(super) fn finish(self) -> Result<(), Refusal> {
-        self.share.finish().map_err(Refusal::from)
+    pub(super) fn finish(&mut self) -> Result<(), Refusal> {
+        self.share.take().finish().map_err(Refusal::from)
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use http::request::Parts;
 use http::{Request, Response};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
@@ -21,7 +22,7 @@ use super::catch::{CatchUnwind, caught};
 use super::guard::{Guard, Guarded};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
-use super::settle::{Settling, settle};
+use super::settle::{dead_letter, judge, settle};
 use super::supervise::{Watch, supervise};
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
@@ -36,12 +37,15 @@ pub(super) struct Work<S> {
     pub(super) guarded: Arc<Guarded<Claims>>,
     pub(super) delivery: Delivery,
     pub(super) inner: S,
-    pub(super) request: Request<VerifiedBody>,
+    pub(super) parts: Parts,
 }
 
+/// A run's future. It returns its end, for the request; `None` if no request waits for it, or has taken it from the state.
+type Run<R, E> = Pin<Box<dyn Future<Output = Option<Ended<R, E>>> + Send>>;
+
 /// A run that is attached to its request. If it is dropped before its end, it goes on in its own task.
-pub(crate) struct Attached<R, E> {
-    run: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+pub(crate) struct Attached<R: 'static, E: 'static> {
+    run: Option<Run<R, E>>,
     /// Taken once the run waits, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
     alarm: Alarm,
@@ -60,10 +64,10 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         Self::to(state, run)
     }
 
-    /// Attaches a run of another kind, which puts its result into `state`.
+    /// Attaches a run of another kind, which has `state`.
     pub(crate) fn to(
         state: Arc<RunState<R, E>>,
-        run: impl Future<Output = ()> + Send + 'static,
+        run: impl Future<Output = Option<Ended<R, E>>> + Send + 'static,
     ) -> Self {
         Self {
             run: Some(Box::pin(run)),
@@ -83,27 +87,30 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
             let Some(mut run) = self.run.take() else {
                 return Poll::Ready(self.state.take_end());
             };
-            if let Ok(Poll::Pending) = caught(|| run.as_mut().poll(context)) {
-                self.run = Some(run);
-                if self.runtime.is_none() {
-                    self.runtime = Handle::try_current().ok();
+            match caught(|| run.as_mut().poll(context)) {
+                Ok(Poll::Ready(Some(ended))) => Poll::Ready(ended),
+                Ok(Poll::Ready(None)) | Err(_) => Poll::Ready(self.state.take_end()),
+                Ok(Poll::Pending) => {
+                    self.run = Some(run);
+                    if self.runtime.is_none() {
+                        self.runtime = Handle::try_current().ok();
+                    }
+                    // If the answer is due, the run is dropped after this, and so detached if it must go on.
+                    let due = self.alarm.poll(self.state.due(budget_ends), context);
+                    due.map(|()| self.state.answer_due())
                 }
-                // If the answer is due, the run is dropped after this, and so detached if it must go on.
-                let due = self.alarm.poll(self.state.due(budget_ends), context);
-                return due.map(|()| self.state.answer_due());
             }
-            Poll::Ready(self.state.take_end())
         })
     }
 }
 
-impl<R, E> Drop for Attached<R, E> {
+impl<R: 'static, E: 'static> Drop for Attached<R, E> {
     fn drop(&mut self) {
         let Some(run) = self.run.take() else { return };
         let goes_on = self.state.detach();
         match self.runtime.take() {
             Some(runtime) if goes_on => {
-                runtime.spawn(in_this_span(run));
+                runtime.spawn(in_this_span(async move { drop(run.await) }));
             }
             // Without a runtime there is no task to run on; the lease ends the lost claim. A panic of the inner service while
             // it is dropped must not cost the request its answer.
@@ -119,62 +126,82 @@ fn run<S, R>(
     work: Work<S>,
     now: Instant,
     state: Arc<RunState<R, S::Error>>,
-) -> impl Future<Output = ()> + use<S, R>
+) -> impl Future<Output = Option<Ended<R, S::Error>>> + use<S, R>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     async move {
         let (guarded, delivery) = (&*work.guarded, &work.delivery);
-        let Some((claim, now)) = claim(guarded, delivery, &state, now).await else {
-            return;
+        let mut has_waited = false;
+        // Matched at once: a variable for the result would be in the frame until the end.
+        let claim = match claim_in_turn(guarded, delivery, &state, &mut has_waited).await {
+            Ok(claim) => claim,
+            Err(ended) => {
+                state.leave_queue();
+                return unclaimed(ended, &guarded.guard, delivery, &state);
+            }
         };
-        if state.is_detached() {
+        if has_waited {
+            state.leave_queue();
+        }
+        if !state.begins_to_handle() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&guarded.guard, delivery, &state, too_late);
             let mut patience = Patience::of(LATE_STORE_CALL);
-            let _ = patience.wait(pin!(claim.give_up_unheard())).await;
-            return;
+            let _ = patience.wait(pin!(claim.give_up_unheard()), || ()).await;
+            return None;
         }
-        state.enter(Phase::Handling);
-        let watch = Watch::new(guarded, &claim, &state, now);
+        let now = if has_waited { Instant::now() } else { now };
         let mut inner = work.inner;
         let handled = {
-            let mut future = pin!(CatchUnwind::of(caught(|| inner.call(work.request))));
-            supervise(future.as_mut(), &watch).await
+            // One expression: a variable for the call's result would be in the frame beside the future.
+            let mut future = pin!(CatchUnwind::of(caught(|| {
+                inner.call(request(work.parts, guarded, delivery))
+            })));
+            supervise(future.as_mut(), &Watch::new(guarded, &claim, &state, now)).await
         };
         let _ = caught(|| drop(inner));
-        let settling = Settling::of(handled, delivery, &watch).await;
-        settle(settling, &guarded.guard, delivery, &claim, &state).await;
+        let ended = match judge(handled) {
+            Ok(ended) => ended,
+            // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
+            Err(letter) => {
+                let watch = Watch::new(guarded, &claim, &state, now);
+                Box::pin(dead_letter(letter, delivery, &watch)).await
+            }
+        };
+        let guard = &guarded.guard;
+        let ended = settle(ended, now, guard, work.delivery, &claim, &state).await;
         // The permit is dropped last: when a drain sees no run, every run must have been reported.
         drop(claim);
+        ended
     }
 }
 
-/// Claims the event, and returns the time of the claim. If there is no claim, the run has ended.
-async fn claim<R, E>(
-    guarded: &Guarded<Claims>,
+/// Returns the request for the handler. Made once the event is claimed: a copy needs none.
+fn request(parts: Parts, guarded: &Guarded<Claims>, delivery: &Delivery) -> Request<VerifiedBody> {
+    let body = VerifiedBody::new(delivery.body().clone());
+    let mut request = Request::from_parts(parts, body);
+    request.extensions_mut().insert(delivery.clone());
+    if let Some(prepare) = guarded.guard.settings.prepare {
+        prepare(&mut request, delivery);
+    }
+    request
+}
+
+/// Ends a run that has no claim.
+fn unclaimed<R, E>(
+    ended: Ended<R, E>,
+    guard: &Guard,
     delivery: &Delivery,
     state: &RunState<R, E>,
-    now: Instant,
-) -> Option<(Claim, Instant)> {
-    let mut has_waited = false;
-    let claimed = claim_in_turn(guarded, delivery, state, &mut has_waited).await;
-    state.leave_queue();
-    match claimed {
-        Ok(claim) if has_waited => Some((claim, Instant::now())),
-        Ok(claim) => Some((claim, now)),
-        Err(Ended {
-            end: End::Refused(refusal),
-            ..
-        }) if state.hung_up() => {
-            report_unheard(&guarded.guard, delivery, state, refusal);
+) -> Option<Ended<R, E>> {
+    match ended.end {
+        End::Refused(refusal) if state.hung_up() => {
+            report_unheard(guard, delivery, state, refusal);
             None
         }
-        Err(ended) => {
-            state.end(ended);
-            None
-        }
+        end => Some(Ended { end, ..ended }),
     }
 }
 
@@ -207,7 +234,10 @@ async fn claim_in_turn<R, E>(
         let mut patience = Patience::of(LATE_STORE_CALL);
         let admitted = pin!(guarded.next.admit_while(delivery, heard));
         let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
-        let admitted = patience.wait(admitted).await.unwrap_or_else(too_slow);
+        let admitted = patience
+            .wait(admitted, || ())
+            .await
+            .unwrap_or_else(too_slow);
         *has_waited |= patience.has_waited();
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
@@ -225,7 +255,8 @@ async fn claim_in_turn<R, E>(
             .map_err(still_running)?;
         state.enter(Phase::Waiting { lease_left });
         *has_waited = true;
-        sleep(wait.min(lease_left.max(Duration::from_millis(1)))).await;
+        // Boxed, as it is rare and must not enlarge the frame of the other runs.
+        Box::pin(sleep(wait.min(lease_left.max(Duration::from_millis(1))))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
         state.enter(Phase::Claiming {
             since: Instant::now(),

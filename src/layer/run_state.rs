@@ -69,7 +69,8 @@ struct RunProgress<R, E> {
     /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
     /// waits for a store that hangs.
     place: Option<WaitingPlace>,
-    ended: Option<Ended<R, E>>,
+    /// The end of a run that waits for its store. Boxed, because most runs return it and never wait.
+    ended: Option<Box<Ended<R, E>>>,
 }
 
 /// The phase of a run: the thing that it waits for.
@@ -129,6 +130,15 @@ impl<R, E> RunState<R, E> {
         self.lock().place = None;
     }
 
+    /// Enters the phase of the handler. Returns false if no request waits for the answer any more: the handler is not called.
+    pub(crate) fn begins_to_handle(&self) -> bool {
+        let mut progress = self.lock();
+        if !progress.detached {
+            progress.phase = Phase::Handling;
+        }
+        !progress.detached
+    }
+
     /// Returns whether no request waits for the answer any more.
     pub(crate) fn is_detached(&self) -> bool {
         self.lock().detached
@@ -141,31 +151,24 @@ impl<R, E> RunState<R, E> {
         progress.detached && !progress.heard
     }
 
-    /// Stores the answer before the store is called for commit or release, so that a slow store cannot delay it.
+    /// Stores the answer while the store is waited for, so that a slow store cannot delay it.
     pub(crate) fn settling(&self, ended: Ended<R, E>, since: Instant) {
+        let ended = Some(Box::new(ended));
         let mut progress = self.lock();
         progress.phase = Phase::Settling { since };
-        progress.ended = Some(ended);
+        progress.ended = ended;
     }
 
-    /// Sets the outcome, which is known now, and when it was, if nothing was waited for since. The request may have left with
-    /// the answer already.
-    pub(crate) fn settled(&self, outcome: Outcome, at: Option<Instant>) {
-        if let Some(ended) = &mut self.lock().ended {
-            ended.outcome = outcome;
-            ended.at = at;
-        }
+    /// Returns the answer that was stored, unless the request has left with it.
+    pub(crate) fn settled(&self) -> Option<Ended<R, E>> {
+        self.lock().ended.take().map(|ended| *ended)
     }
 
-    pub(crate) fn end(&self, ended: Ended<R, E>) {
-        self.lock().ended = Some(ended);
-    }
-
-    /// Returns the end of a run that has ended. A run has no end only if code other than handler and store panicked in it, such
-    /// as a clock.
+    /// Returns the end of a run that did not return it. It has none only if code other than handler and store panicked in it,
+    /// such as a clock.
     pub(crate) fn take_end(&self) -> Ended<R, E> {
-        let ended = self.lock().ended.take();
-        ended.unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))
+        self.settled()
+            .unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))
     }
 
     /// Returns the latest time for the answer to the request, by the phase of the run.
@@ -183,7 +186,7 @@ impl<R, E> RunState<R, E> {
         let mut progress = self.lock();
         progress.heard = true;
         if let Some(ended) = progress.ended.take() {
-            return ended;
+            return *ended;
         }
         match progress.phase {
             Phase::Claiming {

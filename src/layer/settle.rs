@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::{Response, StatusCode};
 use tokio::time::Instant;
@@ -16,45 +15,27 @@ use super::handler_end::{HandlerEnd, classify};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
-use crate::dedupe::Ownership;
+use crate::dedupe::{Ownership, StoreError};
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::walk::Claim;
 use crate::walk::Delivery;
 
-/// The end of a run before commit or release, with the answer.
-pub(super) struct Settling<R, E> {
-    ended: Ended<R, E>,
-    elapsed: Duration,
-    now: Instant,
-}
-
-impl<R, E> Settling<R, E> {
-    /// Judges the handler's answer. A dead letter is passed to its hook here, under the same supervision as the handler.
-    pub(super) async fn of(
-        mut handled: Handled<Result<Response<R>, E>>,
-        delivery: &Delivery,
-        watch: &Watch<'_, R, E>,
-    ) -> Self {
-        let ended = match classify(&mut handled) {
-            HandlerEnd::Is(outcome, reason) => Ended {
-                end: end(handled, outcome),
-                outcome,
-                reason,
-                at: None,
-            },
-            HandlerEnd::Dead(letter) => {
-                // A body's destructor is code of the handler, and a panic in it must not end the run.
-                let _ = caught(|| drop(handled));
-                // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
-                Box::pin(dead_letter(letter, delivery, watch)).await
-            }
-        };
-        let now = Instant::now();
-        Self {
-            ended,
-            elapsed: now.saturating_duration_since(watch.started),
-            now,
+/// Judges the handler's answer. A dead letter has to be passed to its hook.
+pub(super) fn judge<R, E>(
+    mut handled: Handled<Result<Response<R>, E>>,
+) -> Result<Ended<R, E>, DeadLetter> {
+    match classify(&mut handled) {
+        HandlerEnd::Is(outcome, reason) => Ok(Ended {
+            end: end(handled, outcome),
+            outcome,
+            reason,
+            at: None,
+        }),
+        HandlerEnd::Dead(letter) => {
+            // A body's destructor is code of the handler, and a panic in it must not end the run.
+            let _ = caught(|| drop(handled));
+            Err(letter)
         }
     }
 }
@@ -86,7 +67,8 @@ fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<
     }
 }
 
-async fn dead_letter<R, E>(
+/// Passes a dead letter to its hook, under the same supervision as the handler.
+pub(super) async fn dead_letter<R, E>(
     letter: DeadLetter,
     delivery: &Delivery,
     watch: &Watch<'_, R, E>,
@@ -127,21 +109,17 @@ fn error(text: String) -> Reason {
     Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
 }
 
-/// Commits or releases the claim, and reports the run to the operator.
+/// Commits or releases the claim, and reports the run to the operator. Returns its end, unless the request has it already.
 pub(super) fn settle<'a, R, E>(
-    settling: Settling<R, E>,
+    mut ended: Ended<R, E>,
+    started: Instant,
     guard: &'a Guard,
-    delivery: &'a Delivery,
+    delivery: Delivery,
     claim: &'a Claim,
     state: &'a RunState<R, E>,
-) -> impl Future<Output = ()> + use<'a, R, E> {
-    let Settling {
-        mut ended,
-        elapsed,
-        now,
-    } = settling;
+) -> impl Future<Output = Option<Ended<R, E>>> + use<'a, R, E> {
+    let now = Instant::now();
     let outcome = ended.outcome;
-    let reason = ended.reason.clone();
     let done = matches!(
         outcome,
         Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered | Outcome::Replayed { .. }
@@ -150,35 +128,81 @@ pub(super) fn settle<'a, R, E>(
         // The outcome that the request gets if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
-    state.settling(ended, now);
+    let reason = ended.reason.clone();
+    let mut unsettled = Unsettled {
+        ended: Some(ended),
+        now,
+        state,
+    };
     async move {
         let mut patience = Patience::of(LATE_STORE_CALL);
-        let outcome = if done {
-            match patience.wait(pin!(claim.record_done())).await {
-                Some(Ok(Ownership::Held)) => outcome,
-                Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-                Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
-                None => {
-                    guard.auth.gate.vitals.store_failed();
-                    Outcome::HandledUnrecorded(Unrecorded::TooSlow)
-                }
-            }
-        } else {
+        let recorded = pin!(record(claim, done));
+        let recorded = patience.wait(recorded, || unsettled.waits()).await;
+        let outcome = match recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
-            let _ = patience.wait(pin!(claim.give_up())).await;
-            outcome
+            _ if !done => outcome,
+            Some(Ok(Ownership::Held)) => outcome,
+            Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
+            Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+            None => {
+                guard.auth.gate.vitals.store_failed();
+                Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+            }
         };
-        state.settled(outcome, (!patience.has_waited()).then_some(now));
-        guard.tell(Step::Settled(&Settled {
+        let settled = Settled {
             outcome,
-            delivery: delivery.clone(),
-            reason: reason.clone(),
-            elapsed,
+            delivery,
+            reason,
+            elapsed: now.saturating_duration_since(started),
             // Read now and not earlier: a slow commit can make the run late.
             late: state.is_detached(),
-        }));
+        };
+        guard.tell(Step::Settled(&settled));
         if let Outcome::Failed(_) = outcome {
-            guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+            let delivery = &settled.delivery;
+            guard.report_failure(
+                delivery.verified(),
+                Some(delivery),
+                outcome,
+                settled.reason.clone(),
+            );
         }
+        let ended = unsettled.ended.take().or_else(|| state.settled())?;
+        Some(Ended {
+            outcome,
+            at: (!patience.has_waited()).then_some(now),
+            ..ended
+        })
+    }
+}
+
+/// The end of a run while its claim is committed or released.
+struct Unsettled<'a, R, E> {
+    ended: Option<Ended<R, E>>,
+    now: Instant,
+    state: &'a RunState<R, E>,
+}
+
+impl<R, E> Unsettled<'_, R, E> {
+    /// The request may have to be answered before the store is.
+    fn waits(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            self.state.settling(ended, self.now);
+        }
+    }
+}
+
+/// If the program's clock panics meanwhile, the handler's answer is still the answer.
+impl<R, E> Drop for Unsettled<'_, R, E> {
+    fn drop(&mut self) {
+        self.waits();
+    }
+}
+
+async fn record(claim: &Claim, done: bool) -> Result<Ownership, StoreError> {
+    if done {
+        claim.record_done().await
+    } else {
+        claim.give_up().await
     }
 }

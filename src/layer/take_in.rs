@@ -13,11 +13,11 @@ use super::exchange::Exchange;
 use super::look_up;
 use super::read::{Reading, awaits_leave, discard, is_read_on};
 use crate::UnixSeconds;
-use crate::lookup::Waiting;
+use crate::lookup::{RingSearch, Waiting};
 use crate::observe::Step;
 use crate::outcome::Refusal;
 use crate::verify::Intake;
-use crate::walk::{Delivery, HeadResult, LookingUp, RequestHead};
+use crate::walk::{CheckedHead, Delivery, RequestHead};
 
 /// A delivery, and when its body was complete; or the reason why there is none.
 type TakenIn = Result<(Delivery, Instant), Refusal>;
@@ -25,7 +25,7 @@ type TakenIn = Result<(Delivery, Instant), Refusal>;
 /// A request in one of these steps, and the thing that it waits for.
 #[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.
 enum Next<'a> {
-    LookUp(RequestHead<'a>, LookingUp<'a>, Waiting),
+    LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
     Body(Opened<'a>),
     /// The refusal is answered once the rest of the body was read, or at this time.
     Rest(Refusal, Instant),
@@ -37,6 +37,17 @@ struct Opened<'a> {
     head: RequestHead<'a>,
     intake: Intake,
     reading: Reading<'a>,
+}
+
+impl Opened<'_> {
+    /// Reads on.
+    fn poll<B: Body>(
+        &mut self,
+        body: Pin<&mut B>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<Instant, Refusal>> {
+        self.reading.poll(body, &mut self.intake, context)
+    }
 }
 
 impl<N> Exchange<N> {
@@ -62,6 +73,7 @@ impl<N> Exchange<N> {
         })
     }
 
+    #[inline]
     fn take_at_once<'a, B: Body>(
         &'a self,
         parts: &'a Parts,
@@ -77,17 +89,18 @@ impl<N> Exchange<N> {
                 .tell(Step::AgeChecked(self.observed(), reading));
         });
         match checked {
-            Ok(HeadResult::Intake(intake)) => {
-                let mut opened = self.opened(head, intake, self.started());
-                let Opened {
-                    intake, reading, ..
-                } = &mut opened;
-                match reading.poll(body, intake, context) {
-                    Poll::Ready(read) => self.complete(opened, read, now),
+            Ok((checked, RingSearch::Found(selected))) => {
+                let mut opened = Opened {
+                    head,
+                    intake: self.guard().auth.receive(&checked, selected),
+                    reading: self.reading(self.started()),
+                };
+                match opened.poll(body, context) {
+                    Poll::Ready(read) => self.complete(&mut opened, read, now),
                     Poll::Pending => Next::Body(opened),
                 }
             }
-            Ok(HeadResult::LookUp(looking_up, waiting)) => Next::LookUp(head, looking_up, waiting),
+            Ok((checked, RingSearch::Pending(waiting))) => Next::LookUp(head, checked, waiting),
             Err(refusal) if is_read_on(&refusal) && !awaits_leave(&parts.headers) => {
                 Next::Rest(refusal, self.body_deadline(self.started()))
             }
@@ -98,22 +111,22 @@ impl<N> Exchange<N> {
     async fn take_late<B: Body>(&self, mut next: Next<'_>, mut body: Pin<&mut B>) -> TakenIn {
         loop {
             next = match next {
-                Next::LookUp(head, looking_up, waiting) => {
+                Next::LookUp(head, checked, waiting) => {
                     // The budget starts at `call`, so it may be nearly over when the future is first polled.
                     let left = self.budget_ends().saturating_duration_since(Instant::now());
                     let patience = look_up::share_of(self.guard().settings.budget).min(left);
                     let auth = &self.guard().auth;
-                    let intake = look_up::within(patience, auth, looking_up, waiting).await?;
+                    let intake = look_up::within(patience, auth, checked, waiting).await?;
                     // The time of the receiver's own look-up does not count as slowness of the sender.
-                    Next::Body(self.opened(head, intake, Instant::now()))
+                    Next::Body(Opened {
+                        head,
+                        intake,
+                        reading: self.reading(Instant::now()),
+                    })
                 }
                 Next::Body(mut opened) => {
-                    let Opened {
-                        intake, reading, ..
-                    } = &mut opened;
-                    let read = poll_fn(|context| reading.poll(body.as_mut(), intake, context));
-                    let read = read.await;
-                    self.complete(opened, read, None)
+                    let read = poll_fn(|context| opened.poll(body.as_mut(), context)).await;
+                    self.complete(&mut opened, read, None)
                 }
                 Next::Rest(refusal, until) => {
                     discard(body, until).await;
@@ -125,13 +138,8 @@ impl<N> Exchange<N> {
     }
 
     /// The time for the body begins now.
-    fn opened<'a>(&'a self, head: RequestHead<'a>, intake: Intake, now: Instant) -> Opened<'a> {
-        let bodies = &self.guard().settings.bodies;
-        Opened {
-            head,
-            intake,
-            reading: Reading::until(self.body_deadline(now), bodies),
-        }
+    fn reading(&self, now: Instant) -> Reading<'_> {
+        Reading::until(self.body_deadline(now), &self.guard().settings.bodies)
     }
 
     fn body_deadline(&self, opened: Instant) -> Instant {
@@ -140,26 +148,26 @@ impl<N> Exchange<N> {
     }
 
     /// Goes on at the end of the body. `now` is a reading of the receiver's clock, unless there was a wait since.
+    #[inline]
     fn complete<'a>(
         &self,
-        opened: Opened<'a>,
+        opened: &mut Opened<'_>,
         read: Result<Instant, Refusal>,
         now: Option<UnixSeconds>,
     ) -> Next<'a> {
         let Opened {
             head,
-            mut intake,
+            intake,
             reading,
         } = opened;
-        let deadline = reading.deadline();
         match read.and_then(|at| reading.finish().map(|()| at)) {
             Ok(at) => {
-                let body = RefCell::new(&mut intake);
+                let body = RefCell::new(&mut *intake);
                 let bytes = || body.borrow_mut().bytes();
                 self.guard().tell(Step::BodyRead(self.observed(), &bytes));
                 let auth = &self.guard().auth;
                 let now = now.unwrap_or_else(|| auth.clock.now());
-                let delivery = auth.recognise_at(now, intake, &head);
+                let delivery = auth.recognise_at(now, intake, head);
                 Next::Nothing(delivery.map(|delivery| (delivery, at)))
             }
             Err(refusal) => {
@@ -171,7 +179,7 @@ impl<N> Exchange<N> {
                 let refusal = head.named_in(stale.unwrap_or(refusal));
                 // The kept part of the body is freed before the rest arrives.
                 if is_read_on {
-                    Next::Rest(refusal, deadline)
+                    Next::Rest(refusal, reading.deadline())
                 } else {
                     Next::Nothing(Err(refusal))
                 }

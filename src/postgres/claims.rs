@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesInUse, StoreFuture,
 };
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::effects::{Namespace, micros};
@@ -36,10 +36,11 @@ const RENEW: &str =
     "UPDATE hookgate_claims SET until = clock_timestamp() + $3 * interval '1 microsecond'
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
 
-/// A repeated commit finds its own done record, and leaves the end of its retention unchanged.
+/// A repeated commit finds its own done record, for at most one lease, `$4`, and leaves the end of its retention unchanged.
 const COMMIT: &str = "UPDATE hookgate_claims SET done = true,
   until = CASE WHEN done THEN until ELSE clock_timestamp() + $3 * interval '1 microsecond' END
-WHERE key = $1 AND token = $2 AND until > clock_timestamp() RETURNING true";
+WHERE key = $1 AND token = $2 AND until > clock_timestamp()
+  AND (NOT done OR until + ($4 - $3) * interval '1 microsecond' > clock_timestamp()) RETURNING true";
 
 const RELEASE: &str = "DELETE FROM hookgate_claims
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
@@ -85,7 +86,8 @@ const CHUNKS: u32 = 8;
 ///
 /// Each call is one statement in one round trip and its own transaction. A claim and its commit are flushed before they are
 /// answered, according to the server's `synchronous_commit`; a duplicate only reads. Time is the server's. A call ends within
-/// 900 ms, also where the server does not answer; the call may then have taken effect, as documented in [`DedupeStore`].
+/// 900 ms, also where the server does not answer; the call may then have taken effect, as documented in [`DedupeStore`]. A commit
+/// can be repeated with the same retention for one lease: the longest that the store and its clones were given.
 ///
 /// Receivers with other secrets that claim under one name each need a [scope](crate::ReceiverBuilder::scope). Within one process,
 /// and on one [`Postgres`], the receiver's `build` checks it.
@@ -99,6 +101,7 @@ const CHUNKS: u32 = 8;
 pub struct PostgresStore {
     postgres: Postgres,
     namespace: Namespace,
+    longest_lease: Arc<LongestLease>,
     scopes: ScopesInUse,
     sweeping: Arc<Sweeping>,
 }
@@ -123,6 +126,7 @@ impl PostgresStore {
         Self {
             postgres: postgres.clone(),
             namespace: Namespace::new(name),
+            longest_lease: Arc::default(),
             scopes: postgres.scopes_in_use(name),
             sweeping: Arc::default(),
         }
@@ -133,14 +137,14 @@ impl PostgresStore {
         statement: &str,
         key: &EventKey,
         token: ClaimToken,
-        time: Option<Duration>,
+        times: &[Duration],
     ) -> Result<Ownership, StoreError> {
         let key = self.namespace.key(key);
         let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
-        let time = time.map(micros);
+        let times: Vec<i64> = times.iter().copied().map(micros).collect();
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
-        values.extend(time.as_ref().map(|time| time as &(dyn ToSql + Sync)));
-        let types = &[Type::BYTEA, Type::BYTEA, Type::INT8][..values.len()];
+        values.extend(times.iter().map(|time| time as &(dyn ToSql + Sync)));
+        let types = &[Type::BYTEA, Type::BYTEA, Type::INT8, Type::INT8][..values.len()];
         let rows = self
             .postgres
             .query_for_lease(statement, types, &values)
@@ -230,6 +234,7 @@ impl DedupeStore for PostgresStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
+        self.longest_lease.note(lease);
         StoreFuture::boxed(async move {
             self.sweep_now_and_then();
             let asked = async {
@@ -253,7 +258,8 @@ impl DedupeStore for PostgresStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(RENEW, key, token, Some(lease)))
+        self.longest_lease.note(lease);
+        StoreFuture::boxed(async move { self.ask(RENEW, key, token, &[lease]).await })
     }
 
     fn commit<'a>(
@@ -262,11 +268,12 @@ impl DedupeStore for PostgresStore {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(COMMIT, key, token, Some(retain)))
+        let times = [retain, self.longest_lease.get()];
+        StoreFuture::boxed(async move { self.ask(COMMIT, key, token, &times).await })
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(RELEASE, key, token, None))
+        StoreFuture::boxed(self.ask(RELEASE, key, token, &[]))
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {

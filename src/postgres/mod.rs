@@ -157,7 +157,9 @@
 //!
 //! # Schema and rights
 //!
-//! [`migrate`] makes the tables, or your own tool does from [`MIGRATIONS`], or both. Statements name no schema: the connection's
+//! [`Postgres::migrate`] makes the tables, or [`migrate`] on a client of your own, or your own tool from [`MIGRATIONS`], which are SQL.
+//! A step of a deployment that may create tables is a program of one line; where only your tool may, print them once and keep the
+//! output with your other steps. Calls may be repeated, and combined. Statements name no schema: the connection's
 //! `search_path` selects it, set in its options (`-c search_path=hookgate`) or for its role. The role that migrates needs
 //! `CREATE` on the schema; the role that runs needs `USAGE` on it, `SELECT` on `hookgate_migrations` (where it calls `migrate`),
 //! and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and `hookgate_effects`. The store deletes ended records

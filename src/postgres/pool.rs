@@ -25,6 +25,8 @@ const CONNECTIONS: usize = 8;
 /// that the call ends here, with a reason.
 const PATIENCE: Duration = Duration::from_millis(900);
 const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
+/// How long a migration waits for a connection.
+const TO_MIGRATE: Duration = Duration::from_secs(10);
 
 /// A PostgreSQL database. Clones share its connections.
 ///
@@ -172,6 +174,31 @@ impl Postgres {
     pub fn with_timeout(mut self, most: Duration) -> Self {
         self.patience = most;
         self
+    }
+
+    /// Makes the tables that are missing, as [`migrate`](super::migrate) does, on a connection of this database: for a program, or a
+    /// step of its deployment that runs before it. It waits for other processes that migrate and for the building of indexes without
+    /// the time-outs of [`new`](Self::new), and works behind a pooler.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use hookgate::postgres::Postgres;
+    ///
+    /// Postgres::open(&std::env::var("DATABASE_URL")?)?.migrate().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`migrate`](super::migrate).
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        let client = self.client_within(TO_MIGRATE).await?;
+        let begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0";
+        client.batch_execute(begin).await?;
+        super::migrate(&**client).await?;
+        client.batch_execute("COMMIT").await?;
+        client.keep();
+        Ok(())
     }
 
     /// Returns the list of the receivers of this name's stores. Clones of a list share it.

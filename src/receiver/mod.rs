@@ -49,11 +49,12 @@ use std::sync::Arc;
 #[cfg(feature = "tower")]
 use crate::layer::{Guard, Guarded};
 use crate::lookup::Keys;
+use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
 use crate::verify::Intake;
 #[cfg(doc)]
 use crate::walk::Claim;
-use crate::walk::{Admission, Authenticator, Claims, Delivery, HeadResult, Health, RequestHead};
+use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, RequestHead};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
@@ -127,11 +128,10 @@ impl Receiver {
     /// # Errors
     /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
     pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        match self.auth().check_head(head, |_| ())? {
-            HeadResult::Intake(intake) => Ok(intake),
-            HeadResult::LookUp(looking_up, waiting) => {
-                self.auth().keys_found(looking_up, waiting.await)
-            }
+        let auth = self.auth();
+        match auth.check_head(head, |_| ())? {
+            (checked, RingSearch::Found(selected)) => Ok(auth.receive(&checked, selected)),
+            (checked, RingSearch::Pending(waiting)) => auth.keys_found(&checked, waiting.await),
         }
     }
 
@@ -140,9 +140,13 @@ impl Receiver {
     /// # Errors
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
-    pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
+    pub fn recognise(
+        &self,
+        mut intake: Intake,
+        head: &RequestHead<'_>,
+    ) -> Result<Delivery, Refusal> {
         let auth = self.auth();
-        auth.recognise_at(auth.clock.now(), intake, head)
+        auth.recognise_at(auth.clock.now(), &mut intake, head)
     }
 
     /// Claims the event.

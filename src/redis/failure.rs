@@ -7,7 +7,12 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 pub(super) fn store_error(error: RedisError) -> StoreError {
     #[cfg(feature = "redis-tls")]
     if let Some(reason) = crate::tls::refused_handshake(&error) {
-        return StoreError::saying(StoreErrorKind::Unavailable, reason).caused_by(error);
+        let kind = if error.is_timeout() {
+            StoreErrorKind::TimedOut
+        } else {
+            StoreErrorKind::Unavailable
+        };
+        return StoreError::saying(kind, reason).caused_by(error);
     }
     let kind = if error.code() == Some("OOM") {
         StoreErrorKind::Full

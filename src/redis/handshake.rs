@@ -1,8 +1,9 @@
 //! TLS that can't be established is reported with its reason.
 //!
-//! `ConnectionManager` tries again for longer than a call waits, also where the server's certificate is refused, or the server answers without TLS: the call
-//! would end by its limit, without a reason.
+//! `ConnectionManager` tries again for longer than a call waits, also where the server's certificate is refused, or the server answers
+//! without TLS, or not at all: the call would end by its limit, without a reason.
 
+use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -12,8 +13,9 @@ use ::redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, RedisError, RedisResult,
 };
 use rustls::crypto::{CryptoProvider, ring};
+use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// A call that has waited this long for its first answer on a connection looks for the reason. Less than the limit of a call,
 /// so that it ends with the reason.
@@ -82,13 +84,27 @@ impl Handshake {
                 return Some(error.clone());
             }
             let connected = client.get_multiplexed_async_connection_with_config(&config);
-            let error = connected.await.err()?;
+            let mut error = connected.await.err()?;
+            if error.is_timeout() && takes_connections(client, limit).await {
+                let source = error;
+                let unanswered = crate::tls::Unanswered { limit, source };
+                error = io::Error::new(io::ErrorKind::TimedOut, unanswered).into();
+            }
             if crate::tls::refused_handshake(&error).is_some() {
                 *last = Some((generation, error.clone()));
                 return Some(error);
             }
         }
     }
+}
+
+/// Whether the server's port is open, so that a silence was in the handshake, or in the login after it.
+async fn takes_connections(client: &Client, limit: Duration) -> bool {
+    let ConnectionAddr::TcpTls { host, port, .. } = client.get_connection_info().addr() else {
+        return false;
+    };
+    let connected = timeout(limit, TcpStream::connect((host.as_str(), *port))).await;
+    connected.is_ok_and(|connected| connected.is_ok())
 }
 
 /// The crate redis takes the process' provider of crypto. Where two are compiled in and none was chosen, rustls would panic: then

@@ -40,7 +40,7 @@
 //! | Redis' process is killed, append-only file | with `appendfsync always` nothing is forgotten; with `everysec` the last writes while its disk was busy, up to two seconds | reported by [`check`](RedisStore::check) |
 //! | its machine goes down | with `appendfsync always` nothing, `everysec` a second or two, `no` often half a minute | the same |
 //! | a replica takes over | writes that it had not yet received are forgotten. `WAIT` would reduce that, not prevent it | reported by [`check`](RedisStore::check) |
-//! | an answer is lost | the call is repeated with its token, and gets the right answer: [`DedupeStore`](crate::DedupeStore) | |
+//! | an answer is lost | the call is repeated with its token, and gets the right answer, a commit for one lease (the longest that the store was given): [`DedupeStore`](crate::DedupeStore) | |
 //! | the receiver's process ends | its leases end by themselves, 30 s later; the next retry runs | |
 //! | the receiver's process is paused beyond its lease, then goes on | another copy may run meanwhile. **The token protects only the record**: the late run can't commit, but its effects elsewhere are not prevented | effects that are idempotent, or in a transaction |
 //! | Redis' clock is set forward by an hour | running leases end: a second run may begin beside the first. Done events are remembered for one hour less: 47 h; the sender tries for 27 h | adjust the clock gradually, not in one step |

@@ -16,12 +16,15 @@ if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 );
 
-/// Running under the first value: becomes the second, for the given time. Answers 1, also where it is the second already, and
-/// then leaves its time unchanged; else 0.
+/// Running under the first value: becomes the second, for the given time. Answers 1, also where it is the second already for at most
+/// the fourth argument, a lease, and then leaves its time unchanged; else 0.
 pub(super) static COMMIT: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
-if held == ARGV[2] then return 1 end
+if held == ARGV[2] then
+  local age = ARGV[3] - redis.call('PTTL', KEYS[1])
+  return age <= tonumber(ARGV[4]) and 1 or 0
+end
 if held ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1",

@@ -17,7 +17,7 @@ use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
 use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
 use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesInUse, StoreFuture,
 };
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -68,6 +68,8 @@ pub struct RedisStore<C = Connection> {
     pub(super) connection: C,
     prefix: Arc<str>,
     limit: Duration,
+    /// Of the claims under this prefix.
+    longest_lease: Arc<LongestLease>,
     /// The list of this prefix.
     scopes: ScopesInUse,
     /// For each prefix, the receivers that claim under it, in all clones of this store.
@@ -91,6 +93,7 @@ where
             connection,
             prefix,
             limit: CALL,
+            longest_lease: Arc::default(),
             scopes,
             all_scopes: Arc::new(Mutex::new(all_scopes)),
         }
@@ -111,6 +114,7 @@ where
         };
         Self {
             prefix,
+            longest_lease: Arc::default(),
             scopes,
             ..self
         }
@@ -245,6 +249,7 @@ where
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
+        self.longest_lease.note(lease);
         self.limited(async move {
             match self.claim_now(key, token, lease).await {
                 // After a server restart the next call finds the connection broken, which would cost its delivery one of a few
@@ -262,6 +267,7 @@ where
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
+        self.longest_lease.note(lease);
         self.limited(async move {
             let (running, lease) = (value(RUNNING, token), millis(lease).to_string());
             self.change(&RENEW, key, &[&running, lease.as_bytes()])
@@ -277,9 +283,10 @@ where
     ) -> StoreFuture<'a, Ownership> {
         self.limited(async move {
             let (running, done) = (value(RUNNING, token), value(DONE, token));
-            let retain = millis(retain).to_string();
-            self.change(&COMMIT, key, &[&running, &done, retain.as_bytes()])
-                .await
+            let times = [retain, self.longest_lease.get()];
+            let [retain, lease] = times.map(|time| millis(time).to_string());
+            let arguments = [&running[..], &done, retain.as_bytes(), lease.as_bytes()];
+            self.change(&COMMIT, key, &arguments).await
         })
     }
 

@@ -8,7 +8,8 @@ use super::units::{duration, millis};
 use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership};
 use std::time::Duration;
 
-/// `since` is the time when `until` was set: if the clock shows an earlier time, it has been set back.
+/// `since` of a running claim is the time when `until` was set: if the clock shows an earlier time, it has been set back. `since` of
+/// a done record is the end of one lease after the commit: until then a repeated commit is `Held`.
 const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS hookgate_claims (
   key BLOB PRIMARY KEY,
@@ -41,9 +42,10 @@ statements! {
           ON CONFLICT (key) DO UPDATE SET token = excluded.token, done = 0, until = excluded.until, since = excluded.since",
         renew: "UPDATE hookgate_claims SET until = ?3 + ?4, since = ?3
           WHERE key = ?1 AND token = ?2 AND done = 0 AND until > ?3",
-        // A repeated commit finds its own done record, and leaves the end of its retention unchanged.
-        commit: "UPDATE hookgate_claims SET done = 1, until = CASE done WHEN 1 THEN until ELSE ?3 + ?4 END
-          WHERE key = ?1 AND token = ?2 AND until > ?3",
+        // A repeated commit finds its own done record, and changes nothing.
+        commit: "UPDATE hookgate_claims SET done = 1, until = CASE done WHEN 1 THEN until ELSE ?3 + ?4 END,
+          since = CASE done WHEN 1 THEN since ELSE ?3 + (until - since) END
+          WHERE key = ?1 AND token = ?2 AND until > ?3 AND (done = 0 OR since > ?3)",
         release: "DELETE FROM hookgate_claims WHERE key = ?1 AND token = ?2 AND done = 0 AND until > ?3",
         has_ended: "SELECT EXISTS (SELECT 1 FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1)",
         delete_ended: "DELETE FROM hookgate_claims WHERE key IN

@@ -90,7 +90,8 @@ pub struct Check {
     macs: Macs,
     signature: Signature,
     timestamp: Timestamp,
-    ring: Arc<Ring>,
+    /// Taken by the proof at the end.
+    ring: Option<Arc<Ring>>,
     forced: ForcedOutcome,
 }
 
@@ -115,7 +116,7 @@ impl Check {
             macs: Macs::new(),
             signature: head.signature.clone(),
             timestamp: head.timestamp,
-            ring,
+            ring: Some(ring),
             forced: ForcedOutcome::of(known, stale),
         }
     }
@@ -125,7 +126,8 @@ impl Check {
     #[inline]
     fn started(&mut self) -> &mut Macs {
         if !self.macs.are_started() {
-            let keys = self.ring.keys.iter().map(|key| &key.mac);
+            let keys = self.ring.iter().flat_map(|ring| &ring.keys);
+            let keys = keys.map(|key| &key.mac);
             self.macs.start(keys, &self.timestamp);
         }
         &mut self.macs
@@ -159,10 +161,17 @@ impl Check {
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
     pub fn finish(mut self) -> Result<Proof, VerifyError> {
+        self.end()
+    }
+
+    /// As [`finish`](Self::finish), but in place, since a check is large. A second call proves nothing.
+    pub(super) fn end(&mut self) -> Result<Proof, VerifyError> {
         self.started();
         let matched = self.macs.matched(&self.signature);
         let key = self.forced.verdict(matched)?;
-        Ok(Proof::new(self.timestamp, self.ring, key))
+        let ring = self.ring.take();
+        let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
+        Ok(Proof::new(self.timestamp, ring, key))
     }
 }
 
@@ -178,12 +187,12 @@ impl ForcedOutcome {
 
     /// Returns the key that matched, if that makes the delivery authentic and fresh.
     #[inline]
-    fn verdict(self, matched: Option<usize>) -> Result<usize, VerifyError> {
+    fn verdict(&self, matched: Option<usize>) -> Result<usize, VerifyError> {
         let kind = match (self, matched) {
             (Self::Unknown(stale), _) => stale.unwrap_or(Kind::UnknownSubscription),
             (Self::None, None) => Kind::SignatureMismatch,
             (Self::None, Some(key)) => return Ok(key),
-            (Self::Stale(stale), None) => stale,
+            (Self::Stale(stale), None) => *stale,
             (Self::Stale(stale), Some(_)) => stale.but_authentic(),
         };
         Err(VerifyError::new(kind))

@@ -1,6 +1,7 @@
 //! A body that is being received: hashed as it arrives, and kept.
 
 use std::fmt;
+use std::mem;
 
 use bytes::Bytes;
 
@@ -140,9 +141,14 @@ impl Intake {
     ///
     /// # Errors
     /// As [`Check::finish`].
-    pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
-        let proof = self.check.finish()?;
-        let body = match self.chunks {
+    pub fn finish(mut self) -> Result<Verified<Bytes>, VerifyError> {
+        self.end()
+    }
+
+    /// As [`finish`](Self::finish), but in place, since an intake is large. A second call proves nothing.
+    pub(crate) fn end(&mut self) -> Result<Verified<Bytes>, VerifyError> {
+        let proof = self.check.end()?;
+        let body = match mem::replace(&mut self.chunks, Chunks::Nothing) {
             Chunks::Nothing => Bytes::new(),
             Chunks::One(only) => super::own_bytes::by_itself(only),
             // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.

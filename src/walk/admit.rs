@@ -91,7 +91,8 @@ impl Claims {
             Err(error) => {
                 // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
                 // nothing.
-                let _ = store.call(|store| store.release(&key, token)).await;
+                let released = store.call(|store| store.release(&key, token));
+                let _ = Box::pin(released).await; // boxed, because it is rare and must not enlarge the frame of the other claims
                 Err(error.into())
             }
         }

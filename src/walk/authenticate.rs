@@ -13,11 +13,11 @@ use crate::dedupe::RetrySchedule;
 use crate::event::EventHead;
 #[cfg(feature = "tower")]
 use crate::event::created_at;
-use crate::lookup::{Keys, LookupError, RingSearch, Verifier, Waiting};
+use crate::lookup::{Keys, LookupError, RingSearch, Verifier};
 use crate::outcome::Refusal;
 #[cfg(feature = "tower")]
 use crate::verify::Verified;
-use crate::verify::{Check, DeliveryHeaders, Intake, Ring, VerifyError, VerifyErrorKind};
+use crate::verify::{Check, DeliveryHeaders, Intake, Ring, Selected, VerifyError, VerifyErrorKind};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,15 +46,8 @@ pub(crate) struct Authenticator {
     pub(crate) stale: StaleSample,
 }
 
-/// A delivery that passed the first step: open, or waiting for its keys.
-#[allow(clippy::large_enum_variant)] // the large variant is the usual one: a box would cost each delivery an allocation
-pub(crate) enum HeadResult<'h> {
-    Intake(Intake),
-    LookUp(LookingUp<'h>, Waiting),
-}
-
-/// A delivery whose keys are being looked up.
-pub(crate) struct LookingUp<'h> {
+/// A head that was checked. Its body can be received once its keys are known.
+pub(crate) struct CheckedHead<'h> {
     headers: DeliveryHeaders<'h>,
     /// Set if the delivery is stale and still checked.
     stale: Option<VerifyErrorKind>,
@@ -75,52 +68,45 @@ impl Authenticator {
         &self,
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
-    ) -> Result<HeadResult<'h>, Refusal> {
+    ) -> Result<(CheckedHead<'h>, RingSearch), Refusal> {
         let (headers, stale) = self.read_head(head, seen)?;
         // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
         // outage, when they are most useful as a sign, no ring is in the cache.
         let found = self.keys().find(headers.webhook_id());
         let found =
             found.map_err(|error| head.named_in(stale.map_or(error, VerifyError::new).into()))?;
-        Ok(match found {
-            RingSearch::Found(selected) => {
-                HeadResult::Intake(self.intake(Check::with(selected, &headers, stale)))
-            }
-            RingSearch::Pending(waiting) => {
-                HeadResult::LookUp(LookingUp { headers, stale }, waiting)
-            }
-        })
+        Ok((CheckedHead { headers, stale }, found))
+    }
+
+    /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
+    #[inline]
+    pub(crate) fn receive(&self, head: &CheckedHead<'_>, selected: Selected) -> Intake {
+        self.intake(Check::with(selected, &head.headers, head.stale))
     }
 
     /// Goes on with the result of the look-up.
     pub(crate) fn keys_found(
         &self,
-        looking_up: LookingUp<'_>,
+        head: &CheckedHead<'_>,
         found: Result<Option<Arc<Ring>>, Arc<LookupError>>,
     ) -> Result<Intake, Refusal> {
-        let LookingUp { headers, stale } = looking_up;
-        let refusal: Refusal = match (found, stale) {
-            (Ok(ring), _) => {
-                let selected = self.keys().of_lookup(ring);
-                return Ok(self.intake(Check::with(selected, &headers, stale)));
-            }
+        let refusal: Refusal = match (found, head.stale) {
+            (Ok(ring), _) => return Ok(self.receive(head, self.keys().of_lookup(ring))),
             // The answer is the same as for a stale delivery that is not checked.
             (Err(_), Some(stale)) => VerifyError::new(stale).into(),
             (Err(error), None) => error.into(),
         };
-        Err(refusal.claiming(headers.webhook_id()))
+        Err(refusal.claiming(head.headers.webhook_id()))
     }
 
     /// Compares the signature, and reads id and type from the signed body. `now` is a reading of this receiver's clock.
     pub(crate) fn recognise_at(
         &self,
         now: UnixSeconds,
-        intake: Intake,
+        intake: &mut Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake
-            .finish()
-            .map_err(|error| head.named_in(error.into()))?;
+        let verified = intake.end().map_err(|error| head.named_in(error.into()))?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
             Err(error) => return Err(head.named_in(Refusal::of_event_head(error, verified))),
@@ -195,6 +181,7 @@ impl Authenticator {
         }
     }
 
+    #[inline]
     fn intake(&self, check: Check) -> Intake {
         Intake::new(check, self.max_body)
     }

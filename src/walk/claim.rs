@@ -131,7 +131,8 @@ impl ClaimRecord {
         call: impl Fn(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
     ) -> Result<T, StoreError> {
         match self.store.call(&call).await {
-            Err(_) => self.store.call(call).await,
+            // Boxed, because it is rare and must not enlarge the frame of the other calls.
+            Err(_) => Box::pin(self.store.call(call)).await,
             answered => answered,
         }
     }

@@ -1,8 +1,8 @@
 //! A recognised delivery: authentic and fresh, with its id and type.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,8 @@ pub struct Delivery(Arc<Recognised>);
 struct Recognised {
     verified: Verified,
     head: EventHead,
-    key: EventKey,
+    /// Computed when it is first asked for: without deduplication nothing else does.
+    key: OnceLock<EventKey>,
     received_at: UnixSeconds,
     #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
     by: RecognisedBy,
@@ -51,11 +52,10 @@ impl Delivery {
         by: RecognisedBy,
         traceparent: Option<Box<str>>,
     ) -> Self {
-        let key = EventKey::new(verified.scope(), head.id.as_str());
         Self(Arc::new(Recognised {
             verified,
             head,
-            key,
+            key: OnceLock::new(),
             received_at,
             by,
             traceparent,
@@ -116,7 +116,13 @@ impl Delivery {
     /// Returns the key under which a store remembers the event.
     #[must_use]
     pub fn key(&self) -> &EventKey {
-        &self.0.key
+        let Recognised {
+            verified,
+            head,
+            key,
+            ..
+        } = &*self.0;
+        key.get_or_init(|| EventKey::of(verified.scope(), head.id.as_bytes()))
     }
 
     /// Returns the receiver's wall clock at the time when the delivery was recognised.

@@ -22,7 +22,7 @@ pub(crate) struct Gate {
     pub(crate) vitals: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
-    /// Called when the last run has ended.
+    /// Called when the last run behind the shut gate has ended.
     on_idle: Option<OnIdle>,
 }
 
@@ -100,7 +100,12 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
-        if let (1, Some(on_idle)) = (before, &self.0.on_idle) {
+        // The count is lowered before `shut` is read: either this sees the gate shut, or the call that shuts it sees the lower
+        // count.
+        if before == 1
+            && self.0.shut.load(Ordering::SeqCst)
+            && let Some(on_idle) = &self.0.on_idle
+        {
             on_idle();
         }
     }
@@ -169,6 +174,32 @@ mod races {
                 is_idle.store(true, SeqCst);
             }
             runs.into_iter().for_each(|run| run.join().unwrap());
+        });
+    }
+
+    /// If a thread shuts the gate and then sees a run, it is told of the end of the last one.
+    #[cfg(feature = "tower")]
+    #[test]
+    fn the_end_of_the_last_run_behind_a_shut_gate_is_told() {
+        crate::dedupe::races::explore(|| {
+            let told = Arc::new(AtomicUsize::new(0));
+            let telling = Arc::clone(&told);
+            let on_idle: OnIdle = Box::new(move || {
+                telling.fetch_add(1, SeqCst);
+            });
+            let clock = Arc::new(crate::clock::SystemClock);
+            let gate = Arc::new(Gate::new(2, clock, None, Some(on_idle)));
+            let runs: Vec<_> = (0..2)
+                .map(|_| {
+                    let gate = Arc::clone(&gate);
+                    thread::spawn(move || (0..2).for_each(|_| drop(gate.enter())))
+                })
+                .collect();
+            gate.shut();
+            let before = told.load(SeqCst);
+            let sees_a_run = gate.runs() > 0;
+            runs.into_iter().for_each(|run| run.join().unwrap());
+            assert!(!sees_a_run || told.load(SeqCst) > before, "not told");
         });
     }
 }

@@ -83,11 +83,10 @@ impl<'h> RequestHead<'h> {
     /// Returns the refusal if the unsigned headers name another event than the signed body.
     pub(super) fn differs_from(&self, event: &EventHead) -> Option<RefusalKind> {
         let (id, event_type) = self.found.event_hints();
-        let differs =
-            |hint: Option<&[u8]>, signed: &str| hint.is_some_and(|hint| hint != signed.as_bytes());
-        if differs(id, event.id.as_str()) {
+        let differs = |hint: Option<&[u8]>, signed: &[u8]| hint.is_some_and(|hint| hint != signed);
+        if differs(id, event.id.as_bytes()) {
             Some(RefusalKind::EventIdDiffers)
-        } else if differs(event_type, event.event_type.as_str()) {
+        } else if differs(event_type, event.event_type.as_str().as_bytes()) {
             Some(RefusalKind::EventTypeDiffers)
         } else {
             None
@@ -112,17 +111,14 @@ impl<'h> RequestHead<'h> {
 impl Content {
     fn take(&mut self, name: &[u8], value: &[u8]) {
         match name.len() {
-            12 if name.eq_ignore_ascii_case(b"content-type") => {
-                self.foreign_type |= !is_json(value);
+            12 if is(name, b"content-type") => {
+                self.foreign_type |= value != b"application/json" && !is_json(value);
             }
-            14 if name.eq_ignore_ascii_case(b"content-length") => {
+            14 if is(name, b"content-length") => {
                 // The server refuses a length that is not a number; the real size is limited anyway.
-                let announced = std::str::from_utf8(value)
-                    .ok()
-                    .and_then(|text| text.trim().parse().ok());
-                self.announced_bytes = self.announced_bytes.max(announced.unwrap_or(0));
+                self.announced_bytes = self.announced_bytes.max(number(value).unwrap_or(0));
             }
-            16 if name.eq_ignore_ascii_case(b"content-encoding") => {
+            16 if is(name, b"content-encoding") => {
                 // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
                 // very large.
                 self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
@@ -130,6 +126,21 @@ impl Content {
             _ => {}
         }
     }
+}
+
+/// Compares names without regard to case. Most are in lower case, as HTTP/2 and the http crate write them.
+#[inline]
+fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
+    name == lower || name.eq_ignore_ascii_case(lower)
+}
+
+/// Returns the number that these digits write.
+fn number(digits: &[u8]) -> Option<u64> {
+    digits.trim_ascii().iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        let number = number.checked_mul(10)?.checked_add(u64::from(digit));
+        number.filter(|_| digit < 10)
+    })
 }
 
 /// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in any case, with any

@@ -22,9 +22,9 @@ pub use head::RequestHead;
 pub use health::{Health, Unready};
 
 pub(crate) use admit::Claims;
+pub(crate) use authenticate::Authenticator;
 #[cfg(feature = "tower")]
-pub(crate) use authenticate::LookingUp;
-pub(crate) use authenticate::{Authenticator, HeadResult};
+pub(crate) use authenticate::CheckedHead;
 pub(crate) use gate::Gate;
 #[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;

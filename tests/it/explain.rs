@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use hookgate::record::{LoggedAnswer, LoggedDelivery};
-use hookgate::{Secret, UnixSeconds, VerifyErrorKind};
-use hookgate_testing::Signer;
+use hookgate::{EventError, Properties, Secret, UnixSeconds, VerifyErrorKind};
 use hookgate_testing::explain::{Cause, CauseGroup, CauseKind, Explainer, Explanation, HintKind};
+use hookgate_testing::{Signer, event};
 use proptest::prelude::*;
 
 use mistakes::{
@@ -577,6 +577,44 @@ fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
         "{text}"
     );
     assert!(text.contains("415: The request's Content-Type"), "{text}");
+}
+
+/// The receiver accepts it, and reads no further than id and type. What the handler does depends on the type that it takes.
+#[test]
+fn the_answer_of_a_handler_that_takes_event_is_told_of_an_authentic_delivery() {
+    let line = |body: &str| {
+        let explanation = explainer().explain(&signed_at(NOW, body.as_bytes()));
+        assert!(explanation.is_authentic(), "{explanation}");
+        let text = explanation.to_string();
+        let line = text.lines().find(|line| line.contains("422"));
+        let error = explanation.event_error();
+        assert_eq!(line.is_some(), error.is_some());
+        assert_eq!(
+            error.map(EventError::kind),
+            event::<Properties>(body).err().map(|error| error.kind())
+        );
+        line.map(str::to_owned)
+    };
+    let whole = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":
+        {"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1"}}"#;
+    assert_eq!(line(whole), None);
+    assert_eq!(
+        line(r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#).as_deref(),
+        Some("a handler that takes `Event` answers 422: data is missing")
+    );
+    // A handler of its own envelope may take this one.
+    assert_eq!(
+        line(r#"{"id":"evt_1","type":"invented","data":{}}"#).as_deref(),
+        Some("a handler that takes `Event` answers 422: createdAt is missing, at line 1 column 42")
+    );
+    // Where it is refused, the repair comes first.
+    let mut refused = signed_at(NOW, br#"{"id":"evt_1","type":"row.created"}"#);
+    refused.method = "GET".into();
+    let refused = explainer().explain(&refused);
+    assert!(
+        !refused.is_authentic() && refused.event_error().is_none(),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -1,8 +1,12 @@
-//! The program of `tests/programs` that needs servers, and the examples by TLS.
+//! The programs of `tests/programs` that need servers, and the examples by TLS.
 
 #[allow(dead_code)] // its `main` takes the servers from the environment
 #[path = "../programs/replicas.rs"]
 mod replicas;
+
+#[allow(dead_code)]
+#[path = "../programs/order_rows.rs"]
+mod order_rows;
 
 use crate::process::{Example, row_created};
 use crate::support::{Certificates, PostgresServer, RedisServer};
@@ -16,6 +20,15 @@ async fn ten_replicas_share_their_claims() -> Result<(), Box<dyn std::error::Err
     };
     let postgres = format!("postgres://hookgate@{}/postgres", postgres.server.address);
     replicas::run(&redis.url(), &postgres).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_a_row_of_postgres_exactly_once() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(postgres) = PostgresServer::start(&[]) else {
+        return Ok(());
+    };
+    let url = format!("postgres://hookgate@{}/postgres", postgres.server.address);
+    order_rows::run(&url).await
 }
 
 const SECRET: &str = "whsec_made_up_for_the_examples";

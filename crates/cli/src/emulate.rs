@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use hookgate_emulator::{Emulator, Seed};
+use hookgate_emulator::{Emulator, EmulatorBuilder, Seed, StartError};
 use tokio::net::lookup_host;
 
 use crate::delivery_input::bytes_of;
@@ -40,6 +40,10 @@ pub(crate) struct EmulateArgs {
     /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
     #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
     switch: Vec<(String, String)>,
+    /// Switch a fault on from the start: for the first N deliveries or requests, or with seed:N for those that the number draws. May be
+    /// given several times; GET /_emulator/faults/table lists all
+    #[arg(long, value_name = "FAULT=N", value_parser = fault)]
+    fault: Vec<(String, Drawn)>,
     /// Make ids from this number. The same number and the same requests make the same ids
     #[arg(long, value_name = "N", default_value_t = 1)]
     ids: u64,
@@ -64,6 +68,23 @@ fn pair(text: &str) -> Result<(String, String), String> {
     Ok((pair.0.to_owned(), pair.1.to_owned()))
 }
 
+/// Which deliveries or requests have a fault.
+#[derive(Clone, Copy, Debug)]
+enum Drawn {
+    First(u64),
+    Seeded(u64),
+}
+
+fn fault(text: &str) -> Result<(String, Drawn), String> {
+    let drawn = |number: &str| match number.strip_prefix("seed:") {
+        Some(seed) => seed.parse().ok().map(Drawn::Seeded),
+        None => number.parse().ok().map(Drawn::First),
+    };
+    let pair = text.split_once('=');
+    let parsed = pair.and_then(|(name, number)| Some((name.to_owned(), drawn(number)?)));
+    parsed.ok_or_else(|| "a fault is given as FAULT=N or FAULT=seed:N, such as stale=3".to_owned())
+}
+
 pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let seed = seed(args)?;
     interrupt::block_on_until_done(emulate(args, seed, out))
@@ -71,16 +92,7 @@ pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> 
 
 async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
     let address = address(args).await?;
-    let mut builder = Emulator::builder(seed)
-        .address(address)
-        .real_signatures()
-        .id_seed(args.ids);
-    for (name, value) in &args.switch {
-        builder = builder.switch(name, value);
-    }
-    for host in &args.allow_host {
-        builder = builder.allow_host(host);
-    }
+    let mut builder = settings(args, seed).address(address);
     if args.deliver_anywhere {
         builder = builder.transport(HttpClient::new()?);
     }
@@ -88,11 +100,7 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     if let Some(token) = &token {
         builder = builder.token(token);
     }
-    let emulator = builder.start().await.map_err(|error| {
-        Fault::caused_by(Class::Network, "the emulator can't start", &error).advise(
-            "--addr 127.0.0.1:0 takes a free port; GET /_emulator/switches lists the switches",
-        )
-    })?;
+    let emulator = builder.start().await.map_err(|error| refused(&error))?;
     if let Some(path) = &args.state {
         restore(&emulator, path)?;
     }
@@ -102,6 +110,35 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         keep(&emulator, path)?;
     }
     ended.map(|()| ExitCode::SUCCESS)
+}
+
+fn settings(args: &EmulateArgs, seed: Seed) -> EmulatorBuilder {
+    let mut builder = Emulator::builder(seed).real_signatures().id_seed(args.ids);
+    for (name, value) in &args.switch {
+        builder = builder.switch(name, value);
+    }
+    for (name, drawn) in &args.fault {
+        builder = match *drawn {
+            Drawn::First(count) => builder.fault_first(name, count),
+            Drawn::Seeded(seed) => builder.fault_seeded(name, seed),
+        };
+    }
+    for host in &args.allow_host {
+        builder = builder.allow_host(host);
+    }
+    builder
+}
+
+fn refused(error: &StartError) -> Fault {
+    let (class, advice) = match error {
+        StartError::Setting(_) => (Class::Usage, "docs/emulator.md lists switches and faults"),
+        StartError::Seed(_) => (
+            Class::Input,
+            "--deliver-anywhere allows deliveries to other hosts",
+        ),
+        _ => (Class::Network, "--addr 127.0.0.1:0 takes a free port"),
+    };
+    Fault::caused_by(class, "the emulator can't start", error).advise(advice)
 }
 
 /// Waits for SIGTERM, by which a supervisor ends a program.

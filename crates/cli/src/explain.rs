@@ -9,7 +9,7 @@ use hookgate::record::LoggedAnswer;
 use hookgate_testing::explain::{Explainer, Explanation};
 
 use crate::delivery_input::DeliveryArgs;
-use crate::fault::{Fault, answer};
+use crate::fault::{Fault, answer, chain};
 use crate::harmless::harmless;
 use crate::out::Out;
 use crate::secrets::{SecretArgs, configured};
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ExplanationOutput<'e> {
+pub(crate) struct ExplanationOutput<'e> {
     authentic: bool,
     key: Option<&'e str>,
     error: Option<ErrorOutput>,
@@ -65,6 +65,8 @@ struct ExplanationOutput<'e> {
     causes: Vec<CauseOutput<'e>>,
     /// Not proven.
     hints: Vec<HintOutput<'e>>,
+    /// Why a handler that takes `Event` answers 422.
+    event_error: Option<String>,
     tried: TriedOutput,
 }
 
@@ -113,7 +115,7 @@ struct TriedOutput {
 }
 
 impl<'e> ExplanationOutput<'e> {
-    fn of(explanation: &'e Explanation) -> Self {
+    pub(crate) fn of(explanation: &'e Explanation) -> Self {
         let tried = explanation.tried();
         let causes = explanation.causes().iter().map(|cause| CauseOutput {
             name: cause.kind().name(),
@@ -135,6 +137,7 @@ impl<'e> ExplanationOutput<'e> {
             conclusion: explanation.conclusion(),
             causes: causes.collect(),
             hints: hints.collect(),
+            event_error: explanation.event_error().map(|error| chain(error)),
             tried: TriedOutput {
                 keys: tried.secrets,
                 bodies: tried.bodies,

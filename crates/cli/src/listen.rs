@@ -6,6 +6,7 @@ mod display_queue;
 mod effects;
 mod filter;
 mod forward;
+mod inspected;
 mod item;
 mod keys;
 mod lines;
@@ -47,7 +48,7 @@ use display_queue::{DisplayQueue, DroppedCount};
 use effects::Effects;
 use forward::Forward;
 use screen::End;
-use server::Server;
+use server::{Reporter, Server};
 use signals::{Signal, Signals};
 use state::{Facts, State};
 
@@ -83,6 +84,9 @@ pub(crate) struct Listen {
     /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
+    /// Show the deliveries on a page in the browser too, at this address of this machine; without one, at a free port
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    page: Option<String>,
     #[command(flatten)]
     secrets: SecretArgs,
 }
@@ -132,6 +136,15 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     handled_elsewhere();
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let (display, deliveries, dropped) = DisplayQueue::new();
+    let (pages, page) = match &args.page {
+        Some(page) => {
+            let (queue, deliveries, _) = DisplayQueue::new();
+            let explainer = explainer(&args.secrets)?;
+            let url = inspected::serve(page, args.keep, explainer, deliveries).await?;
+            (Some(queue), Some(url))
+        }
+        None => (None, None),
+    };
     let answers = Answers {
         status: args.status,
         delay: args.delay,
@@ -146,8 +159,11 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         &args.path,
         ring,
         answers,
-        display,
-        recorder.clone(),
+        Reporter {
+            display,
+            page: pages,
+            recorder: recorder.clone(),
+        },
     )?;
     let warning = (!address.ip().is_loopback()).then(|| {
         format!(
@@ -159,6 +175,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let end = if is_seen && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
         let facts = Facts {
             url: url.clone(),
+            page,
             forward: forward.as_ref().map(ToString::to_string),
             log: args.record.as_ref().map(|path| path.display().to_string()),
             warning,
@@ -181,8 +198,13 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
                 "leave --addr out if no other machine must reach it",
             );
         }
-        let json = serde_json::json!({ "listening": url });
-        out.say(&format!("listening on {url}"), &json)?;
+        let mut json = serde_json::json!({ "listening": url });
+        let mut text = format!("listening on {url}");
+        if let Some(page) = page {
+            text = format!("{text}, page at {page}/");
+            json["page"] = format!("{page}/").into();
+        }
+        out.say(&text, &json)?;
         out.flush()?;
         print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await
     };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use hookgate::record::LoggedDelivery;
-use hookgate::{Delivery, Refusal, Window};
+use hookgate::{Delivery, Properties, Refusal, Window};
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 
@@ -89,6 +89,8 @@ struct VerdictOutput {
     received_at: String,
     age_seconds: Option<i64>,
     error: Option<ErrorOutput>,
+    /// Why a handler that takes `Event` answers 422.
+    event_error: Option<String>,
 }
 
 /// The status of a refusal, the name of its reason, and the message.
@@ -110,6 +112,12 @@ impl ErrorOutput {
     }
 }
 
+/// The reason why a handler that takes `Event` answers 422.
+fn no_event(delivery: &Delivery) -> Option<String> {
+    let error = delivery.event::<Properties>().err()?;
+    Some(harmless(&chain(&error)).into_owned())
+}
+
 impl VerdictOutput {
     fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
         let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
@@ -124,17 +132,25 @@ impl VerdictOutput {
             received_at: iso8601(received),
             age_seconds: signed.map(|signed| received.as_i64().saturating_sub(signed.as_i64())),
             error: verdict.as_ref().err().map(ErrorOutput::of),
+            event_error: verdict.as_ref().ok().and_then(no_event),
         }
     }
 
     fn text(&self) -> String {
         match &self.error {
-            None => format!(
-                "authentic: signed at {} with {}, {} s before its receipt",
-                self.signed_at.as_deref().unwrap_or_default(),
-                harmless(self.key.as_deref().unwrap_or_default()),
-                self.age_seconds.unwrap_or_default()
-            ),
+            None => {
+                let mut text = format!(
+                    "authentic: signed at {} with {}, {} s before its receipt",
+                    self.signed_at.as_deref().unwrap_or_default(),
+                    harmless(self.key.as_deref().unwrap_or_default()),
+                    self.age_seconds.unwrap_or_default()
+                );
+                if let Some(reason) = &self.event_error {
+                    let line = format!("\na handler that takes `Event` answers 422: {reason}");
+                    text.push_str(&line);
+                }
+                text
+            }
             Some(error) => format!(
                 "{}: {}\n  why, and how to fix it: hookgate explain, with the same options",
                 if error.status == 401 {

@@ -5,6 +5,8 @@ use serde_json::{Map, Value};
 use crate::answer::ApiError;
 use crate::model::RowData;
 
+const LONGEST_NAME: usize = 1_000;
+
 /// Reads a body that has to be an object.
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
     let value = serde_json::from_slice(body)
@@ -39,6 +41,16 @@ pub(crate) fn values(name: &str, value: Value) -> Result<RowData, ApiError> {
 pub(crate) fn text(object: &Map<String, Value>, name: &str) -> Result<String, ApiError> {
     optional_text(object, name)?
         .ok_or_else(|| ApiError::validation(format!("`{name}` is missing, expected a string")))
+}
+
+/// Takes a name that has to be there. It is bounded, since many are kept.
+pub(crate) fn name(object: &Map<String, Value>, field: &str) -> Result<String, ApiError> {
+    let name = text(object, field)?;
+    if name.is_empty() || name.chars().count() > LONGEST_NAME {
+        let message = format!("`{field}` has to have 1 to {LONGEST_NAME} characters");
+        return Err(ApiError::validation(message));
+    }
+    Ok(name)
 }
 
 pub(crate) fn optional_text(

@@ -50,6 +50,7 @@ pub(crate) fn create(
     values: &RowData,
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
+    state.check_room()?;
     if state.row_count() >= MOST_ROWS {
         let message = format!("the emulator holds at most {MOST_ROWS} rows");
         return Err(ApiError::validation(message));
@@ -57,7 +58,7 @@ pub(crate) fn create(
     let found = of(state, model)?;
     found.check(values).map_err(ApiError::validation)?;
     let now: Box<str> = hub.clock.iso().into();
-    let data = with_values(&RowData::new(), values);
+    let data = with_values(&RowData::default(), values);
     let row = loop {
         let (id, data) = (hub.ids.make("row_"), data.clone());
         if let Some(row) = found.rows.push(id, data, now.clone(), now.clone()) {
@@ -86,6 +87,7 @@ pub(crate) fn update(
     values: &RowData,
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
+    state.check_room()?;
     let found = of(state, model)?;
     let before = found.rows.find(row).cloned();
     let before = before.ok_or_else(|| ApiError::not_found("row", row))?;
@@ -147,12 +149,8 @@ fn of<'a>(state: &'a mut State, model: &str) -> Result<&'a mut DataModel, ApiErr
 /// `null` clears a value.
 fn with_values(data: &RowData, values: &RowData) -> RowData {
     let mut data = data.clone();
-    for (id, value) in values {
-        if value.is_null() {
-            data.remove(id);
-        } else {
-            data.insert(id.clone(), value.clone());
-        }
+    for (id, value) in values.iter() {
+        data.set(id, value);
     }
     data
 }

@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use hookgate::{Clock, SystemClock};
 use hookgate_testing::Transport;
+use serde_json::json;
 use tokio::net::TcpListener;
 
-use crate::deliver::{self, Deliveries, Reach, Route};
-use crate::faults::Faults;
+use crate::deliver::{Reach, Route};
 use crate::http::{Access, Server};
-use crate::hub::{Hub, Parts, Shared};
-use crate::ids::Ids;
-use crate::live::Live;
+use crate::hub::{Hub, Shared, Start, StartError};
 use crate::seed::Seed;
-use crate::switches::Switches;
 use crate::time::{EmulatorClock, SigningTime};
 
 /// An emulator that listens on a port of this machine. Dropping it ends everything that it began.
@@ -35,22 +32,15 @@ impl Drop for Emulator {
 #[derive(Debug)]
 #[must_use]
 pub struct EmulatorBuilder {
-    seed: Seed,
+    start: Start,
     address: SocketAddr,
     clock: Arc<dyn Clock>,
     signatures: SigningTime,
-    ids: u64,
-    switches: Vec<(String, serde_json::Value)>,
     token: Option<String>,
     hosts: Vec<String>,
     reach: Reach,
     route: Option<Route>,
 }
-
-/// The reason why an emulator did not start.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(String);
 
 /// The ids of every emulator begin alike, so that a test can name them.
 const ID_SEED: u64 = 1;
@@ -68,12 +58,15 @@ impl Emulator {
     /// Returns the settings, to be changed before the start.
     pub fn builder(seed: Seed) -> EmulatorBuilder {
         EmulatorBuilder {
-            seed,
+            start: Start {
+                seed,
+                ids: ID_SEED,
+                switches: Vec::new(),
+                faults: Vec::new(),
+            },
             address: ([127, 0, 0, 1], 0).into(),
             clock: Arc::new(SystemClock),
             signatures: SigningTime::Emulated,
-            ids: ID_SEED,
-            switches: Vec::new(),
             token: None,
             hosts: Vec::new(),
             reach: Reach::Loopback,
@@ -132,13 +125,27 @@ impl EmulatorBuilder {
 
     /// Makes ids from this seed.
     pub fn id_seed(mut self, seed: u64) -> Self {
-        self.ids = seed;
+        self.start.ids = seed;
         self
     }
 
     /// Sets a switch, whatever the seed says. `start` refuses names and values that do not exist.
     pub fn switch(mut self, name: &str, value: &str) -> Self {
-        self.switches.push((name.to_owned(), value.into()));
+        self.start.switches.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Switches a fault on from the start, for the first `count` deliveries or requests. `start` refuses names that do not exist.
+    pub fn fault_first(mut self, fault: &str, count: u64) -> Self {
+        let fault = json!({ "fault": fault, "first": count });
+        self.start.faults.push(fault);
+        self
+    }
+
+    /// Switches a fault on from the start, for those deliveries or requests that the seed draws.
+    pub fn fault_seeded(mut self, fault: &str, seed: u64) -> Self {
+        let fault = json!({ "fault": fault, "seed": seed });
+        self.start.faults.push(fault);
         self
     }
 
@@ -173,38 +180,15 @@ impl EmulatorBuilder {
     /// Starts the emulator. It needs a tokio runtime with time and network.
     ///
     /// # Errors
-    /// The address can't be listened on, or a switch does not exist.
+    /// The address can't be listened on, a switch or a fault does not exist, or the seed's deliveries would go to another host.
     pub async fn start(self) -> Result<Emulator, StartError> {
-        let listener = TcpListener::bind(self.address).await;
-        let listener = listener
-            .map_err(|error| StartError(format!("can't listen on {}: {error}", self.address)))?;
-        let address = listener
-            .local_addr()
-            .map_err(|error| StartError(error.to_string()))?;
+        let refused = |error: std::io::Error| {
+            StartError::Address(format!("can't listen on {}: {error}", self.address))
+        };
+        let listener = TcpListener::bind(self.address).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
         let clock = EmulatorClock::new(self.clock, self.signatures);
-        let (ids, switches, live) = (Ids::seeded(self.ids), Switches::default(), Live::new());
-        let faults = Faults::default();
-        let deliveries = Deliveries::new(deliver::Parts {
-            clock: clock.clone(),
-            ids: ids.clone(),
-            switches: switches.clone(),
-            live: live.clone(),
-            faults: faults.clone(),
-            reach: self.reach,
-            route: self.route,
-        });
-        let hub = Hub::new(Parts {
-            seed: self.seed,
-            id_seed: self.ids,
-            clock,
-            ids,
-            switches,
-            given_switches: self.switches,
-            live,
-            deliveries,
-            faults,
-        });
-        let hub = hub.map_err(StartError)?;
+        let hub = Hub::new(self.start, clock, self.reach, self.route)?;
         let access = Access {
             address,
             token: self.token,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::deliver::Deliveries;
+use crate::deliver::{Deliveries, Parts, Reach, Route};
 use crate::events::{Emitted, Envelope};
 use crate::faults::Faults;
 use crate::ids::Ids;
@@ -21,13 +21,10 @@ use crate::trigger::Triggers;
 #[derive(Debug)]
 pub(crate) struct Hub {
     state: Mutex<State>,
-    pub(crate) seed: Seed,
-    pub(crate) id_seed: u64,
+    start: Start,
     pub(crate) clock: EmulatorClock,
     pub(crate) ids: Ids,
     pub(crate) switches: Switches,
-    /// The positions that the command line gave, which `reset` keeps.
-    pub(crate) given_switches: Vec<(String, Value)>,
     pub(crate) live: Live,
     pub(crate) deliveries: Deliveries,
     pub(crate) faults: Faults,
@@ -37,43 +34,64 @@ pub(crate) struct Hub {
 
 pub(crate) type Shared = Arc<Hub>;
 
-/// The parts that are made before the hub.
+/// The state that an emulator starts with, and that `reset` returns to.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct Start {
     pub(crate) seed: Seed,
-    pub(crate) id_seed: u64,
-    pub(crate) clock: EmulatorClock,
-    pub(crate) ids: Ids,
-    pub(crate) switches: Switches,
-    pub(crate) given_switches: Vec<(String, Value)>,
-    pub(crate) live: Live,
-    pub(crate) deliveries: Deliveries,
-    pub(crate) faults: Faults,
+    pub(crate) ids: u64,
+    /// Set after those of the seed.
+    pub(crate) switches: Vec<(String, Value)>,
+    /// Each in the form of the control API.
+    pub(crate) faults: Vec<Value>,
+}
+
+/// The reason why an emulator did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address can't be listened on.
+    #[error("{0}")]
+    Address(String),
+    /// A switch or a fault of the builder does not exist, or can't be set so.
+    #[error("{0}")]
+    Setting(String),
+    /// The seed has a subscription that can't be delivered to from here.
+    #[error("{0}")]
+    Seed(String),
 }
 
 impl Hub {
-    /// Makes a hub in the state of its seed.
+    /// Makes a hub in its first state. Deliveries go this way: `None` is HTTP/1.1.
     ///
     /// # Errors
-    /// A switch of the command line that does not exist.
-    pub(crate) fn new(parts: Parts) -> Result<Shared, String> {
-        let state = parts.seed.0.state(&parts.clock.iso(), &parts.ids);
-        let triggers = Triggers::new(
-            parts.switches.clone(),
-            parts.live.clone(),
-            parts.clock.clone(),
-        );
+    /// A switch or a fault does not exist, or a subscription of the seed can't be delivered to.
+    pub(crate) fn new(
+        start: Start,
+        clock: EmulatorClock,
+        reach: Reach,
+        route: Option<Route>,
+    ) -> Result<Shared, StartError> {
+        let (ids, switches) = (Ids::seeded(start.ids), Switches::default());
+        let (live, faults) = (Live::new(), Faults::default());
+        let deliveries = Deliveries::new(Parts {
+            clock: clock.clone(),
+            ids: ids.clone(),
+            switches: switches.clone(),
+            live: live.clone(),
+            faults: faults.clone(),
+            reach,
+            route,
+        });
+        let triggers = Triggers::new(switches.clone(), live.clone(), clock.clone());
         let hub = Self {
-            state: Mutex::new(state),
-            seed: parts.seed,
-            id_seed: parts.id_seed,
-            clock: parts.clock,
-            ids: parts.ids,
-            switches: parts.switches,
-            given_switches: parts.given_switches,
-            live: parts.live,
-            deliveries: parts.deliveries,
-            faults: parts.faults,
+            state: Mutex::new(start.seed.0.state(&clock.iso(), &ids)),
+            start,
+            clock,
+            ids,
+            switches,
+            live,
+            deliveries,
+            faults,
             triggers,
             requests: Requests::default(),
         };
@@ -81,31 +99,45 @@ impl Hub {
         Ok(Arc::new(hub))
     }
 
-    /// Sets switches, subscriptions and triggers to those of the seed.
-    fn begin(&self) -> Result<(), String> {
+    /// Sets switches, faults, subscriptions and triggers to those of the start.
+    fn begin(&self) -> Result<(), StartError> {
+        let Start {
+            seed,
+            switches,
+            faults,
+            ..
+        } = &self.start;
         self.switches.clear();
-        self.switches.set_all(&self.seed.0.switches)?;
-        for (name, value) in &self.given_switches {
-            self.switches.set(name, value)?;
+        self.switches
+            .set_all(&seed.0.switches)
+            .map_err(StartError::Seed)?;
+        for (name, value) in switches {
+            let set = self.switches.set(name, value);
+            set.map_err(StartError::Setting)?;
         }
-        let subscriptions = self.seed.0.subscriptions.clone();
-        self.deliveries.set_subscriptions(subscriptions)?;
-        self.triggers.set(self.seed.0.triggers.clone());
+        self.faults.clear();
+        for fault in faults {
+            self.faults.add(fault).map_err(StartError::Setting)?;
+        }
+        let subscriptions = seed.0.subscriptions.clone();
+        self.deliveries
+            .set_subscriptions(subscriptions)
+            .map_err(StartError::Seed)?;
+        self.triggers.set(seed.0.triggers.clone(), Vec::new());
         Ok(())
     }
 
-    /// Returns to the seed: its state, switches, no faults, no deliveries, and the clock as at the start.
+    /// Returns to the start: the state of the seed, its switches and faults, no deliveries, and the clock as it was.
     ///
     /// # Errors
-    /// None that a start with the same seed would not have had.
-    pub(crate) fn reset(&self) -> Result<(), String> {
+    /// None that the start would not have had.
+    pub(crate) fn reset(&self) -> Result<(), StartError> {
         let mut state = self.state();
-        self.faults.clear();
         self.deliveries.reset();
         self.clock.set_offset(std::time::Duration::ZERO);
-        self.ids.set_position(self.id_seed);
-        self.requests.clear();
-        *state = self.seed.0.state(&self.clock.iso(), &self.ids);
+        self.ids.set_position(self.start.ids);
+        self.requests.set(Vec::new());
+        *state = self.start.seed.0.state(&self.clock.iso(), &self.ids);
         self.begin()?;
         self.live.tell("reset", ());
         Ok(())

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::Rate;
 
@@ -13,8 +13,8 @@ const KEPT: usize = 1_000;
 const LONGEST_PATH: usize = 2_000;
 
 /// One request and its answer.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Request {
     pub(crate) at: String,
     pub(crate) method: String,
@@ -48,10 +48,9 @@ impl Requests {
         list.iter().cloned().collect()
     }
 
-    pub(crate) fn clear(&self) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clear();
+    /// Replaces the log, by the newest of these.
+    pub(crate) fn set(&self, mut requests: Vec<Request>) {
+        requests.drain(..requests.len().saturating_sub(KEPT));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = requests.into();
     }
 }

@@ -6,24 +6,43 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::hub::Hub;
+use crate::json;
+use crate::model::Rates;
+use crate::requests::Request;
 use crate::seed::{Seed, SeedFile};
+use crate::trigger::TriggerCall;
 
-/// The form of a snapshot.
+/// A snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Snapshot {
-    /// Changes with the form.
     hookgate_emulator: u32,
     /// The workspace in the form of a seed, with switches and triggers. The subscriptions are with the deliveries.
+    #[serde(deserialize_with = "json::object")]
     seed: SeedFile,
     /// The time that was added to the real one.
     clock_offset_ms: u64,
     ids: u64,
     faults: Value,
     deliveries: Value,
+    rates: Rates,
+    /// The log of the API's requests.
+    #[serde(deserialize_with = "json::objects")]
+    requests: Vec<Request>,
+    /// The log of the triggers' calls.
+    #[serde(deserialize_with = "json::objects")]
+    trigger_calls: Vec<TriggerCall>,
 }
 
-const FORM: u32 = 1;
+/// The part of a snapshot that every form of it has.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head {
+    hookgate_emulator: u32,
+}
+
+/// The form of a snapshot: another one as soon as its fields change.
+const FORM: u32 = 2;
 
 /// Takes a snapshot.
 pub(crate) fn taken(hub: &Hub) -> Snapshot {
@@ -38,6 +57,9 @@ pub(crate) fn taken(hub: &Hub) -> Snapshot {
         ids: hub.ids.position(),
         faults: hub.faults.snapshot(),
         deliveries: hub.deliveries.snapshot(),
+        rates: state.rates.clone(),
+        requests: hub.requests.list(),
+        trigger_calls: hub.triggers.calls(),
     }
 }
 
@@ -46,30 +68,35 @@ pub(crate) fn taken(hub: &Hub) -> Snapshot {
 /// # Errors
 /// A sentence about the place and what was expected.
 pub(crate) fn restore(hub: &Hub, text: &str) -> Result<(), String> {
-    let snapshot: Snapshot = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if snapshot.hookgate_emulator != FORM {
-        let form = snapshot.hookgate_emulator;
+    let read = |error: serde_json::Error| error.to_string();
+    let mut json = serde_json::Deserializer::from_str(text);
+    let head: Head = json::object(&mut json).map_err(read)?;
+    if head.hookgate_emulator != FORM {
+        let form = head.hookgate_emulator;
         return Err(format!("a snapshot of form {form}, expected {FORM}"));
     }
+    let snapshot: Snapshot = serde_json::from_str(text).map_err(read)?;
     // The same checks as for a seed.
-    let seed = serde_json::to_string(&snapshot.seed).map_err(|error| error.to_string())?;
+    let seed = serde_json::to_string(&snapshot.seed).map_err(read)?;
     let seed = Seed::parse(&seed).map_err(|error| format!("`seed`: {error}"))?;
-    let before = hub.deliveries.snapshot();
     let mut state = hub.state();
-    hub.deliveries
-        .restore(&snapshot.deliveries)
-        .map_err(|error| format!("`deliveries`: {error}"))?;
-    if let Err(error) = hub.faults.restore(&snapshot.faults) {
-        hub.deliveries.restore(&before)?;
-        return Err(format!("`faults`: {error}"));
+    let (faults, ids) = (hub.faults.snapshot(), hub.ids.position());
+    hub.faults
+        .restore(&snapshot.faults)
+        .map_err(|error| format!("`faults`: {error}"))?;
+    let offset = Duration::from_millis(snapshot.clock_offset_ms);
+    if let Err(error) = hub.deliveries.restore(&snapshot.deliveries, offset) {
+        hub.faults.restore(&faults)?;
+        hub.ids.set_position(ids);
+        return Err(format!("`deliveries`: {error}"));
     }
-    let now = hub.clock.iso();
-    *state = seed.0.state(&now, &hub.ids);
+    *state = seed.0.state(&hub.clock.iso(), &hub.ids);
+    state.rates = snapshot.rates;
     hub.switches.clear();
     hub.switches.set_all(&seed.0.switches)?;
-    hub.triggers.set(seed.0.triggers.clone());
-    hub.clock
-        .set_offset(Duration::from_millis(snapshot.clock_offset_ms));
+    hub.triggers
+        .set(seed.0.triggers.clone(), snapshot.trigger_calls);
+    hub.requests.set(snapshot.requests);
     hub.ids.set_position(snapshot.ids);
     hub.live.tell("reset", ());
     Ok(())

@@ -161,6 +161,7 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             StoreRule::ReleaseReopens => steps::release_reopens(&probe).await,
             StoreRule::RenewalHolds => steps::renewal_holds(harness, &probe).await,
             StoreRule::RepeatedCalls => steps::repeated_calls(harness, &probe).await,
+            StoreRule::RepeatsEnd => steps::repeats_end(harness, &probe).await,
             StoreRule::RetentionEnds => retention::retention_ends(harness, &probe).await,
             StoreRule::DuplicatesExtendNothing => {
                 retention::duplicates_extend_nothing(harness, &probe).await
@@ -202,6 +203,8 @@ pub enum StoreRule {
     RenewalHolds,
     /// A call that is repeated because its reply was lost gets the true answer.
     RepeatedCalls,
+    /// A commit can be repeated for one lease, and is `Lost` after that.
+    RepeatsEnd,
     /// A done record is forgotten when its retention ends, and not before.
     RetentionEnds,
     /// A duplicate does not extend the retention.
@@ -232,6 +235,7 @@ impl StoreRule {
         Self::ReleaseReopens,
         Self::RenewalHolds,
         Self::RepeatedCalls,
+        Self::RepeatsEnd,
         Self::RetentionEnds,
         Self::DuplicatesExtendNothing,
         Self::RetentionIsEachRecords,
@@ -264,6 +268,7 @@ impl fmt::Display for StoreRule {
             Self::ReleaseReopens => "release reopens",
             Self::RenewalHolds => "renewal holds",
             Self::RepeatedCalls => "every call repeated after a lost reply tells the truth",
+            Self::RepeatsEnd => "a commit is repeatable for one lease, and then lost",
             Self::RetentionEnds => "retention forgets then and not before",
             Self::DuplicatesExtendNothing => "a duplicate does not extend the retention",
             Self::RetentionIsEachRecords => "each record keeps its own retention",

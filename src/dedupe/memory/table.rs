@@ -105,14 +105,14 @@ impl Table {
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash(key))));
+        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
         shard.running.renew(key, token, now, lease)
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
         let hash = self.hash(key);
         let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now) = self.enter(self.shard(number));
+        let (mut shard, now, _) = self.enter(self.shard(number));
         let Some(lease) = shard.running.release(key, token, now) else {
             let found = shard.find(&event, now);
             let is_repeated = found.is_some_and(|(done, found)| done.is_by(found, token, now));
@@ -146,7 +146,7 @@ impl Table {
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash(key))));
+        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
         let is_held = shard.running.release(key, token, now).is_some();
         self.give_back(usize::from(is_held));
         Ownership::held(is_held)
@@ -164,20 +164,23 @@ impl Table {
         nanos(self.clock.monotonic())
     }
 
-    /// Locks a shard, frees some ended claims in it, and reads the time. The time is read under the lock, so that the steps on an
-    /// event and the readings have one order.
-    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos) {
+    /// Locks a shard, reads the time, and frees some ended claims in it. Returns whether a lease had ended, too. The time is read under
+    /// the lock, so that the steps on an event and the readings have one order.
+    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos, bool) {
         let mut shard = lock(shard);
         let now = self.now();
-        self.give_back(shard.running.free(now));
-        (shard, now)
+        let has_ended = shard.running.has_ended(now);
+        if has_ended {
+            self.give_back(shard.running.free(now));
+        }
+        (shard, now, has_ended)
     }
 
     /// Claims the event, without a look for ended records elsewhere.
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
         let hash = self.hash(key);
         let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now) = self.enter(self.shard(number));
+        let (mut shard, now, _) = self.enter(self.shard(number));
         if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
             return Some(claimed);
         }
@@ -220,10 +223,7 @@ impl Table {
     fn sweep(&self) -> bool {
         let mut swept = false;
         for CachePadded(shard) in &self.shards {
-            let now = self.now();
-            let mut shard = lock(shard);
-            swept |= shard.running.has_ended(now);
-            self.give_back(shard.running.free(now));
+            swept |= self.enter(shard).2;
         }
         self.free_done(self.now()) || swept
     }

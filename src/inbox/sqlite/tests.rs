@@ -32,6 +32,11 @@ fn engine(folder: &Folder, clock: &ManualClock) -> SqliteEngine {
     SqliteEngine::open(&folder.file(), &options).unwrap()
 }
 
+/// Opens the file as another program does.
+fn outside(folder: &Folder) -> Connection {
+    Connection::open(folder.file()).unwrap()
+}
+
 fn entry(id: &str, row: Option<&str>) -> Entry {
     let body = Bytes::from(format!("{{\"id\":\"{id}\"}}"));
     Entry {
@@ -301,4 +306,42 @@ fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {
     assert_eq!(names(lease(&engine)), ["evt_waits"]);
     clock.advance(SECOND);
     assert_eq!(names(lease(&engine)), ["evt_fails"]);
+}
+
+/// The program closes its inbox and forgets that its server still runs.
+#[tokio::test]
+async fn a_close_beside_a_live_acceptor_can_be_bounded_and_loses_nothing() {
+    let (folder, clock) = (Folder::new(), manual());
+    let open = || {
+        InboxOptions::default()
+            .clock(clock.clone())
+            .open(folder.file())
+    };
+    let inbox = open().unwrap();
+    let secret = crate::Secret::new("whsec_made_up_for_a_close").unwrap();
+    let builder = crate::Receiver::builder().secret(secret);
+    let acceptor = builder.accept_into(inbox.clone()).unwrap();
+    let later = inbox.clone();
+    inbox
+        .engine
+        .accept(entry("evt_1", None), DAY)
+        .await
+        .unwrap();
+    let closed = tokio::time::timeout(Duration::from_millis(50), inbox.close());
+    assert!(closed.await.is_err());
+    // What still has it goes on.
+    later
+        .engine
+        .accept(entry("evt_2", None), DAY)
+        .await
+        .unwrap();
+    drop(acceptor);
+    let closed = tokio::time::timeout(Duration::from_secs(60), later.close());
+    closed.await.unwrap();
+    let listed = open()
+        .unwrap()
+        .list(Selection::all(), Page::first(9))
+        .await
+        .unwrap();
+    assert_eq!(listed.len(), 2);
 }

@@ -87,7 +87,12 @@ impl<'c> Writer<'c> {
     fn round(&mut self, commands: &Receiver<Command>) -> bool {
         let mut group = Vec::from(std::mem::take(&mut self.carried));
         if group.is_empty() {
-            match commands.recv_timeout(LOOK) {
+            let wait = if self.upkeep.goes_on() {
+                Duration::ZERO
+            } else {
+                LOOK
+            };
+            match commands.recv_timeout(wait) {
                 Ok(command) => group.push(command),
                 Err(RecvTimeoutError::Timeout) => {
                     self.look();
@@ -204,8 +209,8 @@ impl<'c> Writer<'c> {
                 .collect::<Result<Vec<_>>>();
             Ok((now, done?))
         })?;
-        if upkeep {
-            self.upkeep.seen(now);
+        if upkeep && self.upkeep.seen(now) {
+            self.shared.changed.wake_all();
         }
         Ok(done)
     }
@@ -266,7 +271,7 @@ impl<'c> Writer<'c> {
     }
 
     fn tidy(&mut self) {
-        if self.commit(&[], true).is_ok() {
+        if self.commit(&[], true).is_ok() && !self.upkeep.has_unread() {
             self.shared.changed.wake_all();
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use metrics::SharedString;
 
+use super::known_keys::KnownKeys;
 use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::VerifyError;
 
@@ -21,6 +22,7 @@ const NAMED_KEYS: usize = 64;
 pub(crate) struct Metrics {
     pub(crate) receiver: SharedString,
     pub(crate) keys: NamedKeys,
+    pub(super) known: KnownKeys,
     pub(crate) described: AtomicBool,
 }
 
@@ -29,6 +31,7 @@ impl Default for Metrics {
         Self {
             receiver: SharedString::const_str("default"),
             keys: NamedKeys::up_to(NAMED_KEYS),
+            known: KnownKeys::default(),
             described: AtomicBool::new(false),
         }
     }

@@ -1,8 +1,11 @@
 //! The one way to the recorder of metrics that the program has installed.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+
+use super::known_keys::KnownKeys;
 
 use super::names::{Kind, Table};
 use crate::caught::caught;
@@ -14,23 +17,63 @@ static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some
 pub(crate) struct Meter<'a> {
     source: (&'static str, &'a SharedString),
     recorder: &'a dyn Recorder,
+    known: Option<&'a KnownKeys>,
 }
 
 pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
 
-impl Meter<'_> {
+impl<'a> Meter<'a> {
     /// Calls `record` with a meter. A recorder that panics does no harm.
     #[expect(clippy::disallowed_methods, reason = "this is the one way")]
     pub(crate) fn with(source: (&'static str, &SharedString), record: impl FnOnce(Meter<'_>)) {
-        let _ = caught(|| metrics::with_recorder(|recorder| record(Meter { source, recorder })));
+        let _ = caught(|| {
+            metrics::with_recorder(|recorder| {
+                record(Meter {
+                    source,
+                    recorder,
+                    known: None,
+                });
+            });
+        });
     }
 
-    fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
-        let (label, value) = self.source;
-        let mut all = Vec::with_capacity(N + 1);
-        all.push(Label::new(label, value.clone()));
-        all.extend(labels.map(|(name, value)| Label::new(name, value)));
-        Key::from_parts(KeyName::from_const_str(name), all)
+    /// Uses these keys again, which are all of this source, and adds to them.
+    pub(super) fn knowing(self, known: &'a KnownKeys) -> Self {
+        Self {
+            known: Some(known),
+            ..self
+        }
+    }
+
+    /// Adds one to a counter whose key, with these labels' values, is known. Returns false if it is not.
+    pub(super) fn count_known<const N: usize>(self, name: &'static str, values: [&str; N]) -> bool {
+        let known = self.known.and_then(|known| known.find(name, values));
+        if let Some(key) = known {
+            self.recorder.register_counter(key, &METADATA).increment(1);
+        }
+        known.is_some()
+    }
+
+    fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Cow<'a, Key> {
+        let new = |labels: Labels<N>| {
+            let (label, value) = self.source;
+            let mut all = Vec::with_capacity(N + 1);
+            all.push(Label::new(label, value.clone()));
+            all.extend(labels.map(|(name, value)| Label::new(name, value)));
+            Key::from_parts(KeyName::from_const_str(name), all)
+        };
+        let Some(known) = self.known else {
+            return Cow::Owned(new(labels));
+        };
+        let found = known.find(name, labels.each_ref().map(|(_, value)| &**value));
+        found.map_or_else(
+            || {
+                let key = new(labels);
+                known.keep(&key);
+                Cow::Owned(key)
+            },
+            Cow::Borrowed,
+        )
     }
 
     /// Adds to a counter. Zero registers the counter without counting.

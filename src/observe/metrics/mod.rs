@@ -5,6 +5,7 @@
 //!
 //! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in `layer/gauges.rs`.
 
+mod known_keys;
 mod labels;
 mod meter;
 pub(crate) mod names;
@@ -48,7 +49,9 @@ impl Observer<Step<'_>> for Metrics {
 impl Metrics {
     /// Calls `record` with the meter of this receiver.
     pub(crate) fn with(&self, record: impl FnOnce(Meter<'_>)) {
-        Meter::with(("receiver", &self.receiver), record);
+        Meter::with(("receiver", &self.receiver), |to| {
+            record(to.knowing(&self.known));
+        });
     }
 
     fn answered(&self, to: Meter<'_>, request: Observed<'_>, answer: &Answer) {
@@ -77,21 +80,26 @@ impl Metrics {
         of: OutcomeLabels,
         verified: Option<&Verified>,
     ) {
-        let (scope, key) = match verified {
-            Some(verified) => self.keys.labels(verified.scope(), verified.key_name()),
-            // A delivery that is not authentic has no scope and no key, whatever its headers contain.
-            None => (NONE.into(), NONE.into()),
-        };
-        to.count(
-            names::DELIVERIES,
-            1,
-            [
-                ("outcome", of.outcome.into()),
-                ("reason", of.reason.into()),
-                ("scope", scope),
-                ("key", key),
-            ],
-        );
+        // A delivery that is not authentic has no scope and no key, whatever its headers contain.
+        let (scope, key) = verified.map_or((NONE, NONE), |verified| {
+            (verified.scope(), verified.key_name())
+        });
+        if !to.count_known(names::DELIVERIES, [of.outcome, of.reason, scope, key]) {
+            let (scope, key) = match verified {
+                Some(_) => self.keys.labels(scope, key),
+                None => (NONE.into(), NONE.into()),
+            };
+            to.count(
+                names::DELIVERIES,
+                1,
+                [
+                    ("outcome", of.outcome.into()),
+                    ("reason", of.reason.into()),
+                    ("scope", scope),
+                    ("key", key),
+                ],
+            );
+        }
         if let Some(verified) = verified {
             let number = request.auth.attempt(verified).map(|attempt| attempt.number);
             let labels = [("attempt", attempt(number)), ("outcome", of.outcome.into())];

@@ -34,6 +34,8 @@ enum Fault {
     IdleRenewal,
     /// A commit repeated after its reply was lost finds no running claim.
     RepeatedCommitLost,
+    /// A commit can be repeated for as long as its record is kept.
+    RepeatsForEver,
     /// A repeated commit begins the retention again.
     RepeatedCommitExtends,
     /// A claim repeated after its reply was lost finds its own record and waits for it.
@@ -70,6 +72,8 @@ struct Record {
     /// The lease of a running record, the retention of a done one.
     lasts: Duration,
     done: bool,
+    /// When a commit can no longer be repeated.
+    repeatable: Monotonic,
 }
 
 impl fmt::Debug for Broken {
@@ -87,14 +91,17 @@ impl Broken {
     }
 
     fn put(&self, key: &EventKey, token: ClaimToken, lasts: Duration, done: bool) {
-        let end = self.clock.monotonic().saturating_add(lasts);
+        let now = self.clock.monotonic();
+        let mut records = self.records.lock().unwrap();
+        let running = records.get(key).filter(|record| !record.done);
         let record = Record {
             token,
-            end,
+            end: now.saturating_add(lasts),
             lasts,
             done,
+            repeatable: now.saturating_add(running.map_or(Duration::ZERO, |record| record.lasts)),
         };
-        self.records.lock().unwrap().insert(*key, record);
+        records.insert(*key, record);
     }
 
     fn make_room(&self) {
@@ -163,8 +170,10 @@ impl Broken {
     fn commit_now(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
         match self.find(key) {
             Some(record) if record.done && record.token == token => {
+                let is_over = record.repeatable <= self.clock.monotonic();
                 match self.fault {
                     Fault::RepeatedCommitLost => return Ownership::Lost,
+                    _ if is_over && self.fault != Fault::RepeatsForEver => return Ownership::Lost,
                     Fault::RepeatedCommitExtends => self.put(key, token, retain, true),
                     _ => {}
                 }
@@ -288,6 +297,7 @@ async fn each_fault_breaks_the_rule_that_names_it() {
         (Fault::ReleaseWaits, StoreRule::ReleaseReopens),
         (Fault::IdleRenewal, StoreRule::RenewalHolds),
         (Fault::RepeatedCommitLost, StoreRule::RepeatedCalls),
+        (Fault::RepeatsForEver, StoreRule::RepeatsEnd),
         (Fault::RepeatedCommitExtends, StoreRule::RepeatedCalls),
         (Fault::RepeatedClaimRuns, StoreRule::RepeatedCalls),
         (Fault::DuplicateExtends, StoreRule::DuplicatesExtendNothing),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::postgres::{ClaimValues, MIGRATIONS, claim_values_in, migrate};
+use hookgate::postgres::{ClaimValues, MIGRATIONS, Postgres, claim_values_in, migrate};
 use hookgate::{ClaimToken, DedupeStore, EventKey, PostgresStore, StoreErrorKind};
 
 use super::patient;
@@ -42,6 +42,50 @@ async fn processes_that_migrate_at_once_do_not_meet() {
     for step in MIGRATIONS {
         client.batch_execute(step.sql).await.unwrap();
     }
+}
+
+/// Another process migrates for longer than any time-out of the connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_by_its_url_makes_its_tables_and_waits_for_others() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let url = format!("postgres://hookgate@{}/postgres", server.server.address);
+    for number in 0..2 {
+        let other = client_at(&server.config()).await;
+        let lock = i64::from_be_bytes(*b"hookgate");
+        let held = "SELECT pg_advisory_lock($1)";
+        other.execute(held, &[&lock]).await.unwrap();
+        let postgres = Postgres::open(&url).unwrap().with_connections(1);
+        let mut postgres = postgres.with_timeout(Duration::from_secs(20));
+        if number == 1 {
+            postgres = postgres.behind_pooler();
+            let forgotten = "DELETE FROM hookgate_migrations WHERE name = 'inbox-trace-1'";
+            other.execute(forgotten, &[]).await.unwrap();
+        }
+        let migrating = tokio::spawn({
+            let postgres = postgres.clone();
+            async move { postgres.migrate().await }
+        });
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        assert!(!migrating.is_finished(), "it does not wait");
+        drop(other);
+        migrating.await.unwrap().unwrap();
+        postgres.migrate().await.unwrap();
+        // The connection is as it was before, and the tables are there.
+        let store = PostgresStore::new(&postgres, "orders");
+        let event = EventKey::new("default", &number.to_string());
+        let lease = Duration::from_secs(30);
+        store
+            .claim(&event, ClaimToken::new(b""), lease)
+            .await
+            .unwrap();
+    }
+    let client = client_at(&server.config()).await;
+    let steps = client
+        .query("SELECT name FROM hookgate_migrations", &[])
+        .await;
+    assert_eq!(steps.unwrap().len(), MIGRATIONS.len());
 }
 
 #[tokio::test]

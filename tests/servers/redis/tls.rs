@@ -140,6 +140,33 @@ async fn every_call_reports_a_server_without_tls() {
     assert!(error.to_string().contains("is no TLS"), "{error:?}");
 }
 
+/// A Redis without TLS takes the handshake for the beginning of a command, and waits for its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("rediss://127.0.0.1:{}", server.local_addr().unwrap().port());
+    std::thread::spawn(move || {
+        let mut clients = Vec::new();
+        for client in server.incoming() {
+            clients.push(client.unwrap());
+        }
+    });
+    let words = "the server did not answer the TLS handshake within 500 ms; it may not speak TLS";
+    let store = RedisStore::open(&url).unwrap();
+    let store = store.with_call_limit(Duration::from_secs(20));
+    for number in 0..2 {
+        let event = key(&number.to_string());
+        let claimed = store.claim(&event, token(), LONG).await;
+        for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
+            assert_eq!(error.kind(), StoreErrorKind::TimedOut, "{error:?}");
+            assert!(error.to_string().contains(words), "{error:?}");
+            assert!(error.source().is_some(), "{error:?}");
+        }
+    }
+    let error = RedisStore::connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains(words), "{error:?}");
+}
+
 #[test]
 fn what_is_no_certificate_is_refused_where_it_is_given() {
     let secured = || RedisStore::open("rediss://localhost").unwrap();

@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::item::Item;
 
 /// The limit of kept bytes of deliveries, whatever their number.
-const MOST_BYTES: usize = 64 << 20;
+pub(super) const MOST_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct List {

@@ -1,13 +1,15 @@
 //! The page of one delivery: its lines, without a terminal.
 
 use bytes::Bytes;
+use hookgate::Properties;
 use hookgate::record::LoggedDelivery;
-use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::{event, iso8601};
 
 use super::item::Item;
 use super::pretty;
 use super::typed;
+use crate::fault::chain;
 use crate::harmless::{harmless, harmless_bytes};
 
 /// A line, and its meaning.
@@ -156,12 +158,24 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
         lines.push(line(Kind::Plain, ""));
         lines.push(line(Kind::Bad, item.reason.clone()));
     }
+    if let Some(error) = no_event(item) {
+        lines.push(line(Kind::Plain, ""));
+        let text = format!("A handler that takes `Event` answers 422: {error}");
+        lines.push(line(Kind::Remark, text));
+    }
     let advice = advice(item, log);
     if !advice.is_empty() {
         lines.push(line(Kind::Plain, ""));
     }
     lines.extend(advice.into_iter().map(|text| line(Kind::Advice, text)));
     lines
+}
+
+/// The reason why the authentic body is no [`Event`](hookgate::Event).
+fn no_event(item: &Item) -> Option<String> {
+    let error = event::<Properties>(item.body()).err()?;
+    item.authentic
+        .then(|| harmless(&chain(&error)).into_owned())
 }
 
 /// The next place to look, for outcomes that need an explanation.
@@ -255,6 +269,23 @@ pub(crate) fn unread(delivery: &LoggedDelivery) -> PageLine {
 mod tests {
     use super::super::item::tests::delivery;
     use super::*;
+
+    #[test]
+    fn an_authentic_delivery_that_is_no_event_is_marked() {
+        let marked = |status, outcome| {
+            let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#;
+            let lines = page(
+                &Item::new(1, delivery(body, status, outcome)),
+                Tab::Answer,
+                false,
+                None,
+            );
+            let text = "A handler that takes `Event` answers 422: data is missing";
+            lines.iter().any(|line| line.text == text)
+        };
+        assert!(marked(204, "handled"));
+        assert!(!marked(401, "not_authentic"));
+    }
 
     #[test]
     fn the_claimed_subscription_of_a_refused_delivery_is_shown_as_unproven() {

@@ -33,17 +33,21 @@ struct Shared {
     reporter: Reporter,
 }
 
-/// Reports to the display and to the recorder.
+/// Reports to the display, to the page and to the recorder.
 #[derive(Clone)]
-struct Reporter {
-    display: DisplayQueue,
-    recorder: Option<Recorder>,
+pub(crate) struct Reporter {
+    pub(crate) display: DisplayQueue,
+    pub(crate) page: Option<DisplayQueue>,
+    pub(crate) recorder: Option<Recorder>,
 }
 
 impl Reporter {
     fn report(&self, delivery: LoggedDelivery) {
         if let Some(recorder) = &self.recorder {
             recorder.record(delivery.clone());
+        }
+        if let Some(page) = &self.page {
+            page.push(delivery.clone());
         }
         self.display.push(delivery);
     }
@@ -56,10 +60,8 @@ impl Server {
         path: &str,
         ring: KeyRing,
         answers: Answers,
-        display: DisplayQueue,
-        recorder: Option<Recorder>,
+        reporter: Reporter,
     ) -> Result<Self, Fault> {
-        let reporter = Reporter { display, recorder };
         let recording = reporter.clone();
         let receiver = Receiver::builder()
             .secrets(ring)

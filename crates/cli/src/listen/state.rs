@@ -14,6 +14,8 @@ use super::scrolled::Scrolled;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) url: String,
+    /// The address of `--page`.
+    pub(crate) page: Option<String>,
     pub(crate) forward: Option<String>,
     pub(crate) log: Option<String>,
     /// A warning at the start, such as that other machines can reach the address.

@@ -1,13 +1,12 @@
 //! The view of a delivery's body as [`Event`].
 
-use std::fmt::Write as _;
-
 use hookgate::{Actor, Event, EventData, Properties};
 use hookgate_testing::event;
 
 use super::item::Item;
 use super::page::{Kind, PageLine, field, line, unread};
 use super::pretty;
+use crate::fault::chain;
 use crate::harmless::harmless;
 
 /// The lines that show the body as [`Event`] reads it.
@@ -25,12 +24,7 @@ pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
     match event::<Properties>(bytes) {
         Ok(event) => lines.extend(fields(&event)),
         Err(error) => {
-            let mut text = format!("no event: {error}");
-            let mut source = std::error::Error::source(&error);
-            while let Some(error) = source {
-                let _ = write!(text, ": {error}");
-                source = error.source();
-            }
+            let text = format!("no event: {}", chain(&error));
             lines.push(line(Kind::Bad, harmless(&text)));
             lines.extend(error.path().map(|path| field("at", harmless(path))));
         }

@@ -112,6 +112,9 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
     if let Some(forward) = &state.facts.forward {
         spans.push(Span::raw(format!(" → {forward}")));
     }
+    if let Some(page) = &state.facts.page {
+        spans.push(Span::raw(format!("  page {page}/")));
+    }
     spans.push(Span::styled(counts, palette.quiet()));
     frame.render_widget(Line::from(spans), area);
 }

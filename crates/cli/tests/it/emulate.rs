@@ -3,8 +3,9 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
-use crate::process::{Reply, signal};
+use crate::process::{Example, Reply, signal, tools_are_there};
 use crate::send::{hookgate, stderr};
 
 const KEY: (&str, &str) = ("Authorization", "Bearer tk_test_admin");
@@ -150,20 +151,96 @@ fn switches_are_given_and_a_wrong_one_is_told() {
     let switches = emulating.request("GET", "/_emulator/switches", "").body;
     let switches: serde_json::Value = serde_json::from_str(&switches).unwrap();
     assert_eq!(switches["data"]["rateLimit"]["value"], "off");
-    let refused = hookgate(&[
-        "emulate",
-        "--addr",
-        "127.0.0.1:0",
-        "--switch",
-        "rateLimit=never",
-    ])
-    .output()
-    .unwrap();
-    assert!(
-        !refused.status.success() && stderr(&refused).contains("on, off"),
-        "{}",
-        stderr(&refused)
+    for (wrong, told) in [
+        (["--switch", "rateLimit=never"], "on, off"),
+        (["--switch", "rateLimit"], "NAME=VALUE"),
+        (["--switch", "none=on"], "expected one of apiEmits"),
+        (["--fault", "none=1"], "expected one of altered-byte"),
+        (["--fault", "stale=0"], "at least 1"),
+        (["--fault", "stale=many"], "FAULT=seed:N"),
+    ] {
+        let arguments = [&["emulate", "--addr", "127.0.0.1:0"][..], &wrong].concat();
+        let refused = hookgate(&arguments).output().unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{wrong:?}");
+        assert!(stderr(&refused).contains(told), "{}", stderr(&refused));
+    }
+}
+
+#[test]
+fn faults_are_on_from_the_start() {
+    let emulating = Emulating::start(&["--fault", "status-500=1", "--fault", "gzip=seed:7"]);
+    assert_eq!(emulating.request("GET", "/api/v1/blocks", "").status, 500);
+    assert_eq!(emulating.request("GET", "/api/v1/blocks", "").status, 200);
+    let faults = emulating.request("GET", "/_emulator/faults", "").body;
+    let faults: serde_json::Value = serde_json::from_str(&faults).unwrap();
+    assert_eq!(
+        (&faults["data"][0]["hits"], &faults["data"][1]["seed"]),
+        (&serde_json::json!(1), &serde_json::json!(7))
     );
+}
+
+#[test]
+fn a_seed_that_delivers_elsewhere_is_told() {
+    let folder = folder("elsewhere");
+    let path = seed(
+        &folder,
+        r#"{"subscriptions": [{"id": "wh_1", "url": "http://example.com/"}]}"#,
+    );
+    let arguments = ["emulate", "--addr", "127.0.0.1:0", "--seed", &path];
+    let refused = hookgate(&arguments).output().unwrap();
+    assert_eq!(refused.status.code(), Some(3));
+    let told = stderr(&refused);
+    assert!(
+        told.contains("wh_1") && told.contains("--deliver-anywhere"),
+        "{told}"
+    );
+    let _ = std::fs::remove_dir_all(folder);
+}
+
+/// The shell lines of the docs, as they stand there but for the port.
+#[test]
+fn a_cell_changed_as_the_docs_say_prints_in_readmes_receiver_within_a_second() {
+    const PAGE: &str = include_str!("../../../../docs/emulator.md");
+    const RECEIVER: &str = "127.0.0.1:8787";
+    if !tools_are_there(&["bash", "curl"], "the shell lines of docs/emulator.md") {
+        return;
+    }
+    let emulating = Emulating::start(&[]);
+    // Where the receiver's own address is taken, another one, and the subscription's URL with it.
+    let is_free = std::net::TcpListener::bind(RECEIVER).is_ok();
+    let address = if is_free { RECEIVER } else { "127.0.0.1:0" };
+    let mut receiver = Example::start("receiver", &[("ADDR", address)]);
+    if !is_free {
+        let body = format!("{{\"url\": \"http://{}/webhooks\"}}", receiver.address);
+        let changed = emulating.request("PATCH", "/_emulator/subscriptions/wh_1", &body);
+        assert_eq!(changed.status, 200, "{}", changed.body);
+    }
+    let blocks: Vec<_> = PAGE
+        .split("```sh\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect();
+    assert_eq!(blocks[0], "cargo run --example receiver\n");
+    assert_eq!(blocks[1], "cargo run -p hookgate-cli -- emulate\n");
+    let printed = PAGE.split("```text\n").nth(1).unwrap().lines();
+    let printed: Vec<_> = printed.take(2).collect();
+    for (block, line) in [blocks[2], blocks[3]].into_iter().zip(printed) {
+        assert!(block.contains("http://127.0.0.1:8788/api/v1/"), "{block}");
+        let block = block.replace("127.0.0.1:8788", &emulating.address);
+        let answered = std::process::Command::new("bash")
+            .args(["-c", &block])
+            .envs([("no_proxy", "*"), ("NO_PROXY", "*")])
+            .output()
+            .unwrap();
+        assert!(answered.status.success(), "{answered:?}");
+        let since = Instant::now();
+        // Behind the event's id, which differs.
+        let expected = line.split_once('…').expect(line).1;
+        let expected = expected.split(" (").next().unwrap();
+        let told = receiver.line_with(expected);
+        let took = since.elapsed();
+        assert!(took < Duration::from_secs(1), "{took:?} until {told}");
+    }
 }
 
 #[test]

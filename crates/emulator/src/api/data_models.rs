@@ -6,6 +6,7 @@ use super::{Call, properties};
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
+use crate::json;
 use crate::model::{DataModel, Icon, Rows, State};
 use crate::switches::Switch;
 
@@ -50,6 +51,7 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let properties = fields.remove("properties").unwrap_or_else(|| json!([]));
     let now: Box<str> = hub.clock.iso().into();
     let mut state = hub.state();
+    state.check_room()?;
     refuse_taken(hub, &state, &title, None)?;
     if state.models.len() >= MOST_MODELS {
         let message = format!("the emulator holds at most {MOST_MODELS} data models");
@@ -81,6 +83,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::validation(message));
     }
     let mut state = hub.state();
+    state.check_room()?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
     if state.model(id).is_none() {
@@ -124,7 +127,7 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
         match &*name {
             "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
             "icon" => {
-                model.icon = serde_json::from_value(value).map_err(|error| {
+                model.icon = json::object(value).map_err(|error: serde_json::Error| {
                     ApiError::validation(format!("`icon` is no object of type and name: {error}"))
                 })?;
             }

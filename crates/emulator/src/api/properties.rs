@@ -7,6 +7,7 @@ use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
+use crate::json;
 use crate::model::Property;
 
 pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -22,6 +23,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         .remove("add")
         .unwrap_or_else(|| Value::Array(Vec::new()));
     let mut state = hub.state();
+    state.check_room()?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
     let model = state.model_mut(id).ok_or_else(missing)?;
@@ -45,9 +47,9 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     // The values of removed properties go with them.
     let rows: Vec<_> = model.rows.as_slice().to_vec();
     for row in rows {
-        if remove.iter().any(|id| row.data.contains_key(id)) {
+        if remove.iter().any(|id| row.data.get(id).is_some()) {
             let mut data = row.data.clone();
-            data.retain(|id, _| !remove.contains(id));
+            data.retain(|id, _| !remove.iter().any(|other| other == id));
             model
                 .rows
                 .replace(&row.id, data, row.updated_at.clone(), false);
@@ -59,8 +61,10 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
 
 /// Reads an array of properties. Those without an id get one, and those without an order come last.
 pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>, ApiError> {
-    let mut properties: Vec<Property> = serde_json::from_value(value)
-        .map_err(|error| ApiError::validation(format!("no array of properties: {error}")))?;
+    let mut properties: Vec<Property> =
+        json::objects(value).map_err(|error: serde_json::Error| {
+            ApiError::validation(format!("no array of properties: {error}"))
+        })?;
     let mut order = last;
     for at in 0..properties.len() {
         let property = &mut properties[at];

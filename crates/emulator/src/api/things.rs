@@ -33,6 +33,7 @@ fn get(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
 fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let thing = body::object(call.body)?;
     let mut state = call.hub.state();
+    state.check_room()?;
     let id = call.hub.ids.make(kind.prefix());
     let things = state.things(kind);
     if !things.add(&id, thing) {
@@ -47,9 +48,11 @@ fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
 fn change(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let fields = body::object(call.body)?;
     let mut state = call.hub.state();
-    call.hub.live.tell(kind.name(), json!({ "id": call.id(0) }));
+    state.check_room()?;
     let changed = state.things(kind).change(call.id(0), fields);
-    changed.map(Answer::data).ok_or_else(|| missing(call, kind))
+    let changed = changed.ok_or_else(|| missing(call, kind))?;
+    call.hub.live.tell(kind.name(), json!({ "id": call.id(0) }));
+    Ok(Answer::data(changed))
 }
 
 fn delete(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {

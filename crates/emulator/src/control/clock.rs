@@ -7,7 +7,8 @@ use crate::answer::{Answer, ApiError};
 use crate::{body, time};
 
 pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
-    call.hub.reset().map_err(ApiError::internal)?;
+    let reset = call.hub.reset();
+    reset.map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(Answer::nothing())
 }
 

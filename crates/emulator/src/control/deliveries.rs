@@ -4,13 +4,17 @@ use std::time::Duration;
 
 use super::Call;
 use crate::answer::{Answer, ApiError};
+use crate::body;
 use crate::deliver::Record;
 use crate::hub::Hub;
 
 const LONGEST: Duration = Duration::from_secs(6);
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
-    let records = call.hub.deliveries.records(call.query.text("eventId"));
+    let limit = call.query.number("limit", 1, u64::MAX)?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let event = call.query.text("eventId");
+    let records = call.hub.deliveries.newest(event, limit);
     Ok(Answer::data(&records))
 }
 
@@ -25,6 +29,19 @@ pub(super) async fn redeliver(call: Call) -> Result<Answer, ApiError> {
     let record = record.ok_or_else(|| ApiError::not_found("delivery", call.id(0)))?;
     let record = record.map_err(ApiError::conflict)?;
     Ok(Answer::data(&ended(&call.hub, record).await))
+}
+
+/// The secret of a receiver comes in the body: an address would be written to logs.
+pub(super) async fn explain(call: Call) -> Result<Answer, ApiError> {
+    let fields = body::object(&call.body)?;
+    body::only(&fields, &["secret"])?;
+    let secret = body::optional_text(&fields, "secret")?;
+    let explained = call.hub.deliveries.explained(call.id(0), secret.as_deref());
+    let explained = explained.ok_or_else(|| ApiError::not_found("delivery", call.id(0)))?;
+    let explained = explained.map_err(ApiError::conflict)?;
+    let searched = tokio::task::spawn_blocking(move || explained.search()).await;
+    let searched = searched.map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(Answer::data(&searched))
 }
 
 /// Waits for the end of the first attempt, so that the answer has its result.

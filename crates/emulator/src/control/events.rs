@@ -1,4 +1,4 @@
-//! `events`, `events/test`, `triggers`.
+//! `events`, `events/test`.
 
 use serde_json::{Map, Value, value::RawValue};
 
@@ -7,7 +7,6 @@ use super::deliveries::ended;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::events::EVENT_TYPES;
-use crate::trigger::Trigger;
 
 /// A fault of the specification's list of types is told with the list.
 pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
@@ -45,14 +44,4 @@ pub(super) async fn test(call: Call) -> Result<Answer, ApiError> {
     let record = record.ok_or_else(|| ApiError::not_found("subscription", &id))?;
     let record = record.map_err(ApiError::conflict)?;
     Ok(Answer::data(&ended(&call.hub, record).await))
-}
-
-pub(super) async fn triggers(call: Call) -> Result<Answer, ApiError> {
-    let triggers = call.hub.triggers.list();
-    let shown: Vec<Trigger> = triggers.iter().map(Trigger::shown).collect();
-    Ok(Answer::data(&shown))
-}
-
-pub(super) async fn calls(call: Call) -> Result<Answer, ApiError> {
-    Ok(Answer::data(&call.hub.triggers.calls()))
 }

@@ -1,4 +1,4 @@
-//! `keys` and `workspace`: the service's settings of that name.
+//! `keys`: the service's settings of that name.
 
 use hookgate::{Clock, Date};
 use serde_json::{Map, Value, json};
@@ -41,10 +41,7 @@ fn with_rate(hub: &Hub, state: &State, key: &Key) -> Value {
 pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
     let fields = body::object(&call.body)?;
     body::only(&fields, &["name", "scope", "form", "expiresAt", "disabled"])?;
-    let name = body::text(&fields, "name")?;
-    if name.is_empty() {
-        return Err(ApiError::validation("`name` is empty"));
-    }
+    let name = body::name(&fields, "name")?;
     let form = body::optional_text(&fields, "form")?;
     let form = form.as_deref().unwrap_or("tk_test_");
     if !KEY_FORMS.contains(&form) {
@@ -114,12 +111,4 @@ fn set(key: &mut Key, fields: &Map<String, Value>) -> Result<(), ApiError> {
         key.disabled = disabled.ok_or_else(|| ApiError::validation("`disabled` is no boolean"))?;
     }
     Ok(())
-}
-
-pub(super) async fn workspace(call: Call) -> Result<Answer, ApiError> {
-    let state = call.hub.state();
-    let workspace = &state.workspace;
-    Ok(Answer::data(
-        &json!({ "id": workspace.id, "tier": workspace.tier, "members": state.members }),
-    ))
 }

@@ -10,6 +10,8 @@ mod rows;
 mod snapshot;
 mod subscriptions;
 mod table;
+mod triggers;
+mod workspace;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -4,6 +4,7 @@ use http::Method;
 
 use super::{
     Answered, Call, clock, deliveries, events, faults, keys, listed, rows, snapshot, subscriptions,
+    triggers, workspace,
 };
 
 /// An endpoint of the control API.
@@ -34,12 +35,13 @@ macro_rules! control {
 /// Every control, in the order of the docs.
 pub(crate) const CONTROLS: &[Control] = &[
     control!(GET "controls", "" => r#"{"data": [{"method", "path", "takes", "answers", "about"}]}"#, "this table", listed::controls),
-    control!(POST "reset", "" => "204", "returns to the seed: its rows, switches and subscriptions, no faults, no deliveries, the clock as at the start", clock::reset),
+    control!(POST "reset", "" => "204", "returns to the start: rows, switches, faults and subscriptions as they were, no deliveries, the clock back", clock::reset),
     control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", clock::get),
     control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "passes time, and makes every attempt that comes due, in order of time, before it answers", clock::advance),
-    control!(GET "deliveries", "?eventId=" => r#"{"data": [{"id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}]}"#, "the log of recent deliveries, the newest first", deliveries::list),
+    control!(GET "deliveries", "?eventId=&limit=" => r#"{"data": [{"id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}]}"#, "the log of recent deliveries, the newest first", deliveries::list),
     control!(GET "deliveries/*", "" => r#"{"data": {delivery, each attempt with "request", "answer", "fault"}}"#, "a delivery with the requests and answers of its attempts", deliveries::get),
     control!(POST "deliveries/*/redeliver", "" => r#"{"data": {delivery}}"#, "sends a delivery again, at once", deliveries::redeliver),
+    control!(POST "deliveries/*/explain", r#"{"secret": the receiver's, if it is known}"# => r#"{"data": {"authentic", "conclusion", "causes", "hints", "remarks"}}"#, "tries the known mistakes on the request of the last attempt", deliveries::explain),
     control!(GET "faults", "" => r#"{"data": [{"fault", "first", "seed", "hits"}]}"#, "the faults that are switched on, with their hits", faults::list),
     control!(GET "faults/table", "" => r#"{"data": [{"fault", "where", "about"}]}"#, "the faults that exist", faults::table),
     control!(POST "faults", r#"{"fault", "first" or "seed"}"# => r#"{"data": {fault}}"#, "switches a fault on, for the first N or by a seed", faults::add),
@@ -57,13 +59,23 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(PATCH "switches", "{name: value}" => r#"{"data": {name: {"value", "values", "about"}}}"#, "sets switches", faults::set_switches),
     control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", snapshot::get),
     control!(PUT "snapshot", "{snapshot}" => "204", "restores a state, or leaves everything as it is where the snapshot is wrong", snapshot::put),
-    control!(GET "workspace", "" => r#"{"data": {"id", "tier", "members"}}"#, "the workspace and its members", keys::workspace),
+    control!(GET "workspace", "" => r#"{"data": {"id", "tier", "members"}}"#, "the workspace and its members", workspace::get),
+    control!(PATCH "workspace", r#"{"tier": "premium"}"# => r#"{"data": {"id", "tier", "members"}}"#, "sets the tier, which decides the rate", workspace::change),
+    control!(POST "members", r#"{"name", "email"}"# => r#"{"data": {"id", "name", "email"}}"#, "invites a member, and emits member.invited", workspace::invite),
+    control!(DELETE "members/*", "" => r#"{"data": {"id", "deleted"}}"#, "removes a member, and emits member.removed", workspace::remove_member),
+    control!(GET "pages", "" => r#"{"data": [{page}]}"#, "the pages, as the JSON that came", workspace::pages),
+    control!(POST "pages", "{page}" => r#"{"data": {page}}"#, "makes a page of any fields, and emits page.created", workspace::create_page),
+    control!(PATCH "pages/*", "{fields}" => r#"{"data": {page}}"#, "changes a page, and emits page.updated", workspace::change_page),
+    control!(DELETE "pages/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a page, and emits page.deleted", workspace::delete_page),
     control!(GET "models", "" => r#"{"data": [{data model}]}"#, "the data models with properties and row counts, not counted against a rate", rows::models),
     control!(GET "models/*/rows", "?limit=&offset=&orderBy=" => r#"{"data": [{row}], "meta"}"#, "as the API's list of rows, not counted against a rate", rows::list),
     control!(POST "models/*/rows", r#"{"values"} or {"rows"}"# => r#"{"data": {row}}"#, "creates rows, as on the service's pages", rows::create),
     control!(PATCH "models/*/rows/*", r#"{"values"}"# => r#"{"data": {row}}"#, "changes a row, as on the service's pages", rows::update),
     control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", rows::delete),
     control!(GET "requests", "" => r#"{"data": [{"at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first", rows::requests),
-    control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", events::triggers),
-    control!(GET "triggers/calls", "" => r#"{"data": [{"at", "workflowId", "method", "path", "query", "headers", "body", "status"}]}"#, "the newest calls of triggers, the newest first", events::calls),
+    control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", triggers::list),
+    control!(POST "triggers", "{trigger, as in a seed}" => r#"{"data": {trigger}}"#, "adds a trigger: each method of a workflow once", triggers::create),
+    control!(PATCH "triggers/*", r#"?method= {"method", "path", "auth", "response"}"# => r#"{"data": {trigger}}"#, "changes the fields that are given; `*` is the workflow's id", triggers::change),
+    control!(DELETE "triggers/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a workflow's triggers", triggers::delete),
+    control!(GET "triggers/calls", "" => r#"{"data": [{"at", "workflowId", "method", "path", "query", "headers", "body", "status"}]}"#, "the newest calls of triggers, the newest first", triggers::calls),
 ];

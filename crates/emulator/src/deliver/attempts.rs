@@ -22,7 +22,7 @@ const HELD: Duration = Duration::from_secs(10);
 /// What takes less than this counts as nothing in the schedule.
 const PROMPT: Duration = Duration::from_secs(1);
 /// What the fault `wrong-secret` signs with.
-const WRONG_SECRET: &str = "whsec_made_up_of_another_subscription";
+pub(super) const WRONG_SECRET: &str = "whsec_made_up_of_another_subscription";
 
 /// What is known of an attempt when it begins.
 struct Begun {
@@ -150,16 +150,19 @@ impl Inner {
                 url: String::new(),
                 headers: Vec::new(),
                 body: None,
+                received_at: clock.signing_time().as_i64(),
             };
             let end = AttemptEnd::Failed("the subscription has no URL".to_owned());
             return self.ended(&begun, Duration::ZERO, &end, Duration::ZERO, sent, None);
         };
+        let received_at = clock.signing_time().as_i64();
         let request = flight.request();
         let changed = *request.body() != flight.body;
         let sent = Sent {
             url: request.uri().to_string(),
             headers: headers(request.headers()),
             body: changed.then(|| request.body().clone()),
+            received_at,
         };
         let Attempted {
             end,

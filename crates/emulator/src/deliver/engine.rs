@@ -130,9 +130,14 @@ impl Deliveries {
 
     /// Returns the deliveries, the newest first; those of one event where it is named.
     pub(crate) fn records(&self, event_id: Option<&str>) -> Vec<Record> {
+        self.newest(event_id, usize::MAX)
+    }
+
+    /// Returns the newest ones of these records.
+    pub(crate) fn newest(&self, event_id: Option<&str>, limit: usize) -> Vec<Record> {
         let state = self.inner.state();
         let wanted = |delivery: &&Delivery| event_id.is_none_or(|id| delivery.event_id == id);
-        let found = state.deliveries.values().rev().filter(wanted);
+        let found = state.deliveries.values().rev().filter(wanted).take(limit);
         found
             .map(|delivery| delivery.record(&self.inner.parts.clock))
             .collect()

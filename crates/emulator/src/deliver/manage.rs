@@ -95,6 +95,8 @@ impl Deliveries {
         state.lanes.retain(|lane| lane.settings.id != id);
         let removed = state.lanes.len() < before;
         drop(state);
+        let live = &self.inner.parts.live;
+        live.tell("subscription", serde_json::json!({ "id": id }));
         self.inner.tell_changed();
         removed
     }

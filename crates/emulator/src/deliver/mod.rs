@@ -5,6 +5,7 @@
 
 mod attempts;
 mod engine;
+mod explain;
 mod flight;
 mod manage;
 mod passing;

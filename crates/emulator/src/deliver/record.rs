@@ -65,9 +65,34 @@ pub(super) struct Attempt {
 pub(super) struct Sent {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
-    /// `None` where it is the payload.
-    #[serde(skip)]
+    /// `None` where it is the payload. In a snapshot as base64, since a fault may have made it anything.
+    #[serde(default, with = "in_base64", skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Bytes>,
+    /// The second of a right clock at the receiver, which signatures are compared with.
+    pub(super) received_at: i64,
+}
+
+mod in_base64 {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(
+        body: &Option<Bytes>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text = body.as_ref().map(|body| STANDARD.encode(body));
+        text.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        let body = text.map(|text| STANDARD.decode(text)).transpose();
+        Ok(body.map_err(de::Error::custom)?.map(Bytes::from))
+    }
 }
 
 /// The answer to an attempt, cut off where it is long.

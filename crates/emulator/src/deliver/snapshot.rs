@@ -9,12 +9,15 @@ use serde_json::Value;
 use super::engine::Deliveries;
 use super::record::{Attempt, Delivery, DeliveryState};
 use super::subscription::Subscription;
+use crate::json;
 use crate::time::Moment;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Saved {
+    #[serde(deserialize_with = "json::objects")]
     subscriptions: Vec<Subscription>,
+    #[serde(deserialize_with = "json::objects")]
     deliveries: Vec<SavedDelivery>,
 }
 
@@ -31,6 +34,8 @@ struct SavedDelivery {
     /// Milliseconds from now on; 0 for an attempt that was under way, which is made again.
     due_in_ms: Option<u64>,
     once: bool,
+    /// Held back by the fault of that name until then.
+    reordered: bool,
     /// The signing time of the first attempt, and the passed time of the emulator then.
     first_signed: Option<(i64, u64)>,
     attempts: Vec<Attempt>,
@@ -55,26 +60,34 @@ impl Deliveries {
         serde_json::to_value(saved).unwrap_or_default()
     }
 
-    /// Replaces everything by what a snapshot holds.
+    /// Replaces everything by what a snapshot holds, and sets the clock's offset to that of the snapshot.
     ///
     /// # Errors
     /// A sentence that says what was expected. Then nothing has changed.
-    pub(crate) fn restore(&self, snapshot: &Value) -> Result<(), String> {
-        let saved = Saved::deserialize(snapshot).map_err(|error| error.to_string())?;
+    pub(crate) fn restore(&self, snapshot: &Value, offset: Duration) -> Result<(), String> {
+        let saved: Saved =
+            json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;
         let lanes = self.inner.lanes(saved.subscriptions)?;
-        let now = self.inner.parts.clock.moment();
+        let clock = &self.inner.parts.clock;
         let mut state = self.inner.state();
         state.clear();
         state.lanes = lanes;
+        clock.set_offset(offset);
+        let now = clock.moment();
         for delivery in saved.deliveries {
-            let at = (delivery.state, delivery.due_in_ms);
-            let number = state.add(restored(delivery), now + millis(at.1.unwrap_or_default()));
-            if at.0 != DeliveryState::Pending {
-                state.end(number, at.0);
+            let (end, reordered) = (delivery.state, delivery.reordered);
+            let due = now + millis(delivery.due_in_ms.unwrap_or_default());
+            let subscription = delivery.subscription_id.clone();
+            let number = state.add(restored(delivery), due);
+            if end != DeliveryState::Pending {
+                state.end(number, end);
+            } else if reordered && let Some(lane) = state.lane(&subscription) {
+                lane.held.insert(number);
             }
         }
         drop(state);
         self.inner.tell_changed();
+        self.inner.wake.notify_one();
         Ok(())
     }
 }
@@ -92,6 +105,7 @@ fn saved(delivery: &Delivery, now: Moment) -> SavedDelivery {
         reason: delivery.reason.clone(),
         due_in_ms: pending.then(|| as_millis(due)),
         once: delivery.once,
+        reordered: delivery.reordered,
         first_signed: delivery
             .first_signed
             .map(|(at, offset)| (at.as_i64(), as_millis(offset))),
@@ -111,7 +125,7 @@ fn restored(saved: SavedDelivery) -> Delivery {
         reason: saved.reason,
         due: None,
         once: saved.once,
-        reordered: false,
+        reordered: saved.reordered,
         first_signed: saved.first_signed.map(signed),
         attempts: saved.attempts,
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json;
 pub(crate) use gzip::gzip;
 pub(crate) use table::{FAULTS, Fault, Where};
 
@@ -30,10 +31,13 @@ pub(crate) enum ApiFault {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Arc<Mutex<State>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct State {
     /// One entry a fault at most. An attempt has the first entry that takes it.
+    #[serde(deserialize_with = "json::objects")]
     entries: Vec<Entry>,
+    /// Requests of the API so far, by which a seed draws.
     calls: u64,
 }
 
@@ -130,21 +134,22 @@ impl Faults {
     }
 
     pub(crate) fn snapshot(&self) -> Value {
-        Value::Array(self.list())
+        serde_json::to_value(&*self.state()).unwrap_or_default()
     }
 
     /// # Errors
-    /// It is no list of entries.
+    /// It is no snapshot of faults. Then nothing has changed.
     pub(crate) fn restore(&self, snapshot: &Value) -> Result<(), String> {
-        let entries: Vec<Entry> =
-            Deserialize::deserialize(snapshot).map_err(|error| error.to_string())?;
-        for (at, entry) in entries.iter().enumerate() {
+        let state: State =
+            json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;
+        for (at, entry) in state.entries.iter().enumerate() {
             entry.check()?;
-            if entries[..at].iter().any(|other| other.fault == entry.fault) {
+            let before = &state.entries[..at];
+            if before.iter().any(|other| other.fault == entry.fault) {
                 return Err(format!("`{}` is listed twice", entry.fault));
             }
         }
-        *self.state() = State { entries, calls: 0 };
+        *self.state() = state;
         Ok(())
     }
 
@@ -316,7 +321,8 @@ mod tests {
         let other = Faults::default();
         other.restore(&faults.snapshot()).unwrap();
         assert_eq!(other.list(), faults.list());
-        let twice = json!([{ "fault": "gzip", "seed": 1 }, { "fault": "gzip", "seed": 1 }]);
+        let gzip = json!({ "fault": "gzip", "seed": 1 });
+        let twice = json!({ "entries": [gzip, gzip], "calls": 0 });
         assert!(other.restore(&twice).unwrap_err().contains("twice"));
         assert_eq!(other.list(), faults.list());
     }

@@ -3,6 +3,7 @@
 mod access;
 mod body;
 mod guard;
+mod inspect;
 mod serve;
 mod server;
 mod stream;

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::guard::{self, COOKIE_NAME};
+use super::server::Serve;
 use super::{Access, Reply, body, stream};
 use crate::answer::{Answer, ApiError};
 use crate::api::{self, Call, Caller};
@@ -32,22 +33,24 @@ const SNAPSHOT_BODY: usize = 256 << 20;
 /// A fault closes the connection in place of an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is closed without an answer, as a fault asks")]
-pub(super) struct Closed;
+pub(crate) struct Closed;
 
-pub(super) async fn serve(
-    hub: Arc<Hub>,
-    access: Arc<Access>,
-    peer: SocketAddr,
-    request: Request<Incoming>,
-) -> Result<Response<Reply>, Closed> {
-    let (head, body) = request.into_parts();
-    let checked = guard::check(&access, &head.method, &head.uri, &head.headers);
-    let mut response = match checked {
-        Err(error) => response(error.into()),
-        Ok(()) => routed(&hub, &access, peer, &head, body).await?,
-    };
-    guard::add_headers(response.headers_mut());
-    Ok(response)
+impl Serve for Hub {
+    async fn serve(
+        self: Arc<Self>,
+        access: Arc<Access>,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Result<Response<Reply>, Closed> {
+        let (head, body) = request.into_parts();
+        let checked = guard::check(&access, &head.method, &head.uri, &head.headers);
+        let mut response = match checked {
+            Err(error) => response(error.into()),
+            Ok(()) => routed(&self, &access, peer, &head, body).await?,
+        };
+        guard::add_headers(response.headers_mut());
+        Ok(response)
+    }
 }
 
 async fn routed(
@@ -64,7 +67,7 @@ async fn routed(
     if let Some(below) = below("/_emulator", path) {
         return Ok(controlled(hub, access, peer, head, below, body).await);
     }
-    if let Some(file) = page::file(path)
+    if let Some(file) = page::file(path, page::EMULATE)
         && head.method == Method::GET
     {
         return Ok(paged(access, head, file));
@@ -205,7 +208,7 @@ async fn controlled(
 }
 
 /// A file of the page. With the token in its address the page gets it as a cookie, and an address without it.
-fn paged(access: &Access, head: &request::Parts, file: page::File) -> Response<Reply> {
+pub(super) fn paged(access: &Access, head: &request::Parts, file: page::File) -> Response<Reply> {
     let query = Query::parse(head.uri.query().unwrap_or_default());
     if let Some(token) = query.text("token").filter(|token| access.is_token(token)) {
         let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
@@ -245,7 +248,7 @@ async fn triggered(hub: &Hub, head: &request::Parts, body: Incoming) -> Response
     }
 }
 
-fn response(answer: Answer) -> Response<Reply> {
+pub(super) fn response(answer: Answer) -> Response<Reply> {
     let mut response = Response::new(Either::Left(Full::new(answer.body)));
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
+use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -13,9 +13,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::Access;
-use super::serve::serve;
-use crate::hub::Shared;
+use super::serve::Closed;
+use super::{Access, Reply};
 
 /// Connections at a time.
 const CONNECTIONS: usize = 512;
@@ -26,14 +25,25 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// After a failed accept, as when there is no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The program behind a server.
+pub(crate) trait Serve: Send + Sync + 'static {
+    /// Answers a request. An error closes the connection without an answer.
+    fn serve(
+        self: Arc<Self>,
+        access: Arc<Access>,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Reply>, Closed>> + Send;
+}
+
 /// A running server. Dropping it closes the port and every connection.
 #[derive(Debug)]
 pub(crate) struct Server(AbortHandle);
 
 impl Server {
     /// Serves until the value is dropped.
-    pub(crate) fn start(listener: TcpListener, hub: Shared, access: Access) -> Self {
-        let task = tokio::spawn(accept(listener, hub, Arc::new(access)));
+    pub(crate) fn start<S: Serve>(listener: TcpListener, served: Arc<S>, access: Access) -> Self {
+        let task = tokio::spawn(accept(listener, served, Arc::new(access)));
         Self(task.abort_handle())
     }
 }
@@ -44,7 +54,7 @@ impl Drop for Server {
     }
 }
 
-async fn accept(listener: TcpListener, hub: Shared, access: Arc<Access>) {
+async fn accept<S: Serve>(listener: TcpListener, served: Arc<S>, access: Arc<Access>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     // Dropped with this task, and with it every connection.
     let mut connections = JoinSet::new();
@@ -56,9 +66,9 @@ async fn accept(listener: TcpListener, hub: Shared, access: Arc<Access>) {
         };
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let (hub, access) = (Arc::clone(&hub), Arc::clone(&access));
+                let (served, access) = (Arc::clone(&served), Arc::clone(&access));
                 connections.spawn(async move {
-                    connection(stream, peer, hub, access).await;
+                    connection(stream, peer, served, access).await;
                     drop(place);
                 });
             }
@@ -67,10 +77,15 @@ async fn accept(listener: TcpListener, hub: Shared, access: Arc<Access>) {
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, hub: Shared, access: Arc<Access>) {
+async fn connection<S: Serve>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    served: Arc<S>,
+    access: Arc<Access>,
+) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request: Request<Incoming>| {
-        serve(Arc::clone(&hub), Arc::clone(&access), peer, request)
+        Arc::clone(&served).serve(Arc::clone(&access), peer, request)
     });
     let mut server = http1::Builder::new();
     server

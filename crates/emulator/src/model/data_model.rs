@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Property, RowData, Rows, value};
+use super::{Property, RowData, Rows, value, weight};
 
 /// A data model with its rows.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct DataModel {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub(crate) struct Icon {
     pub(crate) r#type: String,
     pub(crate) name: String,
@@ -56,6 +56,14 @@ impl DataModel {
             set("rowCount", json!(self.rows.len()));
         }
         Value::Object(shown)
+    }
+
+    /// Returns about how many bytes it takes, without its rows.
+    pub(crate) fn own_bytes(&self) -> usize {
+        let properties = self.properties.iter().map(Property::bytes);
+        let texts = [&self.id, &self.title, &self.description, &self.icon.name];
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        texts + self.icon.r#type.len() + properties.sum::<usize>() + weight::of_fields(&self.extra)
     }
 
     pub(crate) fn property(&self, id: &str) -> Option<&Property> {

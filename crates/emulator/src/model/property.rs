@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::json;
+
 /// A property, as the specification lists its fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -14,10 +16,33 @@ pub(crate) struct Property {
     pub(crate) order: Option<i64>,
     #[serde(default = "yes")]
     pub(crate) visible: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "json::objects_or_null",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) options: Option<Vec<Choice>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "json::object_or_null",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub(crate) relation_config: Option<RelationConfig>,
+}
+
+impl Property {
+    /// Returns about how many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let choices = self.options.iter().flatten();
+        let choices = choices.map(|choice| {
+            size_of::<Choice>() + choice.value.len() + choice.label.len() + choice.color.len()
+        });
+        let target = self.relation_config.as_ref();
+        let target = target.map_or(0, |target| {
+            target.target_data_model_id.len() + target.relationship_type.len()
+        });
+        size_of::<Self>() + self.id.len() + self.name.len() + choices.sum::<usize>() + target
+    }
 }
 
 fn yes() -> bool {
@@ -54,6 +79,7 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RelationConfig {
+    #[serde(default)]
     pub(crate) target_data_model_id: String,
     #[serde(default = "many_to_one")]
     pub(crate) relationship_type: String,

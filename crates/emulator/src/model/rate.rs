@@ -1,9 +1,9 @@
 //! The request rate: a window of a minute of the emulator's time, from its first request on.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use hookgate::UnixSeconds;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Length of a window in seconds.
 const WINDOW: i64 = 60;
@@ -11,7 +11,8 @@ const WINDOW: i64 = 60;
 const MOST_WINDOWS: usize = 10_000;
 
 /// The three numbers of the rate-limit headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Rate {
     pub(crate) limit: u32,
     pub(crate) remaining: u32,
@@ -22,10 +23,11 @@ pub(crate) struct Rate {
 }
 
 /// Windows by key, or one for the workspace.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Rates(HashMap<String, Window>);
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Rates(BTreeMap<String, Window>);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Window {
     since: i64,
     used: u32,

@@ -1,13 +1,14 @@
 //! The rows of one data model, in the order of a list.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
 
-/// Values by property id.
-pub(crate) type RowData = BTreeMap<String, Value>;
+use super::{RowData, weight};
+
+/// About what a row takes beside its texts and values.
+const ROW: usize = 200;
 
 /// A row, as a list shows it.
 #[derive(Clone, Debug, Serialize)]
@@ -20,6 +21,13 @@ pub(crate) struct Row {
     /// Its place in the list: places only grow.
     #[serde(skip)]
     place: u64,
+}
+
+impl Row {
+    fn weight(&self) -> usize {
+        // The id is in the list and in the index of places.
+        ROW + 2 * self.id.len() + weight::of_pairs(self.data.iter())
+    }
 }
 
 /// A page of rows.
@@ -39,11 +47,17 @@ pub(crate) struct Rows {
     list: Vec<Arc<Row>>,
     places: HashMap<String, u64>,
     next: u64,
+    bytes: usize,
 }
 
 impl Rows {
     pub(crate) fn len(&self) -> usize {
         self.list.len()
+    }
+
+    /// Returns about how many bytes the rows take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<Row>> {
@@ -68,6 +82,7 @@ impl Rows {
             updated_at,
             place: self.next,
         });
+        self.bytes += row.weight();
         self.places.insert(row.id.clone(), self.next);
         self.next += 1;
         self.list.push(Arc::clone(&row));
@@ -91,6 +106,7 @@ impl Rows {
             updated_at,
             place: if moves { self.next } else { old.place },
         });
+        self.bytes = self.bytes.saturating_sub(old.weight()) + row.weight();
         if moves {
             self.list.remove(position);
             self.places.insert(row.id.clone(), self.next);
@@ -105,7 +121,9 @@ impl Rows {
     pub(crate) fn remove(&mut self, id: &str) -> Option<Arc<Row>> {
         let position = self.position(id)?;
         self.places.remove(id);
-        Some(self.list.remove(position))
+        let row = self.list.remove(position);
+        self.bytes = self.bytes.saturating_sub(row.weight());
+        Some(row)
     }
 
     /// Returns the rows in the order of their places.

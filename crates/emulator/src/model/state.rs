@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DataModel, Key, Rates, Things};
+use crate::answer::ApiError;
 use crate::events::Actor;
+
+/// A limit of memory: about what rows, data models, pages, blocks, workflows and stats take together.
+const MOST_BYTES: usize = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 /// The workspace itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,7 +116,83 @@ impl State {
         })
     }
 
+    /// Refuses a write where the workspace is full. What is there can still be deleted.
+    ///
+    /// # Errors
+    /// 400: everything together takes too much memory.
+    pub(crate) fn check_room(&self) -> Result<(), ApiError> {
+        if self.bytes() >= MOST_BYTES {
+            let message = "the workspace is full: the emulator keeps about 1 GiB";
+            return Err(ApiError::validation(message));
+        }
+        Ok(())
+    }
+
     pub(crate) fn row_count(&self) -> usize {
         self.models.iter().map(|model| model.rows.len()).sum()
+    }
+
+    fn bytes(&self) -> usize {
+        let things = [&self.pages, &self.blocks, &self.workflows, &self.stats];
+        let things: usize = things.iter().map(|things| things.bytes()).sum();
+        let models = self.models.iter();
+        let models = models.map(|model| model.rows.bytes() + model.own_bytes());
+        things + models.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::ids::Ids;
+    use crate::seed::Seed;
+
+    /// With 1 MiB as the limit.
+    #[test]
+    fn a_full_workspace_takes_no_more_until_something_is_deleted() {
+        let mut state = Seed::orders()
+            .0
+            .state("2026-01-01T00:00:00Z", &Ids::seeded(1));
+        let empty = state.bytes();
+        let text = json!("x".repeat(10_000));
+        let data = || {
+            [("prop_customer".to_owned(), text.clone())]
+                .into_iter()
+                .collect()
+        };
+        let mut added = 0;
+        while state.check_room().is_ok() {
+            let now: Box<str> = "".into();
+            let list = &mut state.models[1].rows;
+            list.push(format!("row_{added}"), data(), now.clone(), now)
+                .unwrap();
+            added += 1;
+        }
+        assert!((95..=105).contains(&added), "{added}");
+        // A changed row counts once.
+        let before = state.bytes();
+        let list = &mut state.models[1].rows;
+        list.replace("row_0", data(), "".into(), true).unwrap();
+        assert_eq!(state.bytes(), before);
+        state.models[1].rows.remove("row_1").unwrap();
+        assert!(state.check_room().is_ok());
+        for number in (0..added).filter(|number| *number != 1) {
+            state.models[1]
+                .rows
+                .remove(&format!("row_{number}"))
+                .unwrap();
+        }
+        assert_eq!(state.bytes(), empty);
+
+        let before = state.bytes();
+        let thing = json!({ "text": text }).as_object().cloned().unwrap();
+        let blocks = state.things(Kind::Block);
+        blocks.add("block_x", thing.clone());
+        blocks.change("block_x", thing).unwrap();
+        assert!((10_000..10_500).contains(&(state.bytes() - before)));
+        state.things(Kind::Block).remove("block_x").unwrap();
+        assert_eq!(state.bytes(), before);
     }
 }

@@ -2,29 +2,40 @@
 
 use serde_json::{Map, Value};
 
+use super::weight;
+
 /// A limit of memory for each kind.
 const MOST: usize = 100_000;
 
 /// Objects by id, in the order of their creation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Things(Vec<Map<String, Value>>);
+pub(crate) struct Things {
+    list: Vec<Map<String, Value>>,
+    bytes: usize,
+}
 
 impl Things {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
+    }
+
+    /// Returns about how many bytes the objects take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Map<String, Value>> {
-        self.0.iter().find(|thing| has_id(thing, id))
+        self.list.iter().find(|thing| has_id(thing, id))
     }
 
     /// Adds an object under this id; `false` where there are too many, or the id is taken.
     pub(crate) fn add(&mut self, id: &str, mut thing: Map<String, Value>) -> bool {
-        if self.0.len() >= MOST || self.find(id).is_some() {
+        if self.list.len() >= MOST || self.find(id).is_some() {
             return false;
         }
         thing.insert("id".to_owned(), id.into());
-        self.0.push(thing);
+        self.bytes += weight::of_fields(&thing);
+        self.list.push(thing);
         true
     }
 
@@ -34,21 +45,25 @@ impl Things {
         id: &str,
         fields: Map<String, Value>,
     ) -> Option<&Map<String, Value>> {
-        let thing = self.0.iter_mut().find(|thing| has_id(thing, id))?;
+        let thing = self.list.iter_mut().find(|thing| has_id(thing, id))?;
+        let before = weight::of_fields(thing);
         let fields = fields.into_iter().filter(|(name, _)| name != "id");
         thing.extend(fields);
+        self.bytes = self.bytes.saturating_sub(before) + weight::of_fields(thing);
         Some(thing)
     }
 
     pub(crate) fn remove(&mut self, id: &str) -> Option<Map<String, Value>> {
-        let at = self.0.iter().position(|thing| has_id(thing, id))?;
-        Some(self.0.remove(at))
+        let at = self.list.iter().position(|thing| has_id(thing, id))?;
+        let thing = self.list.remove(at);
+        self.bytes = self.bytes.saturating_sub(weight::of_fields(&thing));
+        Some(thing)
     }
 
     /// Returns the objects in whose JSON the text occurs.
     pub(crate) fn search(&self, text: &str) -> Vec<&Map<String, Value>> {
         let text = text.to_lowercase();
-        let things = self.0.iter();
+        let things = self.list.iter();
         things
             .filter(|thing| {
                 let mut values = thing.values();
@@ -59,7 +74,7 @@ impl Things {
     }
 
     pub(crate) fn as_slice(&self) -> &[Map<String, Value>] {
-        &self.0
+        &self.list
     }
 }
 

@@ -9,7 +9,7 @@ use super::SeedFile;
 use super::file::{SeedKey, SeedModel};
 use super::position::{Step, Wrong};
 use crate::model::{KEY_FORMS, check_value};
-use crate::switches;
+use crate::{switches, trigger};
 
 use Step::{Field, Item};
 
@@ -58,11 +58,9 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
             wrong(&[Field("subscriptions"), Item(at), Field(field)], message)
         })?;
     }
-    for (at, trigger) in file.triggers.iter().enumerate() {
-        trigger.check().map_err(|(field, message)| {
-            wrong(&[Field("triggers"), Item(at), Field(field)], message)
-        })?;
-    }
+    trigger::checked(&file.triggers).map_err(|(at, field, message)| {
+        wrong(&[Field("triggers"), Item(at), Field(field)], message)
+    })?;
     things("pages", &file.pages)?;
     things("blocks", &file.blocks)?;
     things("workflows", &file.workflows)?;
@@ -131,7 +129,7 @@ fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);
         date("createdAt", row.created_at.as_deref()).map_err(of_row)?;
         date("updatedAt", row.updated_at.as_deref()).map_err(of_row)?;
-        for (id, value) in &row.data {
+        for (id, value) in row.data.iter() {
             let path = [Field("rows"), Item(at), Field("data"), Field(id)];
             check_value(&model.id, &model.properties, id, value)
                 .map_err(|message| wrong(&path, message))?;

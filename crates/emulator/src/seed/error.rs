@@ -32,11 +32,23 @@ impl SeedError {
         Self::new(line, column, message.into())
     }
 
-    /// The message of serde_json ends with the place, which is shown first here.
-    pub(super) fn of_json(error: &serde_json::Error) -> Self {
+    /// The message of serde_json ends with the place, which is shown first here. Its columns are bytes, from 0 in an empty line.
+    pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Self {
         let message = error.to_string();
         let place = message.rfind(" at line ").unwrap_or(message.len());
-        Self::new(error.line(), error.column(), message[..place].to_owned())
+        let mut message = message[..place].to_owned();
+        if !message.contains("expected") {
+            message.push_str(expected(&message));
+        }
+        let line = text.lines().nth(error.line().saturating_sub(1));
+        let before = line.unwrap_or_default().as_bytes();
+        // An array or an object of another type is not read, so the place is that before it.
+        let unread = ["invalid type: sequence", "invalid type: map"];
+        let unread = unread.iter().any(|begin| message.starts_with(begin));
+        let column = error.column() + usize::from(unread);
+        let before = &before[..column.min(before.len())];
+        let column = String::from_utf8_lossy(before).chars().count().max(1);
+        Self::new(error.line().max(1), column, message)
     }
 
     /// Returns the line, from 1.
@@ -49,6 +61,19 @@ impl SeedError {
     #[must_use]
     pub fn column(&self) -> usize {
         self.column
+    }
+}
+
+/// What was expected, where the message of serde_json does not say it.
+fn expected(message: &str) -> &'static str {
+    if message.starts_with("missing field") {
+        ", expected it in this object"
+    } else if message.starts_with("duplicate field") {
+        ", expected it once"
+    } else if message.starts_with("EOF") {
+        ", expected the rest of the JSON"
+    } else {
+        ", expected JSON in the form of RFC 8259"
     }
 }
 

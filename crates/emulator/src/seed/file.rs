@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::deliver::Subscription;
 use crate::events::Actor;
 use crate::ids::Ids;
+use crate::json;
 use crate::model::{
     DataModel, Icon, Key, Property, Rates, RowData, Rows, Scope, State, Things, Workspace,
 };
@@ -17,12 +18,18 @@ use crate::trigger::Trigger;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct SeedFile {
+    #[serde(deserialize_with = "json::object")]
     pub(crate) workspace: Workspace,
     pub(crate) switches: BTreeMap<String, Value>,
+    #[serde(deserialize_with = "json::objects")]
     pub(crate) keys: Vec<SeedKey>,
+    #[serde(deserialize_with = "json::objects")]
     pub(crate) members: Vec<SeedMember>,
+    #[serde(deserialize_with = "json::objects")]
     pub(crate) data_models: Vec<SeedModel>,
+    #[serde(deserialize_with = "json::objects")]
     pub(crate) subscriptions: Vec<Subscription>,
+    #[serde(deserialize_with = "json::objects")]
     pub(crate) triggers: Vec<Trigger>,
     pub(crate) pages: Vec<Map<String, Value>>,
     pub(crate) blocks: Vec<Map<String, Value>>,
@@ -60,7 +67,7 @@ pub(crate) struct SeedMember {
 pub(crate) struct SeedModel {
     pub(crate) id: String,
     pub(crate) title: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object")]
     pub(crate) icon: Icon,
     #[serde(default)]
     pub(crate) description: String,
@@ -68,9 +75,9 @@ pub(crate) struct SeedModel {
     pub(crate) created_at: Option<String>,
     #[serde(default)]
     pub(crate) updated_at: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::objects")]
     pub(crate) properties: Vec<Property>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::objects")]
     pub(crate) rows: Vec<SeedRow>,
     /// Fields that a request of the API gave the data model.
     #[serde(default, skip_serializing_if = "Map::is_empty")]

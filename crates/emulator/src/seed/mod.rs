@@ -7,6 +7,7 @@ mod position;
 
 use std::sync::Arc;
 
+use crate::json;
 pub use error::SeedError;
 pub(crate) use file::SeedFile;
 
@@ -34,18 +35,10 @@ impl Seed {
     /// # Errors
     /// The text is no such JSON. The error has the line and the column, and states what was expected.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
-        // Without this, serde would take an array for the fields in order.
-        let begins = text.trim_start();
-        if !begins.is_empty() && !begins.starts_with('{') {
-            let offset = text.len() - begins.len();
-            return Err(SeedError::at(
-                text,
-                offset,
-                "no seed, expected a JSON object",
-            ));
-        }
-        let file: SeedFile =
-            serde_json::from_str(text).map_err(|error| SeedError::of_json(&error))?;
+        let mut json = serde_json::Deserializer::from_str(text);
+        let file: SeedFile = json::object(&mut json)
+            .and_then(|file| json.end().map(|()| file))
+            .map_err(|error| SeedError::of_json(text, &error))?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;
         Ok(Self(Arc::new(file)))
     }
@@ -59,7 +52,7 @@ impl Seed {
         let subscription = serde_json::json!({ "id": id, "url": url, "secret": secret });
         let subscription = serde_json::from_value(subscription);
         file.subscriptions
-            .push(subscription.map_err(|error| SeedError::of_json(&error))?);
+            .push(subscription.map_err(|error| SeedError::of_json("", &error))?);
         check::check(&file).map_err(|wrong| SeedError::at("", 0, wrong.message))?;
         Ok(Self(Arc::new(file)))
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use http::{HeaderMap, HeaderName};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Calls that are kept, the newest ones.
 const CALLS: usize = 500;
@@ -11,8 +11,8 @@ const CALLS: usize = 500;
 const KEPT: usize = 8 << 10;
 
 /// One call of a trigger. Headers that carry a secret are not shown.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct TriggerCall {
     pub(super) at: String,
     pub(super) workflow_id: String,
@@ -24,10 +24,17 @@ pub(crate) struct TriggerCall {
     pub(super) status: u16,
 }
 
+/// The newest calls, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Log(VecDeque<TriggerCall>);
 
 impl Log {
+    /// Makes a log of these calls, the newest first.
+    pub(super) fn of(mut calls: Vec<TriggerCall>) -> Self {
+        calls.truncate(CALLS);
+        Self(calls.into_iter().rev().collect())
+    }
+
     pub(super) fn add(&mut self, call: TriggerCall) {
         if self.0.len() >= CALLS {
             self.0.pop_front();

@@ -2,6 +2,7 @@
 
 mod auth;
 mod log;
+mod manage;
 mod template;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,11 +12,14 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::json;
 use crate::live::Live;
 use crate::switches::{Switch, Switches};
 use crate::time::EmulatorClock;
 use auth::Auth;
-use log::{Log, TriggerCall};
+use log::Log;
+pub(crate) use log::TriggerCall;
+pub(crate) use manage::checked;
 
 /// The methods that a trigger can have.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -30,9 +34,9 @@ pub(crate) struct Trigger {
     /// `/webhooks/<workflow_id>` where it is not named. That path is always answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object")]
     auth: Auth,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "json::object")]
     response: Answers,
 }
 
@@ -81,6 +85,10 @@ impl Trigger {
     /// # Errors
     /// The field, and a sentence that says what was expected.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.workflow_id.is_empty() {
+            let told = "an empty text, expected at least one character";
+            return Err(("workflowId", told.to_owned()));
+        }
         if !METHODS.contains(&&*self.method) {
             let methods = METHODS.join(", ");
             return Err((
@@ -89,7 +97,7 @@ impl Trigger {
             ));
         }
         let path = self.path();
-        let taken = ["/api/v1", "/_emulator"].iter().any(|other| {
+        let taken = ["/api/v1", "/_emulator", "/_page"].iter().any(|other| {
             let below = path.strip_prefix(other);
             below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
         });
@@ -145,10 +153,10 @@ impl Triggers {
         }
     }
 
-    /// Replaces all triggers, and forgets the log.
-    pub(crate) fn set(&self, triggers: Vec<Trigger>) {
+    /// Replaces all triggers, and the log of calls, the newest first.
+    pub(crate) fn set(&self, triggers: Vec<Trigger>, calls: Vec<TriggerCall>) {
         *self.locked() = triggers;
-        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Log::default();
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Log::of(calls);
     }
 
     pub(crate) fn list(&self) -> Vec<Trigger> {

@@ -13,7 +13,7 @@ fn triggers(list: Value) -> Triggers {
     for trigger in &list {
         trigger.check().unwrap();
     }
-    triggers.set(list);
+    triggers.set(list, Vec::new());
     triggers
 }
 

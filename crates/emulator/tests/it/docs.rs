@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Service;
 
 const PAGE: &str = include_str!("../../../../docs/emulator.md");
-const TESTS: [(&str, &str); 11] = [
+const TESTS: [(&str, &str); 12] = [
     ("authentication", include_str!("authentication.rs")),
     ("access", include_str!("access.rs")),
     ("control", include_str!("control.rs")),
@@ -14,6 +14,7 @@ const TESTS: [(&str, &str); 11] = [
     ("envelope", include_str!("envelope.rs")),
     ("limits", include_str!("limits.rs")),
     ("rows", include_str!("rows.rs")),
+    ("specification", include_str!("specification.rs")),
     ("things", include_str!("things.rs")),
     ("triggers", include_str!("triggers.rs")),
     ("values", include_str!("values.rs")),

@@ -86,7 +86,7 @@ fn an_error_names_line_column_and_what_was_expected() {
         ),
         (" []", 1, 2, "expected a JSON object"),
         ("{} x", 1, 4, "trailing"),
-        ("", 1, 0, "EOF"),
+        ("", 1, 1, "EOF"),
         (
             "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\",\n \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"NUMBER\"}],\n  \"rows\": [{\"id\": \"r\", \"data\": {\"p\": \"1\"}}]}]}",
             3,
@@ -105,4 +105,92 @@ fn an_error_names_line_column_and_what_was_expected() {
         wrong.extend((error.line() != line || error.column() != column).then(|| error.to_string()));
     }
     assert_eq!(wrong, [""; 0]);
+}
+
+/// Places of objects in a seed: each as an array, which serde alone would take for the fields in their order.
+#[test]
+fn an_array_is_no_object_at_any_depth() {
+    for text in [
+        r#"["ws_1"]"#,
+        r#"{"workspace": ["ws_1", "enterprise"]}"#,
+        r#"{"keys": [["ci", "tk_test_admin", "admin", null, false]]}"#,
+        r#"{"members": [["usr_1", "Bo", "bo@example.com"]]}"#,
+        r#"{"dataModels": [["dm_1", "T"]]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "icon": ["emoji", "box"]}]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [["prop_1", "P", "TEXT"]]}]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "p", "name": "P", "type": "SELECT", "options": [["open"]]}]}]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "p", "name": "P", "type": "RELATION", "relationConfig": ["dm_2"]}]}]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "rows": [["row_1"]]}]}"#,
+        r#"{"dataModels": [{"id": "dm_1", "title": "T", "rows": [{"id": "row_1", "data": []}]}]}"#,
+        r#"{"subscriptions": [["wh_1"]]}"#,
+        r#"{"triggers": [["wf_1"]]}"#,
+        r#"{"triggers": [{"workflowId": "wf_1", "auth": ["none"]}]}"#,
+        r#"{"triggers": [{"workflowId": "wf_1", "response": ["immediate"]}]}"#,
+        r#"{"pages": [["page_1"]]}"#,
+        r#"{"switches": []}"#,
+    ] {
+        let told = Seed::parse(text).expect_err(text).to_string();
+        assert!(
+            told.contains("invalid type: sequence, expected a"),
+            "{text}: {told}"
+        );
+    }
+}
+
+/// Each part of a sound seed is left out, doubled, cut off or made another value: what is refused is refused with a place and with
+/// what was expected.
+#[test]
+fn every_error_has_a_place_and_says_what_was_expected() {
+    let values = [
+        "null",
+        "7",
+        "-1",
+        "\"\"",
+        "\"x\"",
+        "true",
+        "[]",
+        "{}",
+        "[[]]",
+        "\u{1}",
+        "1e999",
+        "\"\\ud800\"",
+    ];
+    let mut refused = 0;
+    let mut check = |text: &str| {
+        if let Err(error) = Seed::parse(text) {
+            let told = error.to_string();
+            assert!(told.contains("expect"), "{told}\n{text}");
+            let line = text.lines().nth(error.line() - 1).unwrap_or_default();
+            let columns = line.chars().count().max(1) + 1;
+            assert!((1..=columns).contains(&error.column()), "{told}\n{text}");
+            refused += 1;
+        }
+    };
+    for (at, char) in SHOWN
+        .char_indices()
+        .filter(|(_, char)| ":,[{]}\"".contains(*char))
+    {
+        check(&SHOWN[..at]);
+        check(&format!("{}{}", &SHOWN[..at], &SHOWN[at + 1..]));
+        check(&format!("{}{char}{}", &SHOWN[..at], &SHOWN[at..]));
+        let rest = &SHOWN[at + 1..];
+        let end = rest.find([',', ']', '}']).unwrap_or_default();
+        for value in values.iter().filter(|_| char == ':') {
+            check(&format!("{}: {value}{}", &SHOWN[..at], &rest[end..]));
+        }
+    }
+    assert!(refused > 1_000, "{refused}");
+}
+
+#[test]
+fn columns_are_characters_and_a_method_of_a_workflow_occurs_once() {
+    let told = Seed::parse("{\"members\": [{\"id\": \"ä€😀\", \"nme\": 1}]}").unwrap_err();
+    assert_eq!((told.line(), told.column()), (1, 32), "{told}");
+    let twice = Seed::parse("{\"triggers\": [{\"workflowId\": \"a\"},\n{\"workflowId\": \"a\"}]}");
+    let twice = twice.unwrap_err();
+    assert_eq!((twice.line(), twice.column()), (2, 16), "{twice}");
+    assert!(
+        twice.to_string().contains("expected each method once"),
+        "{twice}"
+    );
 }

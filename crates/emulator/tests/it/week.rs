@@ -1,4 +1,5 @@
-//! End to end in one clock: emulator, retries and a receiver of hookgate in this process.
+//! End to end in one clock: a client of the API, emulator, retries and a receiver of hookgate in this process. In a release build,
+//! as `scripts/test` runs it, with 10,000 events; else with a part of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -15,10 +16,11 @@ use hookgate_testing::{InProcess, Transport, TransportError};
 use http::{Request, Response};
 use serde_json::json;
 
+use crate::Service;
 use crate::deliveries::SECRET;
 
-/// All faults of deliveries.
-const FAULTS: [&str; 10] = [
+/// All faults, those of deliveries first.
+const FAULTS: [&str; 14] = [
     "altered-byte",
     "stale",
     "ahead",
@@ -29,6 +31,10 @@ const FAULTS: [&str; 10] = [
     "reset",
     "wrong-secret",
     "gzip",
+    "status-429",
+    "status-500",
+    "slow-answer",
+    "closed-after-write",
 ];
 const WEEK: u32 = 7 * 86_400;
 const STEPS: u32 = 100;
@@ -68,6 +74,28 @@ async fn on_event(State(runs): State<Runs>, event: Event) -> StatusCode {
     StatusCode::NO_CONTENT
 }
 
+/// Changes a row through the API until that is done, as a client does: an answer of 429 or 500 has done nothing, and a connection
+/// that closes without an answer has done the change. Returns the row's id where there was an answer.
+async fn written(service: &Service, method: &str, path: &str, body: &str) -> Option<String> {
+    loop {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!(
+                "{}/datamodels/dm_orders/rows{path}",
+                service.emulator.base_url()
+            ))
+            .header("authorization", "Bearer tk_test_write")
+            .body(body.to_owned())
+            .unwrap();
+        let answer = service.try_send(request).await.ok()?;
+        match answer.status.as_u16() {
+            200 => return answer.data()["id"].as_str().map(str::to_owned),
+            429 | 500 => {}
+            other => panic!("{other} {answer:?}"),
+        }
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_week_with_every_fault_loses_no_event_and_handles_none_twice() {
     let events = if cfg!(debug_assertions) {
@@ -79,6 +107,7 @@ async fn a_week_with_every_fault_loses_no_event_and_handles_none_twice() {
     let emulator = Emulator::builder(Seed::orders())
         .clock(ManualClock::at(UnixSeconds::new(1_795_253_400)))
         .transport(way.clone())
+        .switch("rateLimit", "off")
         .start()
         .await
         .unwrap();
@@ -98,19 +127,23 @@ async fn a_week_with_every_fault_loses_no_event_and_handles_none_twice() {
         emulator.fault_seeded(fault, seed).unwrap();
     }
 
-    let rows = emulator.rows("dm_orders");
     let start = emulator.now();
+    let service = Service::of(emulator);
+    let emulator = &service.emulator;
+    let mut made = None;
     for step in 0..STEPS {
         for number in 0..events / STEPS {
             let quantity = step * 1_000 + number;
-            match number % 4 {
-                0 => rows
-                    .delete(&rows.create(json!({ "prop_quantity": quantity })).unwrap())
-                    .unwrap(),
-                1 => {} // emitted by the deletion above
-                _ => rows
-                    .update("row_order_1", json!({ "prop_quantity": quantity }))
-                    .unwrap(),
+            let body = json!({ "values": { "prop_quantity": quantity } }).to_string();
+            // Each of these emits one event.
+            match (number % 4, made.take()) {
+                (0, _) => made = written(&service, "POST", "", &body).await,
+                (1, Some(row)) => {
+                    written(&service, "DELETE", &format!("/{row}"), "").await;
+                }
+                _ => {
+                    written(&service, "PATCH", "/row_order_1", &body).await;
+                }
             }
         }
         emulator
@@ -153,7 +186,9 @@ async fn a_week_with_every_fault_loses_no_event_and_handles_none_twice() {
             .filter(|id| deliveries.iter().any(|one| one["eventId"] == **id))
             .count()
     );
-    for entry in emulator.faults() {
+    let faults = emulator.faults();
+    assert_eq!(faults.len(), FAULTS.len());
+    for entry in faults {
         assert!(entry["hits"].as_u64().unwrap() > 20, "{entry}");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use hookgate::record::LoggedDelivery;
 use hookgate::{
-    RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
+    Properties, RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
 };
 use zeroize::Zeroizing;
 
@@ -16,6 +16,7 @@ use super::request::RequestFault;
 use super::search::Search;
 use super::secret::KnownSecret;
 use super::{clock, header, hint, request, secret, signed};
+use crate::event;
 
 /// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
 const DEFAULT_LIMIT: u64 = 1 << 32;
@@ -140,6 +141,10 @@ impl Explainer {
                 hints = hint::all(delivery, announced, &self.secrets, &faults, off.as_ref());
             }
         }
+        let event_error = match refusal {
+            Some(_) => None,
+            None => event::<Properties>(body).err(),
+        };
         Explanation {
             refusal,
             answer: delivery.answer.clone(),
@@ -147,6 +152,7 @@ impl Explainer {
             key,
             causes,
             hints,
+            event_error,
             tried,
         }
     }

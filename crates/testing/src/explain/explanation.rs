@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use hookgate::record::LoggedAnswer;
-use hookgate::{Failure, Refusal};
+use hookgate::{EventError, Failure, Refusal};
 
 use super::cause::Cause;
 use super::hint::{Hint, HintKind};
@@ -13,7 +13,7 @@ use crate::messages::chain;
 
 /// The reason why a delivery was refused, as far as it can be found, or the statement that it is authentic.
 ///
-/// It holds no secret, no MAC and no byte of a body: all of it can be printed.
+/// It holds no secret, no MAC and no value of a body: all of it can be printed.
 #[derive(Clone, Debug)]
 pub struct Explanation {
     pub(super) refusal: Option<Refusal>,
@@ -22,6 +22,7 @@ pub struct Explanation {
     pub(super) key: Option<String>,
     pub(super) causes: Vec<Cause>,
     pub(super) hints: Vec<Hint>,
+    pub(super) event_error: Option<EventError>,
     pub(super) tried: Tried,
 }
 
@@ -64,6 +65,13 @@ impl Explanation {
     #[must_use]
     pub fn hints(&self) -> &[Hint] {
         &self.hints
+    }
+
+    /// Returns the reason why a handler that takes [`Event`](hookgate::Event) answers 422 to this authentic delivery. It is no
+    /// refusal, since other handlers may take it.
+    #[must_use]
+    pub fn event_error(&self) -> Option<&EventError> {
+        self.event_error.as_ref()
     }
 
     /// Returns the numbers of the keys, bodies and combinations that were tried until one fitted.
@@ -178,6 +186,13 @@ impl fmt::Display for Explanation {
             }
         }
         writeln!(f, "{}", self.conclusion())?;
+        if let Some(error) = &self.event_error {
+            writeln!(
+                f,
+                "a handler that takes `Event` answers 422: {}",
+                chain(error)
+            )?;
+        }
         for cause in &self.causes {
             writeln!(
                 f,

@@ -189,6 +189,41 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await
 }
 
+/// One event is committed under the lease of its claim, and then again under the longer lease of a renewal. No call has a longer lease
+/// than these, since a store may answer for the longest that it was given.
+pub(super) async fn repeats_end<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let key = key("repeats-end");
+    for (lease, renewed) in [
+        (probe.units(2), None),
+        (probe.units(1), Some(probe.units(3))),
+    ] {
+        let (holder, retain) = (token(), probe.units(6));
+        probe
+            .claim(&key, holder, lease, Answer::Fresh, "of a fresh event")
+            .await?;
+        if let Some(lease) = renewed {
+            let running = "of a running claim";
+            probe.renew(&key, holder, lease, Held, running).await?;
+        }
+        probe
+            .commit(&key, holder, retain, Held, "of a running claim")
+            .await?;
+        advance(harness, probe, if renewed.is_some() { 2 } else { 1 }).await;
+        let within = "repeated within one lease of the first";
+        probe.commit(&key, holder, retain, Held, within).await?;
+        let other = "by another token on a done event";
+        probe.commit(&key, token(), retain, Lost, other).await?;
+        advance(harness, probe, 2).await;
+        let later = "repeated more than one lease after the first";
+        probe.commit(&key, holder, retain, Lost, later).await?;
+        probe
+            .claim(&key, token(), lease, done_by(holder), later)
+            .await?;
+        advance(harness, probe, 4).await;
+    }
+    Ok(())
+}
+
 pub(super) async fn scopes_are_separate(probe: &Probe) -> Kept {
     let (ours, theirs) = (
         EventKey::new("sub_1", "evt_1"),

@@ -53,11 +53,6 @@ fn a_wait_for_the_file_shortens_no_lease() {
     assert_eq!(listed[0].until, Some(clock.unix_millis() + lease));
 }
 
-/// Opens the file as another program does.
-fn outside(folder: &Folder) -> Connection {
-    Connection::open(folder.file()).unwrap()
-}
-
 /// Read back here and not only where it was set, since SQLite refuses a setting without an error.
 #[test]
 fn every_connection_flushes_each_commit() {

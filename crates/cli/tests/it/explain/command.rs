@@ -13,6 +13,10 @@ use serde_json::Value;
 
 use super::mistakes::{self, BODY, NOW, SECRET};
 
+/// The body of these tests is authentic, and no whole event.
+const NO_EVENT: &str =
+    "a handler that takes `Event` answers 422: workspaceId is missing, at line 1 column 191";
+
 /// A folder of its own, gone at the end of its test.
 struct Folder(PathBuf);
 
@@ -197,7 +201,9 @@ fn verify_says_the_verdict_and_the_exact_error() {
         (code, out.as_str()),
         (
             0,
-            "authentic: signed at 2025-11-21T01:53:20Z with WEBHOOK_SECRET, 7 s before its receipt\n"
+            &*format!(
+                "authentic: signed at 2025-11-21T01:53:20Z with WEBHOOK_SECRET, 7 s before its receipt\n{NO_EVENT}\n"
+            )
         )
     );
     let (code, out, _) = verify(&good, &at(301), &[]);
@@ -345,7 +351,10 @@ fn explain_says_the_causes_and_how_to_fix_them() {
     let (code, out, _) = run(SECRET, &arguments);
     assert_eq!(
         (code, out.as_str()),
-        (0, "authentic and fresh, signed with WEBHOOK_SECRET\n")
+        (
+            0,
+            &*format!("authentic and fresh, signed with WEBHOOK_SECRET\n{NO_EVENT}\n")
+        )
     );
     let other = folder.file("staging", format!("{SECRET}\n"));
     let (code, out, _) = run(
@@ -362,6 +371,29 @@ fn explain_says_the_causes_and_how_to_fix_them() {
         code == 1 && out.contains("none of ") && out.contains("this is an API key"),
         "{out}"
     );
+}
+
+#[test]
+fn what_a_handler_that_takes_event_would_answer_is_told_by_verify_and_explain() {
+    let folder = Folder::new("no-event");
+    let at = NOW.to_string();
+    let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#;
+    let head = head(SECRET.as_bytes(), body.as_bytes());
+    let request = folder.file("request.txt", format!("{head}\n{body}"));
+    for command in ["verify", "explain"] {
+        let arguments = [command, "--headers", &request, "--at", &at];
+        let (code, out, err) = run(SECRET, &arguments);
+        let line = out.lines().nth(1);
+        // It is authentic all the same, and another handler may take it.
+        assert_eq!(code, 0, "{out}{err}");
+        assert_eq!(
+            line,
+            Some("a handler that takes `Event` answers 422: data is missing"),
+            "{out}"
+        );
+        let (_, out, _) = run(SECRET, &[&arguments[..], &["--json"]].concat());
+        assert_eq!(json(&out)["eventError"], "data is missing");
+    }
 }
 
 /// The signature is right in each of them.

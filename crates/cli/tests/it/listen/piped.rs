@@ -527,6 +527,18 @@ fn what_can_not_work_is_said_with_a_way_out() {
             "can't be recorded to",
             "a directory that exists",
         ),
+        (
+            &["--page", "0.0.0.0:0"],
+            2,
+            "reached from other machines",
+            "--page alone",
+        ),
+        (
+            &["--page", "no.such.host.invalid:1"],
+            4,
+            "the page can't listen",
+            "--page alone",
+        ),
         (&["--path", "webhooks"], 2, "--path", "begins with /"),
         (&["--path", "/a?b"], 2, "--path", "no query"),
         (&["--status", "100"], 2, "--status", "200 to 599"),
@@ -578,4 +590,29 @@ fn an_address_that_others_reach_is_warned_of() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(warning.contains("other machines"), "{warning}");
+}
+
+#[test]
+fn the_first_line_says_where_the_page_is_and_the_page_has_what_arrived() {
+    let mut child = command(&["--page", "--json"]).spawn().unwrap();
+    let lines = read(child.stdout.take().unwrap());
+    let first: Value = serde_json::from_str(&lines.recv_timeout(PATIENCE).unwrap()).unwrap();
+    let listening = Listening {
+        child,
+        lines,
+        address: address(first["listening"].as_str().unwrap()),
+    };
+    let page = address(first["page"].as_str().unwrap());
+    assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 204);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let list = Reply::to(&page, "GET", "/_listen/deliveries", &[], "");
+        let list: Value = serde_json::from_str(&list.body).unwrap();
+        if list["data"][0]["eventId"] == "evt_1" {
+            assert_eq!(list["data"][0]["state"], "done");
+            break;
+        }
+        assert!(Instant::now() < until, "{list}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

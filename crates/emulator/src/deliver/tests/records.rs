@@ -40,7 +40,8 @@ async fn a_snapshot_goes_on_where_it_was_made() {
     let snapshot = room.deliveries.snapshot();
 
     let other = self::room(200);
-    other.deliveries.restore(&snapshot).unwrap();
+    let offset = room.parts.clock.offset();
+    other.deliveries.restore(&snapshot, offset).unwrap();
     assert_eq!(
         other.deliveries.subscriptions(),
         room.deliveries.subscriptions()
@@ -56,7 +57,8 @@ async fn a_snapshot_goes_on_where_it_was_made() {
     assert_eq!(other.state("evt_1"), DeliveryState::Delivered);
     let text = other.deliveries.snapshot().to_string();
     let again: Value = serde_json::from_str(&text).unwrap();
-    room.deliveries.restore(&again).unwrap();
+    let offset = other.parts.clock.offset();
+    room.deliveries.restore(&again, offset).unwrap();
     assert_eq!(room.advance("3d").await, 0);
     assert_eq!(room.deliveries.snapshot(), again);
 
@@ -65,7 +67,8 @@ async fn a_snapshot_goes_on_where_it_was_made() {
         json!({}),
         json!({ "subscriptions": [{ "id": "a", "url": "no url" }], "deliveries": [] }),
     ] {
-        assert!(room.deliveries.restore(&broken).is_err(), "{broken}");
+        let restored = room.deliveries.restore(&broken, Duration::ZERO);
+        assert!(restored.is_err(), "{broken}");
         assert_eq!(room.deliveries.snapshot(), again);
     }
 }

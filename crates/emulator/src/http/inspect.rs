@@ -1,0 +1,80 @@
+//! One request to an inspector: its page, the list, a delivery, its explanation, or the stream.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use http::{Method, Request, Response, request};
+use hyper::body::Incoming;
+use serde_json::Value;
+
+use super::serve::{Closed, paged, response};
+use super::server::Serve;
+use super::{Access, Reply, guard, stream};
+use crate::answer::{Answer, ApiError};
+use crate::inspector::Shown;
+use crate::page;
+use crate::query::Query;
+
+/// The list of a page that asks for no number.
+const SOME: u64 = 100;
+
+impl Serve for Shown {
+    async fn serve(
+        self: Arc<Self>,
+        access: Arc<Access>,
+        _: SocketAddr,
+        request: Request<Incoming>,
+    ) -> Result<Response<Reply>, Closed> {
+        let (head, _) = request.into_parts();
+        let mut answer = match guard::check(&access, &head.method, &head.uri, &head.headers) {
+            Err(error) => response(error.into()),
+            Ok(()) => self.routed(&access, &head).await,
+        };
+        guard::add_headers(answer.headers_mut());
+        Ok(answer)
+    }
+}
+
+impl Shown {
+    async fn routed(self: &Arc<Self>, access: &Access, head: &request::Parts) -> Response<Reply> {
+        let path = head.uri.path();
+        if head.method == Method::GET
+            && let Some(file) = page::file(path, page::LISTEN)
+        {
+            return paged(access, head, file);
+        }
+        if head.method == Method::GET && path == "/_listen/stream" {
+            return stream(&self.live);
+        }
+        response(self.found(head).await.unwrap_or_else(Answer::from))
+    }
+
+    async fn found(self: &Arc<Self>, head: &request::Parts) -> Result<Answer, ApiError> {
+        let path = head.uri.path();
+        let missing = || ApiError::not_found("path", path);
+        let path = path
+            .strip_prefix("/_listen/deliveries")
+            .ok_or_else(missing)?;
+        let parts: Vec<_> = path.split('/').skip(1).collect();
+        match (&head.method, &*parts) {
+            (&Method::GET, []) => {
+                let query = Query::parse(head.uri.query().unwrap_or_default());
+                let limit = query.number("limit", 1, SOME)?;
+                let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                Ok(Answer::data(&self.inspected.deliveries(limit)))
+            }
+            (&Method::GET, [id]) => data(self.inspected.delivery(id)).ok_or_else(missing),
+            (&Method::POST, [id, "explain"]) => {
+                let (inspected, id) = (Arc::clone(&self.inspected), (*id).to_owned());
+                let searched = tokio::task::spawn_blocking(move || inspected.explain(&id)).await;
+                let searched = searched.map_err(|error| ApiError::internal(error.to_string()))?;
+                data(searched).ok_or_else(missing)
+            }
+            _ => Err(missing()),
+        }
+    }
+}
+
+fn data(found: Option<Value>) -> Option<Answer> {
+    found.map(|found| Answer::data(&found))
+}

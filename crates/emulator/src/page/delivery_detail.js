@@ -1,0 +1,112 @@
+// One delivery: its attempts with request and answer, the time to the next, and the actions that the server has for it.
+
+import { drawnOnce, el, fill, setText } from './dom.js';
+import { jsonText } from './json.js';
+import { moment, span } from './times.js';
+import { acting, failed } from './told.js';
+import { resultOf, stateBadge } from './delivery_list.js';
+
+/**
+ * `actions` are `[{ label, about, run(detail, panel) }]`: buttons; what `run` returns, an element, is shown below them. `facts(detail)` are
+ * pairs of a name and a text.
+ */
+export function deliveryDetail({ store, actions = [], facts, now = Date.now, closed = () => {} }) {
+  const element = el('section', { class: 'panel detail', tabindex: '-1', 'aria-label': 'Delivery', hidden: true });
+  let id;
+  let seen;
+  let next;
+
+  async function read() {
+    const asked = id;
+    if (!asked) return;
+    try {
+      const detail = await store.detail(asked);
+      if (asked === id) show(detail);
+    } catch (error) {
+      if (asked === id) close();
+      failed(error);
+    }
+  }
+
+  function show(detail) {
+    const isNew = element.dataset.delivery !== detail.id;
+    const result = isNew ? el('div', { class: 'result', 'aria-live': 'polite' }) : element.querySelector('.result');
+    const opened = new Set([...element.querySelectorAll('details[open]')].map((one) => one.dataset.attempt));
+    const focused = element.contains(document.activeElement) ? document.activeElement.dataset.focus : undefined;
+    element.dataset.delivery = detail.id;
+    element.dataset.state = detail.state;
+    element.hidden = false;
+    next = el('dd', { class: 'number' });
+    const buttons = actions.map(({ label, about, run }) => el('button', {
+      title: about, 'data-focus': label,
+      onclick: acting(async () => fill(result, await run(detail))),
+    }, label));
+    fill(element,
+      el('header', {}, el('h2', {}, detail.eventType || '(no type)'), stateBadge(detail.state),
+        el('button', { class: 'quiet', 'data-focus': 'close', 'aria-label': 'Close the delivery', onclick: close }, 'Close')),
+      el('dl', {}, facts(detail).map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]),
+        detail.nextAttemptAt && [el('dt', {}, 'Next attempt'), next]),
+      detail.reason && el('p', { class: 'refusal' }, detail.reason),
+      buttons.length > 0 && el('p', { class: 'actions' }, buttons), result,
+      detail.attempts.map((attempt, at) => attemptShown(attempt, at + 1,
+        isNew || !opened.size ? at + 1 === detail.attempts.length : opened.has(String(at + 1)))),
+      detail.attempts.length === 0 && el('p', { class: 'empty' }, 'No attempt has ended yet.'));
+    next.dataset.due = detail.nextAttemptAt ?? '';
+    tick();
+    if (focused) element.querySelector(`[data-focus="${focused}"]`)?.focus();
+    if (isNew) element.focus({ preventScroll: false });
+  }
+
+  function tick() {
+    if (next?.dataset.due) setText(next, `${moment(next.dataset.due)}, in ${span(Date.parse(next.dataset.due) - now())}`);
+  }
+
+  function close() {
+    const was = id;
+    id = undefined;
+    element.hidden = true;
+    delete element.dataset.delivery;
+    element.replaceChildren();
+    closed(was);
+  }
+
+  const readAgain = drawnOnce(read);
+  store.watch(() => {
+    const current = id && JSON.stringify(store.find(id));
+    if (current === seen || !id) return;
+    seen = current;
+    readAgain();
+  });
+  setInterval(tick, 500);
+  return {
+    element,
+    close,
+    async open(delivery) {
+      id = delivery;
+      seen = JSON.stringify(store.find(id));
+      await read();
+    },
+  };
+}
+
+function attemptShown(attempt, number, isOpen) {
+  const { request, answer, fault } = attempt;
+  return el('details', { class: 'attempt', open: isOpen, 'data-attempt': number },
+    el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, `Attempt ${number}`),
+      el('span', { class: 'number' }, moment(attempt.at)),
+      el('span', { class: `badge ${attempt.status >= 200 && attempt.status < 300 ? 'good' : 'bad'}` }, resultOf(attempt) || 'no answer'),
+      el('span', { class: 'number dim' }, `${attempt.durationMs} ms`),
+      fault && el('span', { class: 'badge wait' }, `fault: ${fault}`)),
+    request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),
+      headersShown(request.headers, 'Headers of the request'),
+      request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : jsonText(request.body)],
+    answer && [el('h3', {}, 'Answer'), el('p', { class: 'line' }, String(answer.status)),
+      headersShown(answer.headers, 'Headers of the answer'), jsonText(answer.body)],
+    !answer && attempt.error && [el('h3', {}, 'No answer'), el('p', { class: 'refusal' }, attempt.error)]);
+}
+
+export function headersShown(headers, label) {
+  if (headers.length === 0) return null;
+  return el('table', { class: 'headers', 'aria-label': label }, el('tbody', {},
+    headers.map(([name, value]) => el('tr', {}, el('th', { scope: 'row' }, name), el('td', {}, value)))));
+}

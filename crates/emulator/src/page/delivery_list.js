@@ -1,0 +1,77 @@
+// The list of deliveries: a table of the newest, one row a delivery; a row opens the detail.
+
+import { drawnOnce, el, keyed, setText } from './dom.js';
+import { span, timeOfDay } from './times.js';
+import { acting } from './told.js';
+
+/** The word of a state, and how it is coloured. */
+const LOOKS = {
+  delivered: 'good', done: 'good', again: 'calm', pending: 'wait', runs_on: 'wait',
+  discarded: 'bad', failed: 'bad', refused: 'bad',
+};
+
+export const stateBadge = (state) => el('span', { class: `badge ${LOOKS[state] ?? 'calm'}` }, state);
+
+/** The text about the result of an attempt: its status, or why there is none. */
+export const resultOf = (attempt) => (attempt ? String(attempt.status ?? attempt.error ?? '') : '');
+
+/**
+ * `store` has the deliveries, `filter` says which are shown, `open(id)` shows one. `nameOf(subscriptionId)` is optional, and so is
+ * `now()`, the time that counts for the next attempt. `names` are other heads of columns.
+ */
+export function deliveryList({ store, filter = () => true, open, nameOf = (id) => id, now = Date.now, empty, label, names = {}, most = Infinity }) {
+  const body = el('tbody');
+  const none = el('p', { class: 'empty' }, empty);
+  const more = el('button', { class: 'quiet', onclick: acting(() => store.more()) }, 'Show more');
+  const table = el('table', { class: 'list deliveries', 'aria-label': label },
+    el('thead', {}, el('tr', {}, [names.state ?? 'State', 'Time', 'Event', 'Result', 'Next attempt', names.webhook ?? 'Webhook']
+      .map((name) => el('th', { scope: 'col' }, name)))), body);
+  let chosen;
+
+  const make = ({ id }) => {
+    const button = el('button', { class: 'link' });
+    const row = el('tr', { 'data-delivery': id, onclick: () => open(id) },
+      el('td', {}), el('td', { class: 'number' }), el('td', { class: 'main' }, button, el('small', { class: 'id' })),
+      el('td', { class: 'number' }), el('td', { class: 'number countdown' }), el('td', { class: 'dim' }));
+    return row;
+  };
+  const update = (row, delivery) => {
+    const [state, time, event, result, next, webhook] = row.children;
+    if (row.dataset.state !== delivery.state) {
+      row.dataset.state = delivery.state;
+      state.replaceChildren(stateBadge(delivery.state));
+    }
+    const last = delivery.attempts.at(-1);
+    setText(time, timeOfDay(last?.at ?? delivery.payload?.createdAt));
+    setText(event.firstElementChild, delivery.eventType || '(no type)');
+    setText(event.lastElementChild, delivery.eventId ?? '');
+    const tries = delivery.attempts.length > 1 ? ` ×${delivery.attempts.length}` : '';
+    setText(result, resultOf(last) + tries);
+    result.title = delivery.reason ?? '';
+    setText(webhook, nameOf(delivery.subscriptionId) ?? '');
+    row.classList.toggle('chosen', delivery.id === chosen);
+    next.dataset.due = delivery.nextAttemptAt ?? '';
+    tick(next);
+  };
+  const tick = (cell) => {
+    const { due } = cell.dataset;
+    setText(cell, due ? `in ${span(Date.parse(due) - now())}` : '');
+  };
+  const draw = drawnOnce(() => {
+    const shown = store.all().filter(filter).slice(0, most);
+    keyed(body, shown, (delivery) => delivery.id, make, update);
+    table.hidden = shown.length === 0;
+    none.hidden = shown.length > 0;
+    more.hidden = most !== Infinity || !store.hasMore();
+  });
+  store.watch(draw);
+  setInterval(() => body.querySelectorAll('.countdown').forEach(tick), 500);
+  return {
+    element: el('div', { class: 'scroll' }, table, none, more),
+    draw,
+    choose(id) {
+      chosen = id;
+      draw();
+    },
+  };
+}

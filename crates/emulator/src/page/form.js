@@ -1,0 +1,58 @@
+// Forms in a dialog: fields with labels, the server's refusal below them, the focus back where it was at the end.
+
+import { el, fill } from './dom.js';
+
+let ids = 0;
+
+/** A field with its label. `input` is the element, `hint` an optional text. */
+export function field(label, input, hint) {
+  input.id ||= `field-${(ids += 1)}`;
+  const help = hint && el('small', { id: `${input.id}-hint` }, hint);
+  if (help) input.setAttribute('aria-describedby', help.id);
+  return el('div', { class: 'field' }, el('label', { for: input.id }, label), input, help);
+}
+
+export function choice(options, chosen) {
+  const shown = options.map(([value, label]) => el('option', { value, selected: value === chosen }, label ?? value));
+  return el('select', {}, shown);
+}
+
+/** Opens a form. `send` is called at its end, and the dialog closes where it does not throw. */
+export function openForm({ title, fields, button, send, danger }) {
+  const error = el('p', { class: 'refusal', role: 'alert' });
+  const dialog = el('dialog', { 'aria-label': title });
+  const submit = el('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, button);
+  const form = el('form', { method: 'dialog' }, el('h2', {}, title), fields, error,
+    el('p', { class: 'actions' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), submit));
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    submit.disabled = true;
+    try {
+      await send();
+      dialog.close();
+    } catch (refused) {
+      fill(error, refused.message);
+    } finally {
+      submit.disabled = false;
+    }
+  });
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.append(form);
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** Asks before something is lost. */
+export const confirmed = (title, text, button, send) =>
+  openForm({ title, fields: [el('p', {}, text)], button, send, danger: true });
+
+/** Shows a secret once, with a button to copy it. */
+export function shownOnce(title, about, secret, copy) {
+  const dialog = el('dialog', { 'aria-label': title },
+    el('h2', {}, title), el('p', {}, about), el('output', { class: 'secret' }, secret),
+    el('p', { class: 'actions' }, el('button', { onclick: () => copy(secret, 'Secret') }, 'Copy'),
+      el('button', { class: 'primary', onclick: () => dialog.close() }, 'I have it')));
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,157 @@
+// Models and rows: a grid with a page of rows, and below it the deliveries that changes of this data model caused.
+
+import { control, part } from './api.js';
+import { deliveryDetail } from './delivery_detail.js';
+import { deliveryList } from './delivery_list.js';
+import { el, fill, setText } from './dom.js';
+import { confirmed, field, openForm } from './form.js';
+import { grid } from './grid.js';
+import { actionsOf, factsOf } from './delivery_actions.js';
+import { acting, done } from './told.js';
+import { inputFor, valueOf } from './values.js';
+
+const PAGE = 50;
+const DELIVERIES = 12;
+
+export function rowsSection(context) {
+  const { models, store, clock, subscriptions, stream } = context;
+  let model;
+  let offset = 0;
+  let order = '';
+  let rows = [];
+  let meta = { total: 0 };
+
+  const path = (id) => `models/${part(model.id)}/rows${id === undefined ? '' : `/${part(id)}`}`;
+  const table = grid({
+    change: async (row, property, value) => (await control('PATCH', path(row.id), { values: { [property.id]: value } })).data,
+    remove: (row) => confirmed(`Delete ${row.id}?`, 'The row is gone then; row.deleted is delivered.', 'Delete', async () => {
+      await control('DELETE', path(row.id));
+      await readRows();
+    }),
+    sort(property) {
+      const up = `${property.id}:asc`;
+      const down = `${property.id}:desc`;
+      order = order === up ? down : order === down ? '' : up;
+      offset = 0;
+      acting(readRows)();
+    },
+  });
+
+  const choose = el('div', { class: 'models', role: 'group', 'aria-label': 'Data models' });
+  const title = el('h2');
+  const about = el('p', { class: 'dim' });
+  const range = el('span', { class: 'number', id: 'range', 'aria-live': 'polite' });
+  const earlier = el('button', { class: 'quiet', onclick: acting(() => turn(-PAGE)), 'aria-label': 'Earlier rows' }, '‹');
+  const later = el('button', { class: 'quiet', onclick: acting(() => turn(PAGE)), 'aria-label': 'Later rows' }, '›');
+  const add = el('button', { class: 'primary', onclick: () => addRow() }, 'Add a row');
+  const none = el('p', { class: 'empty' }, 'This data model has no rows.');
+
+  const now = () => clock.now();
+  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), closed: () => list.choose(undefined) });
+  const list = deliveryList({
+    store, now, most: DELIVERIES, label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
+    filter: (delivery) => delivery.payload?.data?.datamodelId === model?.id,
+    nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
+    open: acting(async (id) => {
+      list.choose(id);
+      await detail.open(id);
+    }),
+  });
+
+  async function turn(by) {
+    offset = Math.max(0, offset + by);
+    await readRows();
+  }
+
+  async function readRows() {
+    const asked = model;
+    const query = new URLSearchParams({ limit: PAGE, offset });
+    if (order) query.set('orderBy', order);
+    const answer = await control('GET', `${path()}?${query}`);
+    if (asked !== model && asked.id !== model.id) return;
+    if (answer.data.length === 0 && offset > 0) return turn(-PAGE);
+    ({ data: rows, meta } = answer);
+    draw();
+  }
+
+  // One read at a time, and a last one after the last change.
+  let reading = false;
+  let again = false;
+  async function readSoon() {
+    again = true;
+    if (reading || !model || !element.isConnected) return;
+    reading = true;
+    while (again) {
+      again = false;
+      await readRows().catch(() => {});
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    reading = false;
+  }
+
+  function draw() {
+    setText(title, model.title);
+    setText(about, model.description ? `${model.description} · ${model.id}` : model.id);
+    setText(range, rows.length ? `${offset + 1}–${offset + rows.length} of ${meta.total}` : '0 rows');
+    earlier.disabled = offset === 0;
+    later.disabled = !meta.hasMore;
+    none.hidden = rows.length > 0;
+    table.draw(model, rows, order);
+    list.draw();
+  }
+
+  function drawModels(all) {
+    model = all.find((one) => one.id === model?.id) ?? all[0];
+    fill(choose, all.map((one) => el('a', {
+      class: 'chip', href: `#rows/${encodeURIComponent(one.id)}`, 'aria-current': one.id === model?.id ? 'true' : null,
+    }, one.title, el('span', { class: 'number dim' }, ` ${one.rowCount}`))));
+    add.disabled = !model;
+    if (!model) fill(title, 'No data models');
+  }
+
+  function addRow() {
+    const inputs = model.properties.map((property) => [property, inputFor(property)]);
+    openForm({
+      title: `New row of ${model.title}`, button: 'Add',
+      fields: inputs.map(([property, input]) => field(property.name, input, property.type.toLowerCase().replace('_', ' '))),
+      async send() {
+        const values = inputs.map(([property, input]) => [property.id, valueOf(property, input)]).filter(([, value]) => value !== null);
+        const { data } = await control('POST', path(), { values: Object.fromEntries(values) });
+        done(`${data.id} added`);
+        await readRows();
+      },
+    });
+  }
+
+  models.watch((all) => {
+    const before = model?.id;
+    drawModels(all);
+    if (model && (model.id !== before || element.isConnected)) readSoon();
+  });
+  stream.on('row', ({ dataModelId }) => dataModelId === model?.id && readSoon());
+  for (const kind of ['missed', 'reset']) stream.on(kind, readSoon);
+
+  const element = el('div', { class: 'section' },
+    choose,
+    el('section', { class: 'panel' },
+      el('header', {}, el('div', { class: 'grow' }, title, about), range, earlier, later, add),
+      table.element, none,
+      el('p', { class: 'dim hint' }, 'Arrows move, Enter edits, Escape leaves the cell as it was. Lists are separated by commas.')),
+    el('div', { class: 'beside' },
+      el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries')), list.element),
+      detail.element));
+
+  return {
+    element,
+    show(id) {
+      if (id && id !== model?.id && models.value.some((one) => one.id === id)) {
+        model = models.value.find((one) => one.id === id);
+        offset = 0;
+        order = '';
+        detail.close();
+        drawModels(models.value);
+      }
+      if (model) readSoon();
+    },
+  };
+}

@@ -1,0 +1,81 @@
+//! The inspector: the page of a program that has received deliveries itself.
+
+use std::sync::Arc;
+
+use hookgate_emulator::{Inspected, Inspector};
+use http::Request;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::Service;
+
+struct Two;
+
+impl Inspected for Two {
+    fn deliveries(&self, limit: usize) -> Vec<Value> {
+        let two = [json!({ "id": "2" }), json!({ "id": "1" })];
+        two.into_iter().take(limit).collect()
+    }
+
+    fn delivery(&self, id: &str) -> Option<Value> {
+        (id == "1").then(|| json!({ "id": id }))
+    }
+
+    fn explain(&self, id: &str) -> Option<Value> {
+        (id == "1").then(|| json!({ "authentic": true }))
+    }
+}
+
+#[tokio::test]
+async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let inspector = Inspector::start(listener, Arc::new(Two)).unwrap();
+    let service = Service::orders().await;
+    let ask = async |method: &str, path: &str, host: Option<&str>| {
+        let url = format!("{}{path}", inspector.url());
+        let mut request = Request::builder().method(method).uri(url);
+        if let Some(host) = host {
+            request = request.header("host", host);
+        }
+        service.send(request.body(String::new()).unwrap()).await
+    };
+    let list = "/_listen/deliveries";
+    assert_eq!(
+        ask("GET", list, None).await.data(),
+        json!([{ "id": "2" }, { "id": "1" }])
+    );
+    assert_eq!(
+        ask("GET", &format!("{list}?limit=1"), None).await.data(),
+        json!([{ "id": "2" }])
+    );
+    assert_eq!(
+        ask("GET", &format!("{list}/1"), None).await.data(),
+        json!({ "id": "1" })
+    );
+    assert_eq!(
+        ask("POST", &format!("{list}/1/explain"), None).await.data(),
+        json!({ "authentic": true })
+    );
+    for (method, path) in [
+        ("GET", "/_listen/deliveries/3"),
+        ("POST", "/_listen/deliveries/3/explain"),
+        ("POST", list),
+        ("GET", "/_emulator/clock"),
+        ("GET", "/_page/none.js"),
+    ] {
+        ask(method, path, None).await.refused(404, "NOT_FOUND");
+    }
+    for path in ["/", list, "/_listen/stream"] {
+        ask("GET", path, Some("example.com"))
+            .await
+            .refused(403, "FORBIDDEN");
+    }
+    let page = ask("GET", "/", None).await;
+    assert!(
+        page.headers["content-security-policy"]
+            .to_str()
+            .unwrap()
+            .starts_with("default-src 'none'")
+    );
+    assert!(String::from_utf8_lossy(&page.body).contains("/_page/listen.js"));
+}

@@ -1,0 +1,2 @@
+//! The package has tests alone.
+#![forbid(unsafe_code)]

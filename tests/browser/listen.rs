@@ -1,0 +1,222 @@
+//! `hookgate listen --page`: real deliveries in the same list and detail.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use hookgate::{Clock as _, Secret, Signature, SystemClock, Timestamp};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::screen::first_line;
+
+const SECRET: &str = "whsec_made_up_for_the_listener";
+
+/// The command, ended by its process id.
+struct Listening {
+    child: Child,
+    /// Host and port that take deliveries.
+    address: String,
+    page: String,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The command as it was built last, as by `cargo test --workspace`; built here where it is missing.
+fn command() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let built = tests.ancestors().nth(2).unwrap().join("hookgate");
+    if !built.is_file() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let build = ["build", "--locked", "-p", "hookgate-cli"];
+        let built = Command::new(env!("CARGO"))
+            .args(build)
+            .current_dir(root)
+            .status();
+        assert!(built.unwrap().success());
+    }
+    built
+}
+
+impl Listening {
+    fn start() -> Self {
+        let mut child = Command::new(command())
+            .args(["listen", "--addr", "127.0.0.1:0", "--page", "--keep", "50"])
+            .env("WEBHOOK_SECRET", SECRET)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let first = first_line(child.stdout.take().unwrap());
+        // listening on http://127.0.0.1:1/webhooks, page at http://127.0.0.1:2/
+        let rest = first.strip_prefix("listening on http://").expect(&first);
+        let (url, page) = rest.split_once(", page at ").expect(&first);
+        let address = url.split('/').next().unwrap().to_owned();
+        Self {
+            child,
+            address,
+            page: page.to_owned(),
+        }
+    }
+
+    /// Delivers a body with the signature of another one, or of itself.
+    async fn deliver(&self, id: &str, body: &str, signed: &str) -> String {
+        let now = Timestamp::at(SystemClock.now()).unwrap();
+        let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &now, signed.as_bytes());
+        let request = format!(
+            "POST /webhooks HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\nx-service-event-id: {id}\r\n\
+             authorization: Bearer made_up_of_a_proxy\r\nx-service-timestamp: {now}\r\nx-service-signature: {}\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            signature.to_header_value(),
+            body.len(),
+        );
+        answer(&self.address, &request).await
+    }
+}
+
+async fn answer(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets() {
+    if crate::screen::chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let screen = open!(&listening.page);
+    screen.until_text("#connection", "live").await;
+    screen.until_text("main", "Nothing has arrived yet").await;
+    let hostile = "<img src=x onerror=\"document.title = 'taken'\">";
+    let body = json!({ "id": "evt_1", "type": "row.deleted", "createdAt": "2026-11-01T00:00:00Z", "workspaceId": "ws_1",
+        "data": { "datamodelId": "dm_1", "datamodelName": hostile, "rowId": "row_1", "deletedBy": { "id": "usr_1", "name": "Bo" } } })
+    .to_string();
+    let handled = listening.deliver("evt_1", &body, &body).await;
+    assert!(handled.starts_with("HTTP/1.1 204"), "{handled}");
+    screen
+        .until_text("tr[data-state=done]", "row.deleted")
+        .await;
+    let again = listening.deliver("evt_1", &body, &body).await;
+    assert!(again.starts_with("HTTP/1.1 20"), "{again}");
+    screen.until_there("tr[data-state=again]").await;
+    let refused = listening
+        .deliver("evt_2", &format!("{body}\n"), &body)
+        .await;
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    screen.until_text("tr[data-state=refused]", "401").await;
+
+    screen.click("tr[data-state=refused]").await;
+    screen.until_text(".detail", "x-service-signature").await;
+    let shown = screen.texts(".detail").await.concat();
+    assert!(
+        shown.contains("[redacted]") && !shown.contains("made_up_of_a_proxy"),
+        "{shown}"
+    );
+    let signature = screen.eval("[...document.querySelectorAll('.headers tr')].find((row) => row.cells[0].textContent === 'x-service-signature').cells[1].textContent").await;
+    assert!(
+        signature.as_str().unwrap().ends_with('…') && signature.as_str().unwrap().len() < 20,
+        "{signature}"
+    );
+    screen.press(".detail", "Why was it refused?").await;
+    screen.until_text(".explained", "line break").await;
+    assert!(!screen.texts("html").await.concat().contains(SECRET));
+    assert_eq!(
+        screen.texts(".detail .actions button").await,
+        ["Why was it refused?"]
+    );
+
+    screen.click("tr[data-state=done]").await;
+    screen.until_text(".detail .json", "onerror=").await;
+    assert_eq!(
+        screen
+            .eval("document.querySelectorAll('main img').length")
+            .await,
+        0
+    );
+    assert_ne!(screen.eval("document.title").await, "taken");
+    screen.size(400, 800).await;
+    assert_eq!(
+        screen
+            .eval("document.documentElement.scrollWidth <= 400")
+            .await,
+        true
+    );
+    screen.fill("Verdict", "again").await;
+    screen
+        .until("document.querySelectorAll('tr[data-delivery]').length === 1")
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
+    if crate::screen::chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let page = listening
+        .page
+        .trim_start_matches("http://")
+        .trim_end_matches('/')
+        .to_owned();
+    for path in [
+        "/",
+        "/_listen/deliveries",
+        "/_listen/stream",
+        "/_page/page.css",
+    ] {
+        let foreign =
+            format!("GET {path} HTTP/1.1\r\nhost: example.com\r\nconnection: close\r\n\r\n");
+        let foreign = answer(&page, &foreign).await;
+        assert!(foreign.starts_with("HTTP/1.1 403"), "{path}: {foreign}");
+    }
+    let own = answer(
+        &page,
+        &format!("GET / HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\n\r\n"),
+    )
+    .await;
+    let policy = own
+        .lines()
+        .find_map(|line| line.strip_prefix("content-security-policy: "))
+        .expect(&own);
+    assert!(
+        policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"),
+        "{policy}"
+    );
+    for (method, path) in [
+        ("POST", "/_listen/deliveries"),
+        ("DELETE", "/_listen/deliveries/1"),
+        ("POST", "/_listen/deliveries/1/redeliver"),
+        ("POST", "/_emulator/reset"),
+    ] {
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
+        let none = answer(&page, &request).await;
+        assert!(none.starts_with("HTTP/1.1 404"), "{method} {path}: {none}");
+    }
+    let foreign = format!(
+        "POST /_listen/deliveries/1/explain HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
+    let foreign = answer(&page, &foreign).await;
+    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+    // The listener itself serves no page.
+    let listener = answer(
+        &listening.address,
+        &format!(
+            "GET / HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
+            listening.address
+        ),
+    )
+    .await;
+    assert!(listener.starts_with("HTTP/1.1 404"), "{listener}");
+}

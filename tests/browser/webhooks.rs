@@ -1,0 +1,267 @@
+//! Webhooks: their settings, the list and the detail of deliveries, and what can be done with one.
+
+use serde_json::{Value, json};
+
+use crate::{Receives, Served};
+
+const LIST: &str = "[aria-label='Recent deliveries'] tbody";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_made_changed_tried_and_removed_and_its_secret_shown_once() {
+    let receiver = Receives::start().await;
+    let service = Served::delivering_to("http://127.0.0.1:1/webhooks").await;
+    let screen = open!(&service.page("webhooks"));
+    screen.until_there("[data-subscription=wh_1]").await;
+    screen.press("main", "New webhook").await;
+    screen.fill("Name", "mine").await;
+    screen.fill("URL", "ftp://example.com").await;
+    screen.press("dialog", "Create").await;
+    screen
+        .until("document.querySelector('dialog .refusal').textContent.length > 0")
+        .await;
+    screen.was_refused(400).await;
+    screen.fill("URL", &receiver.url).await;
+    screen.press("dialog", "page.deleted").await;
+    screen.fill("Data model", "dm_orders").await;
+    screen.press("dialog", "Create").await;
+    screen.until_there("dialog .secret").await;
+    let secret = screen.texts("dialog .secret").await.remove(0);
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    screen.press("dialog", "I have it").await;
+    screen
+        .until("document.querySelector('dialog') === null")
+        .await;
+    let shown = screen.eval("document.documentElement.textContent").await;
+    assert!(!shown.as_str().unwrap().contains(&secret));
+    let made = service.data("subscriptions").await[1].clone();
+    assert_eq!(
+        (&made["name"], &made["url"], &made["dataModelId"]),
+        (&json!("mine"), &json!(receiver.url), &json!("dm_orders"))
+    );
+    let events: Vec<&str> = made["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_str().unwrap())
+        .collect();
+    assert!(
+        events.len() == 7 && !events.contains(&"page.deleted"),
+        "{events:?}"
+    );
+
+    // The receiver has another secret, so the test event is refused.
+    let row = format!("[data-subscription={}]", made["id"].as_str().unwrap());
+    screen.press(&row, "Test event").await;
+    screen.until_text(".detail", "401").await;
+    let id = screen
+        .eval("document.querySelector('.detail').dataset.delivery")
+        .await;
+    let detail = service
+        .data(&format!("deliveries/{}", id.as_str().unwrap()))
+        .await;
+    assert_eq!(detail["attempts"][0]["status"], 401);
+
+    screen.press(&row, "Change").await;
+    screen.fill("Name", "another name").await;
+    screen.press("dialog", "Save").await;
+    screen.until_text(&row, "another name").await;
+    screen.press(&row, "Disable").await;
+    screen.until_text(&row, "Enable").await;
+    let changed = service.data("subscriptions").await[1].clone();
+    assert_eq!(
+        (&changed["name"], &changed["disabled"]),
+        (&json!("another name"), &json!(true))
+    );
+    screen.press(&row, "Remove").await;
+    screen.press("dialog", "Remove").await;
+    screen
+        .until(&format!("document.querySelector('{row}') === null"))
+        .await;
+    assert_eq!(
+        service
+            .data("subscriptions")
+            .await
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
+    let receiver = Receives::start().await;
+    let service = Served::delivering_to(&receiver.url).await;
+    let screen = open!(&service.page("webhooks"));
+    screen.until_text("main", "Nothing was delivered yet").await;
+    for (number, status) in [204, 500, 204].into_iter().enumerate() {
+        receiver.answer(status);
+        let values = json!({ "values": { "prop_quantity": 40 + number } });
+        service
+            .control("PATCH", "models/dm_orders/rows/row_order_1", Some(values))
+            .await;
+        service
+            .until_deliveries(|all| all.len() == number + 1 && all[0]["attempts"][0].is_object())
+            .await;
+    }
+    screen
+        .until(&format!(
+            "document.querySelectorAll({:?}).length === 3",
+            format!("{LIST} tr")
+        ))
+        .await;
+    screen
+        .until(&format!(
+            "[...document.querySelectorAll({:?})].every((row) => row.dataset.state)",
+            format!("{LIST} tr")
+        ))
+        .await;
+    let rows = "[...document.querySelectorAll(\"[aria-label='Recent deliveries'] tbody tr\")].map((row) => \
+                [row.dataset.delivery, row.dataset.state, ...[...row.children].map((cell) => cell.textContent)])";
+    // The last of the changes may be drawn a frame later.
+    screen.until(&format!("({rows})[0][5] === '204'")).await;
+    let shown = screen.eval(rows).await;
+    let there = service.data("deliveries").await;
+    for (shown, there) in shown
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(there.as_array().unwrap())
+    {
+        assert_eq!((&shown[0], &shown[1]), (&there["id"], &there["state"]));
+        let event = format!(
+            "{}{}",
+            there["eventType"].as_str().unwrap(),
+            there["eventId"].as_str().unwrap()
+        );
+        assert_eq!(shown[4], event);
+        let attempt = &there["attempts"][0];
+        assert_eq!(shown[3], attempt["at"].as_str().unwrap()[11..19]);
+        assert_eq!(shown[5], attempt["status"].to_string());
+        let waits = shown[6].as_str().unwrap();
+        assert_eq!(
+            waits.starts_with("in "),
+            there["nextAttemptAt"].is_string(),
+            "{waits}"
+        );
+    }
+
+    // The one that failed: its request and the countdown, then the retry by a step of the clock.
+    screen.click("[data-delivery][data-state=pending]").await;
+    screen.until_text(".detail", "Next attempt").await;
+    let id = screen
+        .eval("document.querySelector('.detail').dataset.delivery")
+        .await;
+    let path = format!("deliveries/{}", id.as_str().unwrap());
+    let detail = service.data(&path).await;
+    let request = &detail["attempts"][0]["request"];
+    let headers = "[...document.querySelectorAll(\"[aria-label='Headers of the request'] tr\")].map((row) => [row.cells[0].textContent, row.cells[1].textContent])";
+    assert_eq!(screen.eval(headers).await, request["headers"]);
+    let body = "JSON.stringify(JSON.parse(document.querySelector('.detail .json').textContent))";
+    let body: Value = serde_json::from_str(screen.eval(body).await.as_str().unwrap()).unwrap();
+    let sent: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
+    assert_eq!(body, sent);
+    let counted = "document.querySelector('.detail dd:last-of-type').textContent";
+    let first = screen.eval(counted).await;
+    screen.until(&format!("{counted} !== {first}")).await;
+    screen.press("#top", "Pass 1m").await;
+    screen.until_text(".detail", "Attempt 2").await;
+    screen
+        .until("document.querySelector('.detail').dataset.state === 'delivered'")
+        .await;
+
+    screen.fill("State", "pending").await;
+    screen
+        .until(&format!(
+            "document.querySelectorAll({:?}).length === 0",
+            format!("{LIST} tr")
+        ))
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_is_sent_again_copied_as_curl_and_explained() {
+    let receiver = Receives::start().await;
+    let service = Served::delivering_to(&receiver.url).await;
+    let fault = json!({ "fault": "altered-byte", "first": 1 });
+    service.control("POST", "faults", Some(fault)).await;
+    let screen = open!(&service.page("webhooks"));
+    screen.allow_clipboard().await;
+    screen.press("main", "Emit an event").await;
+    screen.fill("Type", "member.invited").await;
+    screen.press("dialog", "Emit").await;
+    screen.until_there("[data-delivery]").await;
+    screen.click("[data-delivery]").await;
+    screen.until_text(".detail", "fault: altered-byte").await;
+
+    screen.press(".detail", "Why was it refused?").await;
+    screen
+        .until_text(".explained", "altered-byte was switched on")
+        .await;
+    screen
+        .fill(
+            "The secret that your receiver has",
+            "\"whsec_made_up_for_the_browser\"",
+        )
+        .await;
+    screen.key("Enter").await;
+    screen.until_text(".explained", "altered").await;
+
+    screen.press(".detail", "Copy as curl").await;
+    screen.until_text("#told", "copied").await;
+    let copied = screen.eval("navigator.clipboard.readText()").await;
+    let command = copied.as_str().unwrap().to_owned();
+    let id = screen
+        .eval("document.querySelector('.detail').dataset.delivery")
+        .await;
+    let detail = service
+        .data(&format!("deliveries/{}", id.as_str().unwrap()))
+        .await;
+    for (name, value) in detail["attempts"][0]["request"]["headers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|pair| (&pair[0], &pair[1]))
+    {
+        let header = format!(
+            "-H '{}: {}'",
+            name.as_str().unwrap(),
+            value.as_str().unwrap()
+        );
+        let is_of_curl = ["host", "content-length"].contains(&name.as_str().unwrap());
+        assert!(
+            is_of_curl || command.contains(&header),
+            "{header}\n{command}"
+        );
+    }
+
+    screen.press(".detail", "Send again").await;
+    screen
+        .until("document.querySelectorAll('[data-delivery]').length === 3")
+        .await;
+    let all = service
+        .until_deliveries(|all| all.len() == 2 && all[0]["state"] == "delivered")
+        .await;
+    assert_eq!(all[0]["eventId"], all[1]["eventId"]);
+    assert_eq!(receiver.events().len(), 1);
+    screen
+        .until("document.querySelector('tr[data-delivery]').dataset.state === 'delivered'")
+        .await;
+
+    // A mistake in the receiver's settings: its secret has quotes.
+    screen.click("tr[data-delivery]").await;
+    screen.until_text(".detail", "204").await;
+    screen.press(".detail", "Why was it refused?").await;
+    screen.until_text(".explained", "It was accepted").await;
+    screen
+        .fill(
+            "The secret that your receiver has",
+            "\"whsec_made_up_for_the_browser\"",
+        )
+        .await;
+    screen.key("Enter").await;
+    screen.until_text(".explained", "quot").await;
+    screen.end().await;
+}

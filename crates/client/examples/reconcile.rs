@@ -3,6 +3,7 @@
 //! The service is the emulator in this process. Nothing receives its events, as in an outage.
 
 #![allow(missing_docs)] // a program has no API
+#![allow(clippy::print_stdout)] // an example prints for its user
 
 use std::error::Error;
 use std::sync::Arc;

@@ -202,7 +202,18 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
         let now = screen.eval(&format!("Date.parse('{now}')")).await;
         now.as_f64().unwrap() - shown.as_f64().unwrap()
     };
-    assert!(difference().await.abs() < 2_000.0);
+    // The page hears of a leap by the stream, which may come after the answer to the request.
+    let same_time = async || {
+        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        while difference().await.abs() >= 2_000.0 {
+            assert!(
+                tokio::time::Instant::now() < until,
+                "the page shows another time"
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    same_time().await;
     let before = screen
         .eval("Date.parse(document.querySelector('#now').getAttribute('datetime'))")
         .await;
@@ -211,7 +222,7 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
         .await;
     screen.key("Enter").await;
     screen.until(&format!("Date.parse(document.querySelector('#now').getAttribute('datetime')) - {before} >= 26.6 * 3600000")).await;
-    assert!(difference().await.abs() < 2_000.0);
+    same_time().await;
     screen
         .fill("Time to pass, such as 90s, 26h36m or 2d", "much")
         .await;
@@ -292,7 +303,7 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
     screen
         .until("document.querySelector('[data-switch=attempts] select').value === '5'")
         .await;
-    assert!(difference().await.abs() < 2_000.0);
+    same_time().await;
     let file = std::env::temp_dir().join(format!("hookgate-snapshot-{}.json", std::process::id()));
     std::fs::write(&file, snapshot.to_string()).unwrap();
     screen.choose_file("[type=file]", &file).await;

@@ -2,15 +2,16 @@
 
 mod lines;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use hookgate::{RetrySchedule, SystemClock};
+use hookgate::{EventError, RetrySchedule, SystemClock};
 use hookgate_testing::factory::World;
 use hookgate_testing::sender::{
     NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,
@@ -91,8 +92,9 @@ pub(crate) struct SimulateArgs {
 pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000_000));
     let bodies = args.body_file.iter().map(|path| {
-        let body = bytes_of("the body", path)?;
-        Ok((path.display().to_string(), Bytes::from(body)))
+        let body = Bytes::from(bytes_of("the body", path)?);
+        one_event(path, &body)?;
+        Ok(body)
     });
     let mut events = Events {
         bodies: bodies.collect::<Result<_, Fault>>()?,
@@ -133,7 +135,8 @@ async fn work(
     while let Ok(progress) = lines.progress.try_recv() {
         lines.print(progress, out)?;
     }
-    lines::summary(&report, seed, started.elapsed(), out)?;
+    let made_up = events.bodies.is_empty();
+    lines::summary(&report, seed, made_up, started.elapsed(), out)?;
     match interrupted {
         Some(fault) => Err(fault),
         None => Ok(answer(report.delivered().count() == report.events().len())),
@@ -177,8 +180,7 @@ async fn stream(
 
 /// The events to deliver: those of the files in turn, or made-up ones.
 struct Events {
-    /// Each body with the name of its file.
-    bodies: Vec<(String, Bytes)>,
+    bodies: Vec<Bytes>,
     sent: usize,
     world: World,
 }
@@ -187,25 +189,42 @@ impl Events {
     /// Sends the next event that the subscription takes: each data model has one eventually.
     fn next(&mut self, sender: &mut Sender) -> Result<(), Fault> {
         let next = self.sent % self.bodies.len().max(1);
-        if let Some((file, body)) = self.bodies.get(next) {
+        let no_event =
+            |error: EventError| Fault::caused_by(Class::Input, "an event is none", &error);
+        if let Some(body) = self.bodies.get(next) {
             self.sent += 1;
-            sender.emit(body.clone()).map_err(|error| {
-                Fault::caused_by(Class::Input, &format!("{file} holds no event"), &error).advise(
-                    "give a JSON object with an id and a type; hookgate send sends any body",
-                )
-            })?;
+            sender.emit(body.clone()).map_err(no_event)?;
             return Ok(());
         }
         loop {
-            let taken = sender.emit(self.world.next_event());
-            let taken = taken.map_err(|error| {
-                Fault::caused_by(Class::Input, "a sample event is none", &error)
-            })?;
-            if taken > 0 {
+            if sender.emit(self.world.next_event()).map_err(no_event)? > 0 {
                 return Ok(());
             }
         }
     }
+}
+
+/// Checks a file before the first event is sent. A receiver reads no further than id and type, and would not notice a second event
+/// behind the first.
+fn one_event(path: &Path, body: &[u8]) -> Result<(), Fault> {
+    let held = |what: &str| format!("{} holds {what}", path.display());
+    let fault = if body.starts_with(b"\xef\xbb\xbf") {
+        let message = held("no event: it begins with a byte order mark");
+        Fault::new(Class::Input, message).advise("save it as UTF-8 without one")
+    } else if let Err(error) = hookgate_testing::delivery(body) {
+        Fault::caused_by(Class::Input, &held("no event"), &error)
+            .advise("give a JSON object with an id and a type; hookgate send sends any body")
+    } else if let Err(error) = serde_json::from_slice::<IgnoredAny>(body) {
+        Fault::caused_by(
+            Class::Input,
+            &held("more than one event, or a broken one"),
+            &error,
+        )
+        .advise("give each event in a file of its own; hookgate send sends any body")
+    } else {
+        return Ok(());
+    };
+    Err(fault)
 }
 
 fn sender(

@@ -1,5 +1,6 @@
 //! `hookgate inbox erase`: deletes the data of one person, or of one row, from an inbox and from delivery logs.
 
+mod lines;
 mod logs;
 mod subject;
 
@@ -265,8 +266,16 @@ fn say(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<(), Fault> {
         1 => ", the last error of 1 other".into(),
         count => format!(", the last errors of {count} others"),
     };
-    let what = format!("{}{of_others} and {of_logs}", entries(erased as u64));
+    let of_inbox = format!("{}{of_others}", entries(erased as u64));
+    // A place that was not searched is not named.
+    let what = match (args.place.is_given(), args.log.is_empty()) {
+        (true, true) => of_inbox,
+        (true, false) => format!("{of_inbox} and {of_logs}"),
+        (false, _) => of_logs,
+    };
+    let nothing = erased == 0 && last_errors == 0 && lines == 0;
     let what = match (args.yes, kept) {
+        (false, 0) if nothing => format!("nothing to erase: {what}"),
         (true, 0) => format!("{what} erased"),
         (true, _) => format!(
             "{what} erased; {} that wait or run kept",
@@ -293,9 +302,11 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
         ..
     } = counts;
     if entries == 0 && kept == 0 && last_errors == 0 && lines == 0 {
-        note(
-            "nothing was found with that id. An entry that is done has no body, and can't be searched",
-        );
+        note(if args.place.is_given() {
+            "nothing was found with that id. An entry that is done has no body, and can't be searched"
+        } else {
+            "nothing was found with that id"
+        });
         return Ok(answer(false));
     }
     if args.yes && kept > 0 {

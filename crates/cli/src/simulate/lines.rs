@@ -109,9 +109,11 @@ fn disposition(disposition: Disposition) -> &'static str {
     }
 }
 
+/// `made_up`: the events follow from the seed, and are of no file.
 pub(super) fn summary(
     report: &SenderReport,
     seed: u64,
+    made_up: bool,
     elapsed: Duration,
     out: &mut Out,
 ) -> Result<(), Fault> {
@@ -127,7 +129,10 @@ pub(super) fn summary(
         "elapsedMs": elapsed.as_millis(),
     });
     let took = durations::show(Duration::from_secs(elapsed.as_secs()));
-    let mut text = format!("\n{report}\n{took}; the same events again: --seed {seed}");
+    let mut text = format!("\n{report}\n{took}");
+    if made_up {
+        text += &format!("; the same events again: --seed {seed}");
+    }
     if report.under_way().next().is_some() {
         text += "\nwhat is under way stays undelivered: the retries ended with this program";
     }

@@ -136,7 +136,7 @@ fn the_lines_of_a_person_go_and_all_others_stay_byte_for_byte() {
 
     let ran = folder.erase(&["--person", "usr_1"]);
     let last = ran.stdout.lines().last().unwrap();
-    let expected = "nothing erased yet, --yes erases 0 entries and 4 lines of 1 log";
+    let expected = "nothing erased yet, --yes erases 4 lines of 1 log";
     assert_eq!((ran.code, last), (Some(0), expected));
     assert!(
         ran.stdout
@@ -149,7 +149,7 @@ fn the_lines_of_a_person_go_and_all_others_stay_byte_for_byte() {
     let last = ran.stdout.lines().last().unwrap();
     assert_eq!(
         (ran.code, last, &*ran.stderr),
-        (Some(0), "0 entries and 4 lines of 1 log erased", "")
+        (Some(0), "4 lines of 1 log erased", "")
     );
     assert_eq!(before(&oldest), other);
     assert_eq!(before(&untouched), all[1]);
@@ -235,6 +235,50 @@ fn a_line_that_was_cut_off_goes_where_the_person_stands_behind_escapes() {
 }
 
 #[test]
+fn a_file_that_is_no_log_is_refused_before_anything_is_erased() {
+    let folder = Folder::new("other-file");
+    let theirs = [line("evt_1", &of("usr_1"))];
+    for (ending, content) in [
+        (".1", &b"\x1f\x8b\x08\0packed\nusr_2\n"[..]),
+        ("", b"{\"id\":\"evt_1\"}\n"),
+    ] {
+        folder.write("", &theirs);
+        let file = folder.write(ending, &[]);
+        fs::write(&file, content).unwrap();
+        let ran = folder.erase(&["--person", "usr_1", "--yes"]);
+        assert_eq!((ran.code, &*ran.stdout), (Some(3), ""), "{ran:?}");
+        let said = format!(
+            "{} has no line of a delivery log",
+            fs::canonicalize(&file).unwrap().display()
+        );
+        assert!(ran.stderr.contains(&said), "{ran:?}");
+        assert_eq!(fs::read(&file).unwrap(), content);
+        if !ending.is_empty() {
+            assert_eq!(fs::read_to_string(folder.log()).unwrap(), theirs.concat());
+            fs::remove_file(file).unwrap();
+        }
+    }
+    // One that is empty, or has a recorder's marks alone, is a log. What is said of it is said of a log.
+    for content in [
+        "",
+        "{\"torn\":true}\n",
+        "{\"dropped\":2}\n",
+        "{\"received_at\":17",
+    ] {
+        folder.write("", &[content.into()]);
+        let ran = folder.erase(&["--person", "usr_1"]);
+        assert_eq!(
+            (ran.code, &*ran.stdout, &*ran.stderr),
+            (
+                Some(1),
+                "nothing to erase: no line of a log\n",
+                "note: nothing was found with that id\n"
+            )
+        );
+    }
+}
+
+#[test]
 fn an_e_mail_address_is_found_in_capital_and_small_letters() {
     let folder = Folder::new("address");
     let of = |address: &str| line("evt_1", &format!(r#"{{"Mail":"{address}"}}"#));
@@ -297,7 +341,7 @@ fn what_was_erased_before_a_fault_is_counted() {
             let counts: Value = serde_json::from_str(last).unwrap();
             assert_eq!((&counts["lines"], &counts["logs"]), (&1.into(), &1.into()));
         } else {
-            assert_eq!(last, "0 entries and 1 line of a log erased");
+            assert_eq!(last, "1 line of a log erased");
         }
         assert_eq!(fs::read_to_string(&first).unwrap(), lines[1]);
         assert_eq!(fs::read_to_string(&second).unwrap(), lines[0]);

@@ -341,12 +341,39 @@ fn the_events_of_files_are_delivered_byte_for_byte_once_each() {
         header(&seen["evt_a"][0], "content-length"),
         length.to_string()
     );
-    for (text, said) in [("[]", "holds no event"), ("{", "holds no event")] {
+    let output = simulate(&receiver.url(), &["--body-file", &second]);
+    let said = stdout(&output);
+    assert!(
+        said.contains("1 delivered") && !said.contains("--seed"),
+        "its event is of no seed: {said}"
+    );
+    let sent = receiver.seen();
+    for (text, said) in [
+        ("[]", "holds no event"),
+        ("{", "holds no event"),
+        (
+            "\u{feff}{\"id\":\"e\",\"type\":\"t\"}",
+            "holds no event: it begins with a byte order mark",
+        ),
+        (
+            "{\"id\":\"e\",\"type\":\"t\"}\n{\"id\":\"f\",\"type\":\"t\"}\n",
+            "holds more than one event, or a broken one: trailing characters at line 2",
+        ),
+    ] {
         let bad = file("bad", text);
-        let output = simulate(&receiver.url(), &["--body-file", &bad]);
+        let output = simulate(
+            &receiver.url(),
+            &["--body-file", &second, "--body-file", &bad],
+        );
         assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
         assert!(stderr(&output).contains(said), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
     }
+    assert_eq!(
+        receiver.seen(),
+        sent,
+        "nothing is sent where a file is refused"
+    );
     let output = simulate(&receiver.url(), &["--body-file", "none.json"]);
     assert!(stderr(&output).contains("the body in none.json can't be read"));
 }

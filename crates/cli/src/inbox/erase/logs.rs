@@ -14,6 +14,7 @@ use hookgate::record::{LoggedDelivery, TORN_LINE, files};
 use hookgate_testing::log::LoggedDeliveryExt as _;
 use serde_json::json;
 
+use super::lines::{self, each_line};
 use super::shown_line;
 use super::subject::Subject;
 use crate::fault::{Class, Fault};
@@ -34,13 +35,30 @@ impl Log {
         // A link to the log stays one.
         let found = fs::canonicalize(path).and_then(|path| Ok((fs::metadata(&path)?, path)));
         match found {
-            Ok((metadata, path)) if metadata.is_file() => Ok(Self { path }),
+            Ok((metadata, path)) if metadata.is_file() => Self { path }.or_refused(),
             Ok(_) => Err(
                 Fault::new(Class::Input, format!("{} is no file", path.display()))
                     .advise("name the file that the receiver's recorder writes"),
             ),
             Err(error) => Err(fault(path, "can't be read", &error)),
         }
+    }
+
+    /// Refuses a file of another kind: a search of it would find nothing, and look like one of a log without the person.
+    fn or_refused(self) -> Result<Self, Fault> {
+        for file in self.files()? {
+            let is_log = match lines::are_of_a_log(&file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                read => read.map_err(|error| fault(&file, "can't be read", &error))?,
+            };
+            if !is_log {
+                let message = format!("{} has no line of a delivery log", file.display());
+                return Err(Fault::new(Class::Input, message).advise(
+                    "name the file that the receiver's recorder writes, and unpack what is compressed. Nothing is erased yet",
+                ));
+            }
+        }
+        Ok(self)
     }
 
     /// Prints each line that is found, and returns their number.
@@ -129,16 +147,6 @@ fn fault(path: &Path, what: &str, error: &io::Error) -> Fault {
     Fault::caused_by(Class::Input, &message, error).advise(
         "run this as the receiver's user, with space for a second copy of the log. Files that are not done yet are as they were",
     )
-}
-
-fn each_line(file: &mut File, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {
-    let (mut reader, mut line, mut number) = (BufReader::new(file), Vec::new(), 0);
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        number += 1;
-        each(number, &line);
-        line.clear();
-    }
-    Ok(())
 }
 
 /// The type and the id of the event, if the line has data of the subject.

@@ -430,3 +430,13 @@ pub(crate) fn first_line(output: std::process::ChildStdout) -> String {
     std::thread::spawn(move || lines.for_each(drop));
     first
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_fails_leaves_no_profile() {
+    let screen = open!("about:blank");
+    let profile = screen.profile.clone();
+    assert!(profile.is_dir());
+    // As a panic drops it.
+    drop(screen);
+    assert!(!profile.exists());
+}

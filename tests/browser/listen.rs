@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::SystemTime;
 
 use hookgate::{Clock as _, Secret, Signature, SystemClock, Timestamp};
 use serde_json::json;
@@ -27,20 +29,48 @@ impl Drop for Listening {
     }
 }
 
-/// The command as it was built last, as by `cargo test --workspace`; built here where it is missing.
-fn command() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let built = tests.ancestors().nth(2).unwrap().join("hookgate");
-    if !built.is_file() {
+/// The command, which is built here where it is missing or older than its sources.
+fn command() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let tests = std::env::current_exe().unwrap();
+        let folder = tests.ancestors().nth(2).unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let build = ["build", "--locked", "-p", "hookgate-cli"];
-        let built = Command::new(env!("CARGO"))
-            .args(build)
-            .current_dir(root)
-            .status();
-        assert!(built.unwrap().success());
-    }
-    built
+        let command = folder.join("hookgate");
+        let built = modified(&command);
+        if built.is_none() || built < newest(&root.join("src")).max(newest(&root.join("crates"))) {
+            let mut build = Command::new(env!("CARGO"));
+            build.args(["build", "--locked", "-p", "hookgate-cli", "--target-dir"]);
+            build.arg(folder.parent().unwrap()).current_dir(root);
+            if folder.ends_with("release") {
+                build.arg("--release");
+            }
+            assert!(
+                build.status().unwrap().success(),
+                "the command was not built"
+            );
+        }
+        command
+    })
+}
+
+fn modified(file: &Path) -> Option<SystemTime> {
+    file.metadata().and_then(|file| file.modified()).ok()
+}
+
+/// When a file of these sources was changed last. Tests are no part of the command.
+fn newest(folder: &Path) -> Option<SystemTime> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let times = entries.map(|entry| entry.unwrap().path()).map(|path| {
+        if !path.is_dir() {
+            return modified(&path);
+        }
+        if path.ends_with("tests") {
+            return None;
+        }
+        newest(&path)
+    });
+    times.max().flatten()
 }
 
 impl Listening {

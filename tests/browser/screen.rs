@@ -396,9 +396,19 @@ impl Screen {
 }
 
 impl Drop for Screen {
-    /// The process itself is killed when the browser's value is dropped.
+    /// Ends the browser of a test that failed, and removes its profile. Its helper processes write there a moment longer.
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.profile);
+        if let Some(child) = self.browser.get_mut_child() {
+            let _ = child.as_mut_inner().start_kill();
+        }
+        for _ in 0..100 {
+            let ended = !matches!(self.browser.try_wait(), Ok(None));
+            let _ = std::fs::remove_dir_all(&self.profile);
+            if ended && !self.profile.exists() {
+                return;
+            }
+            std::thread::sleep(BETWEEN);
+        }
     }
 }
 
@@ -419,4 +429,14 @@ pub(crate) fn first_line(output: std::process::ChildStdout) -> String {
     let first = lines.next().expect("a line").expect("text");
     std::thread::spawn(move || lines.for_each(drop));
     first
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_that_fails_leaves_no_profile() {
+    let screen = open!("about:blank");
+    let profile = screen.profile.clone();
+    assert!(profile.is_dir());
+    // As a panic drops it.
+    drop(screen);
+    assert!(!profile.exists());
 }

@@ -96,9 +96,17 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     if args.deliver_anywhere {
         builder = builder.transport(HttpClient::new()?);
     }
-    let token = (!address.ip().is_loopback()).then(token);
+    // Also on a loopback address, to which a tunnel or a proxy of this machine leads.
+    let token = (args.expose || !address.ip().is_loopback()).then(token);
     if let Some(token) = &token {
         builder = builder.token(token);
+        if args.seed.is_none() && args.state.is_none() {
+            let advice = "--seed FILE gives keys of your own";
+            warn(
+                "the API is exposed with the keys of the sample, which are known",
+                advice,
+            );
+        }
     }
     let emulator = builder.start().await.map_err(|error| refused(&error))?;
     if let Some(path) = &args.state {
@@ -242,10 +250,14 @@ fn keep(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
     })
 }
 
-/// The file holds secrets: only its owner may read it.
+/// The file holds secrets: only its owner may read it. One that is left there, or a link to another, is not written to.
 fn write(path: &Path, text: &str) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;

@@ -99,11 +99,17 @@ impl Emulator {
     }
 }
 
+/// An empty token is the same as none.
+fn is_token(text: &str) -> bool {
+    let is_sendable = |char: char| char.is_ascii_alphanumeric() || "-_.~".contains(char);
+    !text.is_empty() && text.chars().all(is_sendable)
+}
+
 impl EmulatorBuilder {
     /// Listens on this address, in place of a free port of the loopback address.
     ///
     /// # Security
-    /// Control API and page hold secrets and change everything. On an address that other machines reach, set a
+    /// Control API and page hold secrets and change everything. On an address that other machines reach, `start` asks for a
     /// [`token`](Self::token) too.
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.address = address;
@@ -149,7 +155,7 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Asks for this token on control API and page.
+    /// Asks for this token on control API and page: letters, digits and `-_.~`, which a cookie carries. `start` refuses others.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
@@ -180,8 +186,20 @@ impl EmulatorBuilder {
     /// Starts the emulator. It needs a tokio runtime with time and network.
     ///
     /// # Errors
-    /// The address can't be listened on, a switch or a fault does not exist, or the seed's deliveries would go to another host.
+    /// The address can't be listened on, a switch or a fault does not exist, the token is none that a cookie carries, other machines
+    /// would need none, or the seed's deliveries would go to another host.
     pub async fn start(self) -> Result<Emulator, StartError> {
+        if self.token.as_deref().is_some_and(|token| !is_token(token)) {
+            let message = "the token is expected to be of letters, digits and -_.~";
+            return Err(StartError::Setting(message.to_owned()));
+        }
+        if self.token.is_none() && !self.address.ip().is_loopback() {
+            let message = format!(
+                "{} is reached from other machines: set a token",
+                self.address
+            );
+            return Err(StartError::Setting(message));
+        }
         let refused = |error: std::io::Error| {
             StartError::Address(format!("can't listen on {}: {error}", self.address))
         };

@@ -32,7 +32,7 @@ pub trait Inspected: Send + Sync + 'static {
 /// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
 ///
 /// # Security
-/// It has no token. Give it a listener on a loopback address: requests with another name in `Host` are refused.
+/// It has no token, so it takes a listener on a loopback address alone, and refuses requests with another name in `Host`.
 #[derive(Debug)]
 pub struct Inspector {
     address: SocketAddr,
@@ -50,9 +50,14 @@ impl Inspector {
     /// Serves the page on this listener. It needs a tokio runtime.
     ///
     /// # Errors
-    /// The listener has no address.
+    /// The listener has no address, or one that other machines reach.
     pub fn start(listener: TcpListener, inspected: Arc<dyn Inspected>) -> io::Result<Self> {
         let address = listener.local_addr()?;
+        if !address.ip().is_loopback() {
+            let message =
+                format!("{address} is reached from other machines, and the page has no token");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
         let live = Live::new();
         let shown = Shown {
             inspected,

@@ -8,6 +8,10 @@ use tokio::sync::broadcast;
 /// Changes that a slow listener may be behind by. It misses the older ones, and reads everything anew.
 const BEHIND: usize = 1_024;
 
+/// The longest change that is told whole, so that slow listeners keep a bounded part of memory: in place of a longer one they hear
+/// that they missed something, and read it anew.
+const LONGEST: usize = 32 << 10;
+
 /// One change: its kind and its data as JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
@@ -30,12 +34,34 @@ impl Live {
             return;
         }
         if let Ok(json) = serde_json::to_string(&data) {
-            let data = json.into();
+            let (kind, data) = if json.len() > LONGEST {
+                ("missed", "null".into())
+            } else {
+                (kind, json.into())
+            };
             let _ = self.0.send(Told { kind, data });
         }
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {
         self.0.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A row may hold megabytes, and a thousand changes wait for a page that does not read.
+    #[test]
+    fn a_long_change_is_told_as_missed() {
+        let live = Live::new();
+        let mut told = live.listen();
+        live.tell("delivery", "x".repeat(LONGEST - 2));
+        live.tell("delivery", "x".repeat(LONGEST));
+        let whole = told.try_recv().unwrap();
+        assert_eq!((whole.kind, whole.data.len()), ("delivery", LONGEST));
+        let long = told.try_recv().unwrap();
+        assert_eq!((long.kind, &*long.data), ("missed", "null"));
     }
 }

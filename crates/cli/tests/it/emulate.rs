@@ -128,6 +128,9 @@ fn an_address_that_others_reach_is_asked_for_and_has_a_token() {
         "{}",
         stderr(&refused)
     );
+    // A tunnel leads to a loopback address too.
+    let tunnelled = Emulating::start(&["--expose"]);
+    assert_eq!(tunnelled.request("GET", "/_emulator/clock", "").status, 401);
     let mut emulating = Emulating::start(&["--addr", "0.0.0.0:0", "--expose"]);
     let address = emulating.address.replace("0.0.0.0", "127.0.0.1");
     emulating.address = address;
@@ -255,7 +258,23 @@ fn the_state_is_kept_in_a_file() {
         "{\"note\": \"kept over a restart\"}",
     );
     assert_eq!(made.status, 200);
+    // A file that others read, and that links to a third, is not the one that secrets are written to.
+    let (beside, third) = (
+        folder.join("state.json.new"),
+        folder.with_extension("third"),
+    );
+    std::fs::write(&third, "untouched").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&third, &beside).unwrap();
     emulating.terminate();
+    assert_eq!(std::fs::read_to_string(&third).unwrap(), "untouched");
+    std::fs::remove_file(third).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 1, "nothing is left beside it");
     let again = Emulating::start(&["--state", path]);

@@ -124,6 +124,10 @@ pub(super) fn permitted(url: &str, reach: Reach) -> Result<(), String> {
         return wrong("is not http");
     }
     let host = authority.host();
+    // Without this check, 80 would be taken in place of a number that is no port.
+    if authority.as_str() != host && authority.port_u16().is_none_or(|port| port == 0) {
+        return wrong("has no port from 1 to 65535");
+    }
     let local = match address(host) {
         Some(ip) => is_loopback(ip),
         None => host.eq_ignore_ascii_case("localhost") || ends_in_localhost(host),
@@ -280,6 +284,8 @@ mod tests {
             "ftp://localhost/",
             "http://",
             "http://user:pw@localhost/",
+            "http://127.0.0.1:99999/",
+            "http://127.0.0.1:0/",
             "http://localhost/ä b",
         ] {
             let told = permitted(url, Reach::Anywhere).unwrap_err();

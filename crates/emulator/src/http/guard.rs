@@ -35,7 +35,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap) {
 /// Checks `Host` and `Origin`.
 ///
 /// # Errors
-/// 403: a name in `Host` that is not this server's, or a change that the page of another site asks for.
+/// 403: a name in `Host` that is not this server's, or a change, control or stream that the page of another site asks for.
 pub(super) fn check(
     access: &Access,
     method: &Method,
@@ -53,7 +53,10 @@ pub(super) fn check(
         let message = "the header Host names another server; `--allow-host NAME` allows a name";
         return Err(ApiError::forbidden(message));
     }
-    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+    // Below `/_` are control, stream and the page's parts: no other site has a reason to read them either. The page itself may be
+    // reached by a link, and the API's GET changes nothing.
+    let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if reads && !uri.path().starts_with("/_") {
         return Ok(());
     }
     let is_own = |origin: &HeaderValue| {

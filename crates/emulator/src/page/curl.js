@@ -6,7 +6,8 @@ const OF_CURL = new Set(['host', 'content-length', 'connection', 'transfer-encod
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 export function curl({ method, url, headers, body }) {
-  const lines = [`curl -i -X ${method} ${quoted(url)}`];
+  // Without -g, brackets and braces of an address would be patterns.
+  const lines = [`curl -g -i -X ${method} ${quoted(url)}`];
   for (const [name, value] of headers) {
     if (!OF_CURL.has(name.toLowerCase())) lines.push(`-H ${quoted(`${name}: ${value}`)}`);
   }

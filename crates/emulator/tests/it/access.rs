@@ -68,6 +68,44 @@ async fn a_foreign_origin_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_foreign_site_reads_neither_control_nor_stream_and_may_link_to_the_page() {
+    let service = Service::orders().await;
+    let url = service.emulator.url();
+    let foreign = [
+        ("origin", "https://example.com"),
+        ("sec-fetch-site", "cross-site"),
+        ("sec-fetch-site", "same-site"),
+    ];
+    for (name, value) in foreign {
+        for path in ["stream", "snapshot", "deliveries", "clock"] {
+            let request = Request::get(format!("{url}/_emulator/{path}")).header(name, value);
+            let request = request.body(String::new()).unwrap();
+            service.send(request).await.refused(403, "FORBIDDEN");
+        }
+        let page = Request::get(&url).header(name, value);
+        let page = service.send(page.body(String::new()).unwrap()).await;
+        assert_eq!(page.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn an_empty_token_is_refused_at_the_start() {
+    for token in ["", "two words", "a;b", "ä"] {
+        let started = Emulator::builder(Seed::orders()).token(token).start().await;
+        let told = started.unwrap_err().to_string();
+        assert!(told.contains("token"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_is_refused_without_a_token() {
+    let builder = || Emulator::builder(Seed::orders()).address(([0, 0, 0, 0], 0).into());
+    let told = builder().start().await.unwrap_err().to_string();
+    assert!(told.contains("set a token"), "{told}");
+    builder().token("made_up_token").start().await.unwrap();
+}
+
+#[tokio::test]
 async fn every_answer_has_the_policy_and_allows_no_other_site() {
     let service = Service::orders().await;
     let url = service.emulator.url();

@@ -1,4 +1,5 @@
-//! Made-up requests and seeds: the short form of the two fuzz targets, by a seed. Some 6,000 requests and 2,000 seeds.
+//! Made-up requests and seeds: the short form of the two fuzz targets, by a seed. Some 6,000 requests and 2,000 seeds; with `HOOKGATE_TIMES=20`
+//! twenty times as many.
 
 #[path = "../../../../fuzz/src/choices.rs"]
 mod choices;
@@ -8,7 +9,9 @@ mod emulator;
 /// Inputs of up to 400 bytes, the same ones in each run.
 fn each(count: usize, run: fn(&[u8])) {
     let mut numbers = fastrand::Rng::with_seed(15);
-    for _ in 0..count {
+    let times = std::env::var("HOOKGATE_TIMES").ok();
+    let times: usize = times.map_or(1, |times| times.parse().unwrap());
+    for _ in 0..count * times {
         let length = numbers.usize(..400);
         let input: Vec<u8> = std::iter::repeat_with(|| numbers.u8(..))
             .take(length)

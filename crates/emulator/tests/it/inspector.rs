@@ -79,3 +79,10 @@ async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone()
     );
     assert!(String::from_utf8_lossy(&page.body).contains("/_page/listen.js"));
 }
+
+#[tokio::test]
+async fn an_inspector_that_others_reach_is_refused() {
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let refused = Inspector::start(listener, Arc::new(Two)).unwrap_err();
+    assert!(refused.to_string().contains("other machines"), "{refused}");
+}

@@ -1,11 +1,12 @@
 //! Rows, by the properties' names or by their ids.
 
 mod batch;
+mod names;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::Method;
 use serde::de::DeserializeOwned;
@@ -14,10 +15,8 @@ use serde_json::value::RawValue;
 
 use crate::address::{Query, config, segment};
 use crate::client::Client;
-use crate::error::{Error, ErrorKind, Scope};
-use crate::json;
+use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
-use crate::names::{Names, NoId};
 
 pub use batch::{Created, RowError};
 
@@ -141,7 +140,7 @@ impl<R> Rows<R> {
     /// Deletes a row. Where a repeat of the request finds no row any more, the row is deleted too.
     ///
     /// # Errors
-    /// See [`ErrorKind`]; `NotFound` where the first request finds no row.
+    /// See [`ErrorKind`](crate::ErrorKind); `NotFound` where the first request finds no row.
     pub async fn delete(&self, row: &str) -> Result<(), Error> {
         self.client
             .delete(&self.path(Some(row))?, Scope::Write)
@@ -155,56 +154,6 @@ impl<R> Rows<R> {
             path.push_str(&segment(row)?);
         }
         Ok(path)
-    }
-
-    /// Returns the ids of names; asks for the data model once more where one is not known.
-    async fn ids<'n>(
-        &self,
-        names: impl Iterator<Item = &'n str> + Clone,
-    ) -> Result<Vec<String>, Error> {
-        let mut known = self.client.names(&self.model, None).await?;
-        let mut is_new = false;
-        loop {
-            let ids: Result<Vec<_>, _> = names
-                .clone()
-                .map(|name| known.id(name).map(str::to_owned))
-                .collect();
-            match ids {
-                Ok(ids) => return Ok(ids),
-                Err(NoId::Ambiguous(error)) => return Err(error),
-                Err(NoId::Unknown(error)) if is_new => return Err(error),
-                Err(NoId::Unknown(_)) => {
-                    known = self.client.names(&self.model, Some(known.since)).await?;
-                    is_new = true;
-                }
-            }
-        }
-    }
-
-    /// Writes values by name as values by id.
-    async fn encode(
-        &self,
-        row: &(impl Serialize + ?Sized),
-        with_null: bool,
-    ) -> Result<Values, Error> {
-        // As a text, so that numbers keep their digits.
-        let text = serde_json::to_string(row).map_err(|error| {
-            Error::new(
-                ErrorKind::Row,
-                format!("no JSON can be written of the row: {error}"),
-            )
-        })?;
-        let mut values: Values = serde_json::from_str(&text).map_err(|_| {
-            Error::new(ErrorKind::Row, "the row is no object of values by property")
-        })?;
-        if !with_null {
-            values.retain(|_, value| value.get() != "null");
-        }
-        if self.by_id {
-            return Ok(values);
-        }
-        let ids = self.ids(values.keys().map(String::as_str)).await?;
-        Ok(ids.into_iter().zip(values.into_values()).collect())
     }
 }
 
@@ -236,7 +185,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Gets the page that begins behind so many rows.
     ///
     /// # Errors
-    /// See [`ErrorKind`].
+    /// See [`ErrorKind`](crate::ErrorKind).
     pub async fn page(&self, offset: u64) -> Result<Page<Row<R>>, Error> {
         #[derive(Deserialize)]
         struct Listed {
@@ -276,7 +225,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Creates a row. A value that is `null` is left out: it is empty anyway.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where [`Error::is_outcome_unknown`], the row may have been created.
+    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been created.
     pub async fn create(&self, row: &(impl Serialize + ?Sized)) -> Result<Row<R>, Error> {
         let values = self.encode(row, false).await?;
         self.written(Method::POST, &self.path(None)?, &values, "created")
@@ -286,7 +235,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Changes the properties that `changes` has; `null` empties one.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where [`Error::is_outcome_unknown`], the row may have been changed.
+    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been changed.
     pub async fn update(
         &self,
         row: &str,
@@ -323,50 +272,5 @@ impl<R: DeserializeOwned> Rows<R> {
                 Err(Error::new(error.kind(), message).of_request(&name))
             }
         }
-    }
-
-    /// Reads rows by name. An id without a name, also after the data model was asked for again, stands for itself: nothing is lost.
-    async fn decode(&self, rows: Vec<Wire>) -> Result<Vec<Row<R>>, Error> {
-        let names = match self.by_id || rows.is_empty() {
-            true => None,
-            false => Some(self.names_of(&rows).await?),
-        };
-        rows.into_iter()
-            .map(|row| {
-                let mut values = Vec::with_capacity(row.data.len());
-                for (id, value) in &row.data {
-                    let name = match &names {
-                        Some(names) => names.name(id)?,
-                        None => None,
-                    };
-                    values.push((name.unwrap_or(id), &**value));
-                }
-                Ok(Row {
-                    properties: json::row(&row.id, &values)?,
-                    id: row.id,
-                    created_at: row.created_at,
-                    updated_at: row.updated_at,
-                })
-            })
-            .collect()
-    }
-
-    async fn names_of(&self, rows: &[Wire]) -> Result<Arc<Names>, Error> {
-        let names = self.client.names(&self.model, None).await?;
-        let missing = |names: &Names| -> Vec<String> {
-            let known = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-            let ids = rows.iter().flat_map(|row| row.data.keys());
-            ids.filter(|id| matches!(names.name(id), Ok(None)) && !known.contains(*id))
-                .cloned()
-                .collect()
-        };
-        if missing(&names).is_empty() {
-            return Ok(names);
-        }
-        let names = self.client.names(&self.model, Some(names.since)).await?;
-        let missing = missing(&names);
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.extend(missing);
-        Ok(names)
     }
 }

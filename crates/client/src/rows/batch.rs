@@ -53,7 +53,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// [`Created::errors`], and do not keep the others from being created.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where a request fails, [`Error::batch`] says what the requests before it have made, and
+    /// See [`ErrorKind`](crate::ErrorKind). Where a request fails, [`Error::batch`] says what the requests before it have made, and
     /// [`Error::is_outcome_unknown`] is about the rows of that request alone.
     pub async fn create_many<S: Serialize>(&self, rows: &[S]) -> Result<Created<R>, Error> {
         let mut created = Created {

@@ -114,5 +114,7 @@ pub(crate) use keys::RingSearch;
 #[cfg(feature = "tower")]
 pub(crate) use lookups::LONGEST;
 pub use resolver::LookupStats;
-pub(crate) use resolver::{Resolver, Waiting};
+pub(crate) use resolver::Resolver;
+#[cfg(feature = "tower")]
+pub(crate) use resolver::Waiting;
 pub use verifier::Verifier;

@@ -35,6 +35,7 @@ fn sources() -> Vec<Source> {
         ("src", ""),
         ("crates/testing/src", "testing/"),
         ("crates/emulator/src", "emulator/"),
+        ("crates/client/src", "client/"),
         ("crates/cli/src", "cli/"),
     ] {
         let src = Path::new(ROOT).join(src);
@@ -234,6 +235,7 @@ fn frameworks_stay_in_their_folders() {
             "inbox/workers/",
             "testing/",
             "emulator/",
+            "client/",
             "cli/",
         ];
         assert!(

@@ -14,6 +14,7 @@ use crate::fault::{Class, Fault, chain};
 use crate::out::Out;
 use object::{CreateArgs, GetArgs};
 
+pub(crate) use connect::ConnectArgs;
 pub(crate) use structs::RowsArgs;
 pub(crate) use structs::run as run_rows;
 
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &ApiArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 /// The fault of a request, with its exit code.
-fn fault(error: &Error) -> Fault {
+pub(crate) fn fault(error: &Error) -> Fault {
     let class = match error.kind() {
         ErrorKind::Key | ErrorKind::Unauthorized | ErrorKind::Forbidden => Class::Secret,
         ErrorKind::Config => Class::Usage,

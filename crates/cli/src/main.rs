@@ -19,6 +19,7 @@ mod listen;
 mod log;
 mod out;
 mod panics;
+mod reconcile;
 mod replay;
 mod request_text;
 mod secrets;
@@ -60,6 +61,7 @@ enum Command {
     Emulate(emulate::EmulateArgs),
     Api(api::ApiArgs),
     Rows(api::RowsArgs),
+    Reconcile(reconcile::ReconcileArgs),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
@@ -109,6 +111,7 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Emulate(args) => emulate::run(&args, out),
         Command::Api(args) => api::run(&args, out),
         Command::Rows(args) => api::run_rows(&args, out),
+        Command::Reconcile(args) => reconcile::run(&args, out),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),

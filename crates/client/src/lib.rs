@@ -77,6 +77,7 @@
 #[doc = include_str!("../../../docs/client.md")]
 mod page {}
 
+mod address;
 mod call;
 mod client;
 mod error;

@@ -4,7 +4,8 @@ use http::Method;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::client::{Client, Query, segment};
+use crate::address::{Query, segment};
+use crate::client::Client;
 use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
 

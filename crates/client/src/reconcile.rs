@@ -6,6 +6,7 @@ mod columns;
 pub mod contract;
 mod difference;
 mod driver;
+mod feed;
 mod finding;
 mod hash;
 mod memory;
@@ -15,6 +16,8 @@ mod mirror;
 mod planner;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod report;
+mod row_state;
 mod scan;
 mod source;
 #[cfg(feature = "sqlite")]
@@ -22,14 +25,18 @@ mod sqlite;
 mod steps;
 
 pub use columns::Column;
-pub use driver::{Reconcile, ReconcileError, Report, RowSource};
+pub use driver::Reconcile;
+pub use feed::{Fed, feed, is_known};
 pub use finding::{Doubt, Finding, Found, Gone, Reconciled, Unresolved};
 pub use hash::RowHash;
 pub use memory::MemoryMirror;
-pub use mirror::{Fed, Life, Mirror, MirrorFuture, Mirrored, RowState, feed, is_known};
+pub use mirror::{Mirror, MirrorFuture, Mirrored};
 pub use planner::Planner;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresMirror;
+pub use report::{ReconcileError, Report};
+pub use row_state::{Life, RowState};
+pub use source::RowSource;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteMirror;
 pub use steps::{Pass, PassPage, PassRow, Settings, Step};

@@ -1,22 +1,24 @@
 //! Rows, by the properties' names or by their ids.
 
+mod batch;
+mod names;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::client::{Client, Query, config, segment};
-use crate::error::{BatchProgress, Error, ErrorKind, Scope};
-use crate::json;
+use crate::address::{Query, config, segment};
+use crate::client::Client;
+use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
-use crate::names::{Names, NoId};
+
+pub use batch::{Created, RowError};
 
 /// The most rows of a page.
 const LARGEST_PAGE: u32 = 500;
@@ -44,42 +46,6 @@ pub enum Direction {
     Ascending,
     /// The greatest first.
     Descending,
-}
-
-/// What [`Rows::create_many`] has made.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Created<R> {
-    /// The new rows, in the order of the input, without those that were refused.
-    pub rows: Vec<Row<R>>,
-    /// The rows that the service refused.
-    pub errors: Vec<RowError>,
-}
-
-/// A row that was refused in a batch. The specification does not show the structure of these entries.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RowError {
-    /// The index of the row in the input, where the entry has a field `index`; otherwise that of the first row of its request.
-    pub index: usize,
-    /// Whether the entry named the index.
-    pub is_exact: bool,
-    /// The entry as the service wrote it.
-    pub json: Value,
-}
-
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = if self.is_exact { "" } else { "one behind " };
-        let message = self.json.get("message").and_then(Value::as_str);
-        let message = message.unwrap_or("refused by the service");
-        write!(
-            f,
-            "row {from}{}: {}",
-            self.index,
-            crate::error::shown(message)
-        )
-    }
 }
 
 /// The rows of a data model, from [`Client::rows`].
@@ -174,7 +140,7 @@ impl<R> Rows<R> {
     /// Deletes a row. Where a repeat of the request finds no row any more, the row is deleted too.
     ///
     /// # Errors
-    /// See [`ErrorKind`]; `NotFound` where the first request finds no row.
+    /// See [`ErrorKind`](crate::ErrorKind); `NotFound` where the first request finds no row.
     pub async fn delete(&self, row: &str) -> Result<(), Error> {
         self.client
             .delete(&self.path(Some(row))?, Scope::Write)
@@ -188,56 +154,6 @@ impl<R> Rows<R> {
             path.push_str(&segment(row)?);
         }
         Ok(path)
-    }
-
-    /// Returns the ids of names; asks for the data model once more where one is not known.
-    async fn ids<'n>(
-        &self,
-        names: impl Iterator<Item = &'n str> + Clone,
-    ) -> Result<Vec<String>, Error> {
-        let mut known = self.client.names(&self.model, None).await?;
-        let mut is_new = false;
-        loop {
-            let ids: Result<Vec<_>, _> = names
-                .clone()
-                .map(|name| known.id(name).map(str::to_owned))
-                .collect();
-            match ids {
-                Ok(ids) => return Ok(ids),
-                Err(NoId::Ambiguous(error)) => return Err(error),
-                Err(NoId::Unknown(error)) if is_new => return Err(error),
-                Err(NoId::Unknown(_)) => {
-                    known = self.client.names(&self.model, Some(known.since)).await?;
-                    is_new = true;
-                }
-            }
-        }
-    }
-
-    /// Writes values by name as values by id.
-    async fn encode(
-        &self,
-        row: &(impl Serialize + ?Sized),
-        with_null: bool,
-    ) -> Result<Values, Error> {
-        // As a text, so that numbers keep their digits.
-        let text = serde_json::to_string(row).map_err(|error| {
-            Error::new(
-                ErrorKind::Row,
-                format!("no JSON can be written of the row: {error}"),
-            )
-        })?;
-        let mut values: Values = serde_json::from_str(&text).map_err(|_| {
-            Error::new(ErrorKind::Row, "the row is no object of values by property")
-        })?;
-        if !with_null {
-            values.retain(|_, value| value.get() != "null");
-        }
-        if self.by_id {
-            return Ok(values);
-        }
-        let ids = self.ids(values.keys().map(String::as_str)).await?;
-        Ok(ids.into_iter().zip(values.into_values()).collect())
     }
 }
 
@@ -269,7 +185,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Gets the page that begins behind so many rows.
     ///
     /// # Errors
-    /// See [`ErrorKind`].
+    /// See [`ErrorKind`](crate::ErrorKind).
     pub async fn page(&self, offset: u64) -> Result<Page<Row<R>>, Error> {
         #[derive(Deserialize)]
         struct Listed {
@@ -309,7 +225,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Creates a row. A value that is `null` is left out: it is empty anyway.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where [`Error::is_outcome_unknown`], the row may have been created.
+    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been created.
     pub async fn create(&self, row: &(impl Serialize + ?Sized)) -> Result<Row<R>, Error> {
         let values = self.encode(row, false).await?;
         self.written(Method::POST, &self.path(None)?, &values, "created")
@@ -319,7 +235,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// Changes the properties that `changes` has; `null` empties one.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where [`Error::is_outcome_unknown`], the row may have been changed.
+    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been changed.
     pub async fn update(
         &self,
         row: &str,
@@ -356,133 +272,5 @@ impl<R: DeserializeOwned> Rows<R> {
                 Err(Error::new(error.kind(), message).of_request(&name))
             }
         }
-    }
-
-    /// Creates rows, in requests of [`batch_size`](Self::batch_size) rows. Rows that the service refuses are in
-    /// [`Created::errors`], and do not keep the others from being created.
-    ///
-    /// # Errors
-    /// See [`ErrorKind`]. Where a request fails, [`Error::batch`] says what the requests before it have made, and
-    /// [`Error::is_outcome_unknown`] is about the rows of that request alone.
-    pub async fn create_many<S: Serialize>(&self, rows: &[S]) -> Result<Created<R>, Error> {
-        let mut created = Created {
-            rows: Vec::with_capacity(rows.len()),
-            errors: Vec::new(),
-        };
-        // Before the first request is sent: a name that is wrong anywhere creates nothing.
-        let mut encoded = Vec::with_capacity(rows.len());
-        for row in rows {
-            encoded.push(self.encode(row, false).await?);
-        }
-        let mut first = 0;
-        for batch in encoded.chunks(self.batch_size) {
-            let mut ids = Vec::new();
-            let made = self
-                .create_batch(batch, first, &mut created.errors, &mut ids)
-                .await;
-            match made {
-                Ok(made) => created.rows.extend(made),
-                Err(error) => {
-                    let before = created.rows.into_iter().map(|row| row.id);
-                    return Err(error.in_batch(BatchProgress {
-                        failed_at: first,
-                        failed_rows: batch.len(),
-                        created: before.chain(ids).collect(),
-                        errors: created.errors,
-                    }));
-                }
-            }
-            first += batch.len();
-        }
-        Ok(created)
-    }
-
-    async fn create_batch(
-        &self,
-        batch: &[Values],
-        first: usize,
-        errors: &mut Vec<RowError>,
-        ids: &mut Vec<String>,
-    ) -> Result<Vec<Row<R>>, Error> {
-        #[derive(Serialize)]
-        struct Batch<'v> {
-            rows: &'v [Values],
-        }
-        #[derive(Deserialize)]
-        struct Made {
-            data: Vec<Wire>,
-            #[serde(default)]
-            meta: Errors,
-        }
-        #[derive(Default, Deserialize)]
-        struct Errors {
-            #[serde(default)]
-            errors: Vec<Value>,
-        }
-        let path = self.path(None)?;
-        let body = serde_json::to_vec(&Batch { rows: batch })
-            .map_err(|_| config("the rows can't be written"))?;
-        let made: Made = self
-            .client
-            .write_whole(Method::POST, &path, Bytes::from(body), Scope::Write)
-            .await?;
-        errors.extend(made.meta.errors.into_iter().map(|json| {
-            let index = json.get("index").and_then(Value::as_u64);
-            let index = index.and_then(|index| usize::try_from(index).ok());
-            let index = index.filter(|index| *index < batch.len());
-            RowError {
-                index: first + index.unwrap_or_default(),
-                is_exact: index.is_some(),
-                json,
-            }
-        }));
-        ids.extend(made.data.iter().map(|row| row.id.clone()));
-        let rows = self.decode(made.data).await;
-        rows.map_err(|error| error.of_request(&format!("POST {path}")))
-    }
-
-    /// Reads rows by name. An id without a name, also after the data model was asked for again, stands for itself: nothing is lost.
-    async fn decode(&self, rows: Vec<Wire>) -> Result<Vec<Row<R>>, Error> {
-        let names = match self.by_id || rows.is_empty() {
-            true => None,
-            false => Some(self.names_of(&rows).await?),
-        };
-        rows.into_iter()
-            .map(|row| {
-                let mut values = Vec::with_capacity(row.data.len());
-                for (id, value) in &row.data {
-                    let name = match &names {
-                        Some(names) => names.name(id)?,
-                        None => None,
-                    };
-                    values.push((name.unwrap_or(id), &**value));
-                }
-                Ok(Row {
-                    properties: json::row(&row.id, &values)?,
-                    id: row.id,
-                    created_at: row.created_at,
-                    updated_at: row.updated_at,
-                })
-            })
-            .collect()
-    }
-
-    async fn names_of(&self, rows: &[Wire]) -> Result<Arc<Names>, Error> {
-        let names = self.client.names(&self.model, None).await?;
-        let missing = |names: &Names| -> Vec<String> {
-            let known = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-            let ids = rows.iter().flat_map(|row| row.data.keys());
-            ids.filter(|id| matches!(names.name(id), Ok(None)) && !known.contains(*id))
-                .cloned()
-                .collect()
-        };
-        if missing(&names).is_empty() {
-            return Ok(names);
-        }
-        let names = self.client.names(&self.model, Some(names.since)).await?;
-        let missing = missing(&names);
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.extend(missing);
-        Ok(names)
     }
 }

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use tower_service::Service;
 use zeroize::Zeroizing;
 
+use crate::address::{Query, address, config, is_loopback};
 use crate::call::{Call, Repeats, Way};
-use crate::client::{Query, address, config, is_loopback};
 use crate::error::{BoxError, Error, ErrorKind};
 use crate::json;
 use crate::key::secret_header;

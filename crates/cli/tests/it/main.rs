@@ -27,6 +27,8 @@ mod pictures;
 #[path = "../../../../tests/it/process.rs"]
 mod process;
 mod readme;
+#[cfg(unix)]
+mod reconcile;
 mod replay;
 mod send;
 mod simulate;

@@ -3,7 +3,8 @@
 use hookgate::{DataModelId, RowId, StoreError};
 
 use super::hash::RowHash;
-use super::mirror::{Life, Mirror, Mirrored, RowState};
+use super::mirror::{Mirror, Mirrored};
+use super::row_state::{Life, RowState};
 
 /// Checks a mirror against the contract of [`Mirror`]. It must have no state of the data models `dm_contract` and
 /// `dm_contract_2`, and keeps some afterwards.

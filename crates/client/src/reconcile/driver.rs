@@ -1,47 +1,25 @@
 //! The driver: makes the planner's requests, and has the findings handled.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use hookgate::{
-    CallFuture, ClaimToken, Claimed, DataModelId, DedupeStore, EventKey, RowId, StoreError,
-};
+use hookgate::{ClaimToken, Claimed, DataModelId, DedupeStore, EventKey, RowId, StoreError};
 
-use super::columns::Column;
 use super::finding::{Finding, Reconciled};
 use super::mirror::{Mirror, Mirrored};
 use super::planner::Planner;
-use super::steps::{Pass, PassPage, Settings, Step};
+use super::report::{Outcome, ReconcileError, Report};
+use super::source::RowSource;
+use super::steps::{Pass, Settings, Step};
 
 /// How long the handler of one finding may take before another replica may handle it as well.
 const LEASE: Duration = Duration::from_secs(60);
 /// How long a finding that was handled is remembered: longer than the last retry of the event that it stands for.
 const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
-
-/// Where a reconciliation reads the service's rows: a [`Client`](crate::Client), or a source of your own.
-pub trait RowSource: Send + Sync {
-    /// The error of a request.
-    type Error: Error + Send + Sync + 'static;
-
-    /// Returns the data model's properties as they are now, from no cache.
-    fn columns<'a>(
-        &'a self,
-        model: &'a DataModelId,
-    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>>;
-
-    /// Returns a page of the data model's rows, by property id, in the list's own order.
-    fn page<'a>(
-        &'a self,
-        model: &'a DataModelId,
-        offset: u64,
-        limit: u64,
-    ) -> CallFuture<'a, Result<PassPage, Self::Error>>;
-}
 
 /// Compares a data model's rows with the mirror, pass by pass, and has the findings handled.
 ///
@@ -61,36 +39,6 @@ type OnProgress = Box<dyn Fn(&Pass) + Send + Sync>;
 struct Claims {
     store: Box<dyn DedupeStore>,
     scope: String,
-}
-
-/// The end of a call of [`Reconcile::pass_until`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// The pass, as far as it came.
-    pub pass: Pass,
-    /// Findings that were handled here; in a filling pass, the rows that were taken over.
-    pub handled: u64,
-    /// Findings that another replica handles or has handled.
-    pub elsewhere: u64,
-    /// Findings whose handler failed. The next pass finds them again.
-    pub failed: u64,
-    /// The last handler's error.
-    pub last_error: Option<String>,
-    /// Where the pass was stopped: the offset for [`Reconcile::resume_at`]. `None` where it came to its end.
-    pub stopped_at: Option<u64>,
-}
-
-/// The reason why a pass could not go on. The next call begins another one, and what was handled stays handled.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ReconcileError<E> {
-    /// The service's rows could not be read.
-    Source(E),
-    /// The mirror or the store of claims failed.
-    Store(StoreError),
-    /// The mirror has no row of this data model, and the service has many: fill it first, see [`Settings::is_filling`].
-    EmptyMirror,
 }
 
 impl<S: RowSource, M: Mirror> Reconcile<S, M> {
@@ -325,32 +273,6 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Outcome {
-    Handled,
-    Elsewhere,
-    Failed,
-}
-
-impl Report {
-    fn count(&mut self, finding: &Finding, outcome: Outcome) {
-        let (count, name) = match outcome {
-            Outcome::Handled => (&mut self.handled, "handled"),
-            Outcome::Elsewhere => (&mut self.elsewhere, "elsewhere"),
-            Outcome::Failed => (&mut self.failed, "failed"),
-        };
-        *count += 1;
-        #[cfg(feature = "metrics")]
-        super::metrics::finding(
-            finding.reconciled.datamodel_id().as_str(),
-            finding.reconciled.kind(),
-            name,
-        );
-        #[cfg(not(feature = "metrics"))]
-        let _ = (finding, name);
-    }
-}
-
 /// Waits for the request, unless it is time to stop.
 async fn before<T>(
     mut stop: Pin<&mut impl Future<Output = ()>>,
@@ -362,34 +284,6 @@ async fn before<T>(
         Poll::Pending => request.as_mut().poll(context).map(Some),
     })
     .await
-}
-
-impl<E> From<StoreError> for ReconcileError<E> {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for ReconcileError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source(error) => write!(f, "the service's rows could not be read: {error}"),
-            Self::Store(error) => write!(f, "the mirror or the store of claims failed: {error}"),
-            Self::EmptyMirror => f.write_str(
-                "the mirror has no row of this data model, and the service has many: fill it first",
-            ),
-        }
-    }
-}
-
-impl<E: Error + 'static> Error for ReconcileError<E> {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Source(error) => Some(error),
-            Self::Store(error) => Some(error),
-            Self::EmptyMirror => None,
-        }
-    }
 }
 
 impl<S, M: fmt::Debug> fmt::Debug for Reconcile<S, M> {

@@ -5,7 +5,8 @@ use std::fmt;
 use hookgate::{DataModelId, EventError, EventKey, Properties, RowId, StoreError};
 use serde::de::DeserializeOwned;
 
-use super::mirror::{Mirror, RowState};
+use super::mirror::Mirror;
+use super::row_state::RowState;
 
 /// A row that changed without a handled event. `R` is the type of its properties, by default [`Properties`].
 ///

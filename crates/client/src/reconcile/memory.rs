@@ -7,7 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hookgate::{DataModelId, RowId};
 
-use super::mirror::{Mirror, MirrorFuture, Mirrored, RowState};
+use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::row_state::RowState;
 
 type Rows = BTreeMap<RowId, Mirrored>;
 

@@ -11,7 +11,8 @@ use hookgate::{DataModelId, RowId};
 use super::columns::{Column, Columns};
 use super::difference::{Difference, Order};
 use super::finding::{Finding, Reconciled};
-use super::mirror::{Life, Mirrored, micros};
+use super::mirror::Mirrored;
+use super::row_state::{Life, micros};
 use super::scan::{Next, Scan};
 use super::steps::{Pass, PassPage, Settings, Step};
 

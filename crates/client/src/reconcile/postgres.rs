@@ -10,7 +10,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::hash::RowHash;
-use super::mirror::{Life, Mirror, MirrorFuture, Mirrored, RowState};
+use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::row_state::{Life, RowState};
 
 /// The connections of [`PostgresMirror::open`].
 const CONNECTIONS: usize = 4;

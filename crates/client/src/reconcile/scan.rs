@@ -21,7 +21,12 @@ pub(super) struct Scan {
     /// The rows of all connected pages.
     seen: HashSet<u64>,
     is_stepping_back: bool,
+    /// Connected pages in a row that had no new row.
+    repeated: u32,
 }
+
+/// So many pages without a new row are no coincidence: the offset has no effect.
+const REPEATED: u32 = 4;
 
 /// The next step of a scan.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +49,7 @@ impl Scan {
             tail: Vec::new(),
             seen: HashSet::new(),
             is_stepping_back: false,
+            repeated: 0,
         }
     }
 
@@ -82,8 +88,21 @@ impl Scan {
             return Next::Page;
         }
         self.is_stepping_back = false;
+        let known = self.seen.len();
         self.seen.extend(&rows);
+        self.repeated = match self.seen.len() > known {
+            true => 0,
+            false => self.repeated + 1,
+        };
         let end = self.offset + count;
+        if total.is_some_and(|total| end > total.max(self.offset)) {
+            // More rows than the list says that it has: its number is wrong, or the offset has no effect.
+            return Next::End { is_complete: false };
+        }
+        if count == 0 && !self.seen.is_empty() {
+            // Pages overlap, so the last one has rows too.
+            return Next::End { is_complete: false };
+        }
         let is_last = match total {
             Some(total) => end >= total,
             None => count < self.page_rows,
@@ -91,7 +110,7 @@ impl Scan {
         if is_last {
             return Next::End { is_complete: true };
         }
-        if count == 0 {
+        if count == 0 || self.repeated >= REPEATED {
             // The list says that it goes on, and gives no more rows.
             return Next::End { is_complete: false };
         }
@@ -166,6 +185,54 @@ mod tests {
         }
         assert!(list.iter().all(|row| seen.contains(row)));
         assert_eq!(offsets[3..5], [1_425, 950], "{offsets:?}");
+    }
+
+    /// The end of a scan of these pages, by their numbers and offsets.
+    fn ended(page: impl Fn(u64, u64) -> (Vec<RowId>, Option<u64>)) -> Next {
+        let mut scan = Scan::new(500, 25, 0);
+        for number in 0..1_000 {
+            let (rows, total) = page(number, scan.offset());
+            match scan.page(&rows, total) {
+                Next::Page => {}
+                end => return end,
+            }
+        }
+        panic!("the scan does not end");
+    }
+
+    #[test]
+    fn a_list_that_ignores_the_offset_ends_incomplete() {
+        let incomplete = Next::End { is_complete: false };
+        for total in [None, Some(540), Some(5_000), Some(100_000)] {
+            assert_eq!(ended(|_, _| (rows(0..500), total)), incomplete, "{total:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_rows_below_those_that_were_listed_ends_incomplete() {
+        let of = |total| ended(move |_, from| (rows(from..(from + 500).min(1_400)), Some(total)));
+        assert_eq!(of(1_400), Next::End { is_complete: true });
+        for wrong in [0, 1, 499, 900, 1_399] {
+            assert_eq!(of(wrong), Next::End { is_complete: false }, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_empty_page_in_the_middle_ends_incomplete_or_is_read_again() {
+        for total in [None, Some(1_400)] {
+            let page = |number, from: u64, is_broken: fn(u64) -> bool| {
+                let end = if is_broken(number) {
+                    from
+                } else {
+                    (from + 500).min(1_400)
+                };
+                (rows(from..end), total)
+            };
+            let once = ended(|number, from| page(number, from, |number| number == 1));
+            assert_eq!(once, Next::End { is_complete: true });
+            let always = ended(|number, from| page(number, from, |number| number > 0));
+            assert_eq!(always, Next::End { is_complete: false });
+        }
     }
 
     #[test]

@@ -1,12 +1,33 @@
-//! The client as a source of rows.
+//! Where the rows are read: the client, or another source.
+
+use std::error::Error as StdError;
 
 use hookgate::event::Fields;
 use hookgate::{CallFuture, DataModelId};
 
 use super::columns::Column;
-use super::driver::RowSource;
 use super::steps::{PassPage, PassRow};
 use crate::{Client, Error, Options};
+
+/// Where a reconciliation reads the service's rows: a [`Client`], or a source of your own.
+pub trait RowSource: Send + Sync {
+    /// The error of a request.
+    type Error: StdError + Send + Sync + 'static;
+
+    /// Returns the data model's properties as they are now, from no cache.
+    fn columns<'a>(
+        &'a self,
+        model: &'a DataModelId,
+    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>>;
+
+    /// Returns a page of the data model's rows, by property id, in the list's own order.
+    fn page<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        offset: u64,
+        limit: u64,
+    ) -> CallFuture<'a, Result<PassPage, Self::Error>>;
+}
 
 /// The share of the request rate that a reconciliation takes at most.
 const RATE_SHARE: f64 = 0.5;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
 
 use super::hash::RowHash;
-use super::mirror::{Life, Mirror, MirrorFuture, Mirrored, RowState};
+use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::row_state::{Life, RowState};
 
 /// How long a call waits for another connection that writes.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,16 +60,32 @@ impl SqliteMirror {
     /// # Errors
     /// The file can't be opened or written, or is no database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::on(Connection::open(path)?)
-    }
-
-    fn on(connection: Connection) -> Result<Self, StoreError> {
+        let connection = Connection::open(path)?;
         connection.busy_timeout(PATIENCE)?;
         // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
         let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         // A write that a power cut takes back is found by the next passes.
-        connection.execute_batch("PRAGMA synchronous = NORMAL; PRAGMA trusted_schema = 0")?;
+        connection.execute_batch("PRAGMA synchronous = NORMAL")?;
         connection.execute_batch(SCHEMA)?;
+        Self::on(connection)
+    }
+
+    /// Opens a file that exists, for reading alone: [`swap`](Mirror::swap) is an error.
+    ///
+    /// # Errors
+    /// The file can't be opened, is no database, or has no mirror.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(PATIENCE)?;
+        let mirror = Self::on(connection)?;
+        let lock = mirror.connection.lock();
+        lock.unwrap_or_else(PoisonError::into_inner)
+            .prepare(&format!("SELECT {COLUMNS} FROM hookgate_mirror"))?;
+        Ok(mirror)
+    }
+
+    fn on(connection: Connection) -> Result<Self, StoreError> {
+        connection.execute_batch("PRAGMA trusted_schema = 0")?;
         Ok(Self {
             connection: Arc::new(Mutex::new(connection)),
             keeps_values: false,

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use hookgate::RowId;
 
 use super::super::finding::{Doubt, Finding, Gone, Reconciled, finding_id};
-use super::super::mirror::{Life, Mirrored, RowState};
+use super::super::mirror::Mirrored;
+use super::super::row_state::{Life, RowState};
 use super::{ABSENCES, CHUNK, Planner, State};
 
 impl Planner {

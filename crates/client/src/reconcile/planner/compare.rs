@@ -4,7 +4,8 @@ use hookgate::{Properties, RowId};
 
 use super::super::difference::{Difference, Was};
 use super::super::finding::{Doubt, Finding, Found, Reconciled, Unresolved, finding_id};
-use super::super::mirror::{Life, Mirrored, RowState, micros};
+use super::super::mirror::Mirrored;
+use super::super::row_state::{Life, RowState, micros};
 use super::super::steps::PassRow;
 use super::Planner;
 

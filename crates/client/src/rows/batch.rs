@@ -1,0 +1,134 @@
+//! Many rows, created in batches.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::Method;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Row, Rows, Values, Wire};
+use crate::address::config;
+use crate::error::{BatchProgress, Error, Scope};
+
+/// What [`Rows::create_many`] has made.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Created<R> {
+    /// The new rows, in the order of the input, without those that were refused.
+    pub rows: Vec<Row<R>>,
+    /// The rows that the service refused.
+    pub errors: Vec<RowError>,
+}
+
+/// A row that was refused in a batch. The specification does not show the structure of these entries.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RowError {
+    /// The index of the row in the input, where the entry has a field `index`; otherwise that of the first row of its request.
+    pub index: usize,
+    /// Whether the entry named the index.
+    pub is_exact: bool,
+    /// The entry as the service wrote it.
+    pub json: Value,
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = if self.is_exact { "" } else { "one behind " };
+        let message = self.json.get("message").and_then(Value::as_str);
+        let message = message.unwrap_or("refused by the service");
+        write!(
+            f,
+            "row {from}{}: {}",
+            self.index,
+            crate::error::shown(message)
+        )
+    }
+}
+
+impl<R: DeserializeOwned> Rows<R> {
+    /// Creates rows, in requests of [`batch_size`](Self::batch_size) rows. Rows that the service refuses are in
+    /// [`Created::errors`], and do not keep the others from being created.
+    ///
+    /// # Errors
+    /// See [`ErrorKind`](crate::ErrorKind). Where a request fails, [`Error::batch`] says what the requests before it have made, and
+    /// [`Error::is_outcome_unknown`] is about the rows of that request alone.
+    pub async fn create_many<S: Serialize>(&self, rows: &[S]) -> Result<Created<R>, Error> {
+        let mut created = Created {
+            rows: Vec::with_capacity(rows.len()),
+            errors: Vec::new(),
+        };
+        // Before the first request is sent: a name that is wrong anywhere creates nothing.
+        let mut encoded = Vec::with_capacity(rows.len());
+        for row in rows {
+            encoded.push(self.encode(row, false).await?);
+        }
+        let mut first = 0;
+        for batch in encoded.chunks(self.batch_size) {
+            let mut ids = Vec::new();
+            let made = self
+                .create_batch(batch, first, &mut created.errors, &mut ids)
+                .await;
+            match made {
+                Ok(made) => created.rows.extend(made),
+                Err(error) => {
+                    let before = created.rows.into_iter().map(|row| row.id);
+                    return Err(error.in_batch(BatchProgress {
+                        failed_at: first,
+                        failed_rows: batch.len(),
+                        created: before.chain(ids).collect(),
+                        errors: created.errors,
+                    }));
+                }
+            }
+            first += batch.len();
+        }
+        Ok(created)
+    }
+
+    async fn create_batch(
+        &self,
+        batch: &[Values],
+        first: usize,
+        errors: &mut Vec<RowError>,
+        ids: &mut Vec<String>,
+    ) -> Result<Vec<Row<R>>, Error> {
+        #[derive(Serialize)]
+        struct Batch<'v> {
+            rows: &'v [Values],
+        }
+        #[derive(Deserialize)]
+        struct Made {
+            data: Vec<Wire>,
+            #[serde(default)]
+            meta: Errors,
+        }
+        #[derive(Default, Deserialize)]
+        struct Errors {
+            #[serde(default)]
+            errors: Vec<Value>,
+        }
+        let path = self.path(None)?;
+        let body = serde_json::to_vec(&Batch { rows: batch })
+            .map_err(|_| config("the rows can't be written"))?;
+        let made: Made = self
+            .client
+            .write_whole(Method::POST, &path, Bytes::from(body), Scope::Write)
+            .await?;
+        errors.extend(made.meta.errors.into_iter().map(|json| {
+            let index = json.get("index").and_then(Value::as_u64);
+            let index = index.and_then(|index| usize::try_from(index).ok());
+            let index = index.filter(|index| *index < batch.len());
+            RowError {
+                index: first + index.unwrap_or_default(),
+                is_exact: index.is_some(),
+                json,
+            }
+        }));
+        ids.extend(made.data.iter().map(|row| row.id.clone()));
+        let rows = self.decode(made.data).await;
+        rows.map_err(|error| error.of_request(&format!("POST {path}")))
+    }
+}

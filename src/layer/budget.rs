@@ -165,7 +165,7 @@ impl BodyShare<'_> {
         }
     }
 
-    /// Takes the share out, to finish it.
+    /// Takes the share out, to finish it or to hold it elsewhere.
     pub(super) fn take(&mut self) -> Self {
         Self {
             budget: self.budget,

@@ -37,7 +37,7 @@ use crate::walk::Delivery;
 /// #     let head = RequestHead::new("POST", headers);
 /// #     let mut intake = receiver.open(&head)?;
 /// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(intake, &head)?)
+/// #     Ok(receiver.recognise(&mut intake, &head)?)
 /// # }
 ///
 /// let body = br#"{"id":"evt_1","type":"page.created"}"#;

@@ -1,6 +1,7 @@
 //! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and keeps no bytes.
 
 use std::future::{Future, poll_fn};
+use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -32,6 +33,15 @@ impl<'b> Reading<'b> {
             share: budget.share(),
             deadline,
             alarm: Alarm::default(),
+        }
+    }
+
+    /// Takes it out, to read on elsewhere.
+    pub(super) fn take_out(&mut self) -> Self {
+        Self {
+            share: self.share.take(),
+            deadline: self.deadline,
+            alarm: mem::take(&mut self.alarm),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
 use http_body::Body;
@@ -26,13 +26,12 @@ type TakenIn = Result<(Delivery, Instant), Refusal>;
 #[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.
 enum Next<'a> {
     LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
-    Body(Opened<'a>),
     /// The refusal is answered once the rest of the body was read, or at this time.
     Rest(Refusal, Instant),
     Nothing(TakenIn),
 }
 
-/// A request whose head was accepted.
+/// A request whose head was accepted. Once it is polled, it is not moved: a move would leave a copy of the keys' states behind.
 struct Opened<'a> {
     head: RequestHead<'a>,
     intake: Intake,
@@ -48,6 +47,17 @@ impl Opened<'_> {
     ) -> Poll<Result<Instant, Refusal>> {
         self.reading.poll(body, &mut self.intake, context)
     }
+
+    /// Returns the same on the heap. No copy of the keys' states stays where it was, once the rest of it is dropped.
+    fn keep(&mut self) -> Box<Self> {
+        let mut kept = Box::new(Self {
+            head: self.head.clone(),
+            intake: Intake::in_place_of(&mut self.intake),
+            reading: self.reading.take_out(),
+        });
+        kept.intake.go_on_from(&self.intake);
+        kept
+    }
 }
 
 impl<N> Exchange<N> {
@@ -57,13 +67,17 @@ impl<N> Exchange<N> {
         parts: &'a Parts,
         body: Pin<&'a mut B>,
     ) -> impl Future<Output = TakenIn> + use<'a, N, B> {
-        let mut new = Some(body);
+        let mut under_way = Some((body, None));
         let mut late = None;
         poll_fn(move |context| {
-            if let Some(mut body) = new.take() {
-                match self.take_at_once(parts, body.as_mut(), context) {
-                    Next::Nothing(taken_in) => return Poll::Ready(taken_in),
-                    next => late = Some(Box::pin(self.take_late(next, body))),
+            if let Some((mut body, mut kept)) = under_way.take() {
+                match self.take_at_once(parts, body.as_mut(), &mut kept, context) {
+                    Poll::Ready(Next::Nothing(taken_in)) => return Poll::Ready(taken_in),
+                    Poll::Ready(next) => late = Some(Box::pin(self.take_late(next, body))),
+                    Poll::Pending => {
+                        under_way = Some((body, kept));
+                        return Poll::Pending;
+                    }
                 }
             }
             match &mut late {
@@ -73,13 +87,19 @@ impl<N> Exchange<N> {
         })
     }
 
+    /// Ready unless the body is waited for, which is then `kept`.
     #[inline]
     fn take_at_once<'a, B: Body>(
         &'a self,
         parts: &'a Parts,
         body: Pin<&mut B>,
+        kept: &mut Option<Box<Opened<'a>>>,
         context: &mut Context<'_>,
-    ) -> Next<'a> {
+    ) -> Poll<Next<'a>> {
+        if let Some(opened) = kept {
+            let read = ready!(opened.poll(body, context));
+            return Poll::Ready(self.complete(opened, read, None));
+        }
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
         let mut now = None;
@@ -88,7 +108,7 @@ impl<N> Exchange<N> {
             self.guard()
                 .tell(Step::AgeChecked(self.observed(), reading));
         });
-        match checked {
+        Poll::Ready(match checked {
             Ok((checked, RingSearch::Found(selected))) => {
                 let mut opened = Opened {
                     head,
@@ -97,7 +117,10 @@ impl<N> Exchange<N> {
                 };
                 match opened.poll(body, context) {
                     Poll::Ready(read) => self.complete(&mut opened, read, now),
-                    Poll::Pending => Next::Body(opened),
+                    Poll::Pending => {
+                        *kept = Some(opened.keep());
+                        return Poll::Pending;
+                    }
                 }
             }
             Ok((checked, RingSearch::Pending(waiting))) => Next::LookUp(head, checked, waiting),
@@ -105,7 +128,7 @@ impl<N> Exchange<N> {
                 Next::Rest(refusal, self.body_deadline(self.started()))
             }
             Err(refusal) => Next::Nothing(Err(refusal)),
-        }
+        })
     }
 
     async fn take_late<B: Body>(&self, mut next: Next<'_>, mut body: Pin<&mut B>) -> TakenIn {
@@ -118,13 +141,11 @@ impl<N> Exchange<N> {
                     let auth = &self.guard().auth;
                     let intake = look_up::within(patience, auth, checked, waiting).await?;
                     // The time of the receiver's own look-up does not count as slowness of the sender.
-                    Next::Body(Opened {
+                    let mut opened = Opened {
                         head,
                         intake,
                         reading: self.reading(Instant::now()),
-                    })
-                }
-                Next::Body(mut opened) => {
+                    };
                     let read = poll_fn(|context| opened.poll(body.as_mut(), context)).await;
                     self.complete(&mut opened, read, None)
                 }

@@ -42,7 +42,7 @@ const MAX_CHARS: usize = 256;
 /// #     let head = RequestHead::new("POST", headers);
 /// #     let mut intake = receiver.open(&head)?;
 /// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(intake, &head)?)
+/// #     Ok(receiver.recognise(&mut intake, &head)?)
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///

@@ -24,7 +24,7 @@
 //! let head = RequestHead::new("POST", headers);
 //! let mut intake = receiver.open(&head)?;
 //! intake.push(body.as_slice().into())?;
-//! let delivery = receiver.recognise(intake, &head)?;
+//! let delivery = receiver.recognise(&mut intake, &head)?;
 //! match block_on(receiver.admit(&delivery))? {
 //!     Admission::Fresh(claim) => {
 //!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then
@@ -121,7 +121,7 @@ impl Receiver {
     /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
     /// let mut intake = block_on(receiver.open_async(&head))?;
     /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(intake, &head)?.verified().scope(), "wh_1");
+    /// assert_eq!(receiver.recognise(&mut intake, &head)?.verified().scope(), "wh_1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -142,11 +142,11 @@ impl Receiver {
     /// event.
     pub fn recognise(
         &self,
-        mut intake: Intake,
+        intake: &mut Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
         let auth = self.auth();
-        auth.recognise_at(auth.clock.now(), &mut intake, head)
+        auth.recognise_at(auth.clock.now(), intake, head)
     }
 
     /// Claims the event.

@@ -1,6 +1,8 @@
 //! The check of one delivery: its MAC under every key of a ring.
 
 use std::fmt;
+#[cfg(feature = "tower")]
+use std::mem;
 use std::sync::Arc;
 
 use super::body::SignedBytes;
@@ -133,6 +135,24 @@ impl Check {
         &mut self.macs
     }
 
+    /// Takes the place of a check that has begun, without its states: they follow by [`go_on_from`](Self::go_on_from).
+    #[cfg(feature = "tower")]
+    pub(super) fn in_place_of(other: &mut Self) -> Self {
+        Self {
+            macs: Macs::new(),
+            signature: other.signature.clone(),
+            timestamp: other.timestamp,
+            ring: other.ring.take(),
+            forced: mem::replace(&mut other.forced, ForcedOutcome::None),
+        }
+    }
+
+    /// Takes over the states. Those of the other check stay where they are, until they are wiped with it.
+    #[cfg(feature = "tower")]
+    pub(super) fn go_on_from(&mut self, other: &Self) {
+        self.macs.copy_from(&other.macs);
+    }
+
     /// Returns the number of MACs that are computed.
     #[cfg(test)]
     pub(crate) fn mac_count(&mut self) -> usize {
@@ -156,20 +176,19 @@ impl Check {
     }
 
     /// Compares, with every live key. The proof covers the bytes that were passed to
-    /// [`update`](Self::update), in that order; keeping them is the caller's task.
+    /// [`update`](Self::update), in that order; keeping them is the caller's task. A second call proves nothing.
+    ///
+    /// # Security
+    /// It borrows the check, as a move would leave a copy of the keys' states behind, which nothing wipes. For the same reason, move no
+    /// check after its first [`update`](Self::update).
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
-    pub fn finish(mut self) -> Result<Proof, VerifyError> {
-        self.end()
-    }
-
-    /// As [`finish`](Self::finish), but in place, since a check is large. A second call proves nothing.
-    pub(super) fn end(&mut self) -> Result<Proof, VerifyError> {
+    pub fn finish(&mut self) -> Result<Proof, VerifyError> {
         self.started();
         let matched = self.macs.matched(&self.signature);
-        let key = self.forced.verdict(matched)?;
         let ring = self.ring.take();
+        let key = self.forced.verdict(matched)?;
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
         Ok(Proof::new(self.timestamp, ring, key))
     }

@@ -63,6 +63,24 @@ impl Intake {
         }
     }
 
+    /// Takes the place of an intake that has begun, without the states of its check: they follow by
+    /// [`go_on_from`](Self::go_on_from), once this one is where it stays.
+    #[cfg(feature = "tower")]
+    pub(crate) fn in_place_of(other: &mut Self) -> Self {
+        Self {
+            check: Check::in_place_of(&mut other.check),
+            chunks: mem::replace(&mut other.chunks, Chunks::Nothing),
+            taken: other.taken,
+            limit: other.limit,
+        }
+    }
+
+    /// Takes over the states of the other intake's check, which are wiped with it.
+    #[cfg(feature = "tower")]
+    pub(crate) fn go_on_from(&mut self, other: &Self) {
+        self.check.go_on_from(&other.check);
+    }
+
     /// Takes the next chunk.
     ///
     /// # Errors
@@ -137,17 +155,15 @@ impl Intake {
         self.taken
     }
 
-    /// Compares the signature, and returns the bytes with their proof.
+    /// Compares the signature, and returns the bytes with their proof. A second call proves nothing.
+    ///
+    /// # Security
+    /// As [`Check::finish`], it borrows: move no intake after its first [`push`](Self::push).
     ///
     /// # Errors
     /// As [`Check::finish`].
-    pub fn finish(mut self) -> Result<Verified<Bytes>, VerifyError> {
-        self.end()
-    }
-
-    /// As [`finish`](Self::finish), but in place, since an intake is large. A second call proves nothing.
-    pub(crate) fn end(&mut self) -> Result<Verified<Bytes>, VerifyError> {
-        let proof = self.check.end()?;
+    pub fn finish(&mut self) -> Result<Verified<Bytes>, VerifyError> {
+        let proof = self.check.finish()?;
         let body = match mem::replace(&mut self.chunks, Chunks::Nothing) {
             Chunks::Nothing => Bytes::new(),
             Chunks::One(only) => super::own_bytes::by_itself(only),

@@ -218,6 +218,16 @@ impl Macs {
         }
     }
 
+    /// Copies the states of others. Not inlined, for the reason of [`start`](Self::start).
+    #[cfg(feature = "tower")]
+    #[inline(never)]
+    pub(super) fn copy_from(&mut self, other: &Self) {
+        self.buffer = other.buffer.clone();
+        for (core, other) in self.cores.iter_mut().zip(other.cores.iter().flatten()) {
+            *core = Some(other.clone());
+        }
+    }
+
     /// Returns the number of states that each byte is hashed into.
     #[inline]
     pub(super) fn count(&self) -> usize {

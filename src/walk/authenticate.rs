@@ -106,7 +106,9 @@ impl Authenticator {
         intake: &mut Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake.end().map_err(|error| head.named_in(error.into()))?;
+        let verified = intake
+            .finish()
+            .map_err(|error| head.named_in(error.into()))?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
             Err(error) => return Err(head.named_in(Refusal::of_event_head(error, verified))),

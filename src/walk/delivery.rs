@@ -151,7 +151,7 @@ impl Delivery {
     /// let head = RequestHead::new("POST", headers);
     /// let mut intake = receiver.open(&head)?;
     /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(intake, &head)?.traceparent(), Some(trace));
+    /// assert_eq!(receiver.recognise(&mut intake, &head)?.traceparent(), Some(trace));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -102,7 +102,7 @@ pub struct Pass {
     pub absent: u64,
     /// Findings that are resolved.
     pub found: u64,
-    /// Rows that are [unresolved](Reconciled::Unresolved).
+    /// Rows that are [unresolved](super::Reconciled::Unresolved).
     pub unresolved: u64,
     /// Names of properties that several properties have. They are not compared, since an event names a property by its name.
     pub ambiguous_names: Vec<String>,

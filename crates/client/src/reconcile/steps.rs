@@ -62,23 +62,23 @@ pub struct PassRow {
 /// What the planner needs next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The data model's properties: pass them to [`Planner::model`].
+    /// The data model's properties: pass them to [`Planner::model`](super::Planner::model).
     Model,
-    /// States from [`Mirror::list`](super::Mirror::list): pass them to [`Planner::listed`].
+    /// States from [`Mirror::list`](super::Mirror::list): pass them to [`Planner::listed`](super::Planner::listed).
     List {
         /// After this row.
         after: Option<RowId>,
         /// At most so many.
         limit: usize,
     },
-    /// A page of rows: pass it to [`Planner::page`].
+    /// A page of rows: pass it to [`Planner::page`](super::Planner::page).
     Page {
         /// Rows to skip.
         offset: u64,
         /// Rows of the page.
         limit: u64,
     },
-    /// The present states of these rows from [`Mirror::get`](super::Mirror::get): pass them to [`Planner::absent`].
+    /// The present states of these rows from [`Mirror::get`](super::Mirror::get): pass them to [`Planner::absent`](super::Planner::absent).
     Absent(Vec<RowId>),
     /// The pass is over. The next step begins another one.
     Done(Pass),

@@ -20,7 +20,7 @@ pub enum Fed {
 /// Writes a handled event into the mirror. Call it after the event was handled, for each event of the data models that are
 /// reconciled, in any order; a second call changes nothing.
 ///
-/// The event's properties must be all that were signed, so the event is an [`Event<Properties>`](Properties): with a row type of
+/// The event's properties must be all that were signed, so the event is an [`Event<Properties>`](hookgate::Properties): with a row type of
 /// your own, read the delivery a second time with `delivery.event::<Properties>()`.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ pub type MirrorFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
 /// Remembers the state of each row as the handled events and repairs left it.
 ///
-/// A program calls [`feed`] with each event that it has handled, and the reconciliation compares the service's rows with these
+/// A program calls [`feed`](super::feed()) with each event that it has handled, and the reconciliation compares the service's rows with these
 /// states. [`MemoryMirror`](super::MemoryMirror) forgets at a restart; `SqliteMirror` and `PostgresMirror` (features `sqlite`,
 /// `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
 ///

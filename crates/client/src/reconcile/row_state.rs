@@ -19,7 +19,7 @@ pub struct RowState {
     pub read_at: Option<i64>,
     /// The hash of its properties.
     pub hash: RowHash,
-    /// Its properties by name, as a JSON object, where the mirror [keeps values](Mirror::keeps_values).
+    /// Its properties by name, as a JSON object, where the mirror [keeps values](super::Mirror::keeps_values).
     pub values: Option<String>,
 }
 

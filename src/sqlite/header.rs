@@ -28,11 +28,12 @@ pub(crate) enum FileOwner {
     Foreign,
 }
 
+/// Reads the header in one statement, and so in one transaction: another process may mark the file at this moment.
 pub(crate) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
-    let number = |pragma: &str| connection.query_row(pragma, [], |row| row.get::<_, i64>(0));
-    let application = number("PRAGMA application_id")?;
-    let version = number("PRAGMA user_version")?;
-    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    let header = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), \
+        (SELECT count(*) FROM sqlite_schema)";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (application, version, tables): (i64, i64, i64) = connection.query_row(header, [], read)?;
     Ok(match (application, version) {
         (0, 0) if tables == 0 => FileOwner::New,
         (APPLICATION, VERSION) => FileOwner::Ours,
@@ -94,6 +95,42 @@ pub(crate) fn create(
             // The first failure is the one that is reported.
             let _ = connection.execute_batch("ROLLBACK");
             Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::sqlite::open::{connect, durably};
+    use crate::sqlite::tests::Folder;
+
+    #[test]
+    fn a_file_that_is_marked_at_this_moment_is_no_other_programs() {
+        let folder = Folder::new();
+        for round in 0..100 {
+            let file = folder.0.join(format!("{round}.db"));
+            std::fs::File::create(&file).unwrap();
+            let open = || {
+                let connection = connect(&file, Duration::from_secs(30)).unwrap();
+                durably(&connection).unwrap();
+                connection
+            };
+            let (maker, reader) = (open(), open());
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    let table = || maker.execute_batch("CREATE TABLE made (id)");
+                    create(&maker, table).unwrap();
+                });
+                loop {
+                    match owner(&reader).unwrap() {
+                        FileOwner::New => {}
+                        owner => break assert_eq!(owner, FileOwner::Ours),
+                    }
+                }
+            });
         }
     }
 }

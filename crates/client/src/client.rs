@@ -55,7 +55,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn doc(client: hookgate_client::Client) -> Result<(), hookgate_client::Error> {
-    ///     /// use hookgate_client::Options;
+    /// use std::time::Duration;
+    /// use hookgate_client::Options;
     ///
     /// let quick = Options::default().total_timeout(Duration::from_secs(2)).retries(0);
     /// let page = client.with(quick).page("page_1").await?;

@@ -67,6 +67,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     let metrics = prometheus.render();
     let refused = metrics
         .lines()
+        .filter(|line| line.contains(r#"receiver="orders""#))
         .find(|line| line.contains(r#"reason="signature_mismatch""#));
     assert!(
         refused.is_some_and(

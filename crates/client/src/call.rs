@@ -265,7 +265,7 @@ impl Call<'_> {
         }
     }
 
-    /// A request without its body is not whole, so no service acts on it. Of one that has none, nothing is known.
+    /// A service acts on no request whose body is incomplete. A request that has no body may have arrived.
     fn was_sent(&self, read: &AtomicBool) -> bool {
         self.body.is_empty() || read.load(Ordering::Acquire)
     }

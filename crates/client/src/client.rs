@@ -70,7 +70,7 @@ impl Client {
         }
     }
 
-    /// Returns what is left of the request rate.
+    /// Returns the rest of the request rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.shared.bucket.rate()

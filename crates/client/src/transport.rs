@@ -21,7 +21,7 @@ const LONGEST_ANSWER: usize = 64 << 20;
 
 /// The error of a transport that had no connection, so that nothing was sent.
 #[derive(Debug)]
-#[cfg_attr(not(feature = "hyper"), allow(dead_code))] // which other transports do not say
+#[cfg_attr(not(feature = "hyper"), allow(dead_code))] // only the default transport reports it
 pub(crate) struct NotSent(pub(crate) BoxError);
 
 impl fmt::Display for NotSent {

@@ -94,99 +94,80 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn get(args: &GetArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let client = args.connect.client()?;
-    let got = interrupt::block_on(async {
-        let got = match args.kind {
-            Kind::Row => {
-                let advice = "list the rows: hookgate api list rows --model ID";
-                return Err(impossible("gets one row", advice));
-            }
-            Kind::Model => client
-                .data_model(&args.id)
-                .await
-                .map(|model| serde_json::json!(model)),
-            Kind::Page => client.page(&args.id).await,
-            kind => match objects(&client, kind) {
-                Some(objects) => objects.get(&args.id).await,
-                None => return Err(impossible("gets it", "see hookgate api get --help")),
-            },
-        };
-        got.map_err(|error| fault(&error))
-    })?;
+    let got = match (args.kind, objects(&client, args.kind)) {
+        (_, Some(objects)) => ask(objects.get(&args.id))?,
+        (Kind::Model, None) => serde_json::json!(ask(client.data_model(&args.id))?),
+        (Kind::Page, None) => ask(client.page(&args.id))?,
+        (Kind::Row, None) => {
+            let advice = "list the rows: hookgate api list rows --model ID";
+            return Err(impossible("gets one row", advice));
+        }
+        _ => return Err(impossible("gets it", "see hookgate api get --help")),
+    };
     print(&got, out)
 }
 
 pub(crate) fn create(args: &CreateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let client = args.connect.client()?;
     let json = args.input.json()?;
-    if args.kind == Kind::Row {
-        let rows = args.model.rows::<Box<RawValue>>(&client)?;
-        let row =
-            interrupt::block_on(async { rows.create(&json).await.map_err(|error| fault(&error)) })?;
-        return print_row(&row, out);
-    }
-    let made = interrupt::block_on(async {
-        let made = match objects(&client, args.kind) {
-            Some(objects) => objects.create(&json).await,
-            None if args.kind == Kind::Model => client.create_data_model(&json).await,
-            None => {
-                return Err(impossible(
-                    "creates a page",
-                    "pages are made in the workspace",
-                ));
-            }
-        };
-        made.map_err(|error| fault(&error))
-    })?;
+    let made = match (args.kind, objects(&client, args.kind)) {
+        (_, Some(objects)) => ask(objects.create(&json))?,
+        (Kind::Model, None) => ask(client.create_data_model(&json))?,
+        (Kind::Row, None) => {
+            let rows = args.model.rows::<Box<RawValue>>(&client)?;
+            return print_row(&ask(rows.create(&json))?, out);
+        }
+        _ => {
+            return Err(impossible(
+                "creates a page",
+                "pages are made in the workspace",
+            ));
+        }
+    };
     print(&made, out)
 }
 
 pub(crate) fn update(args: &UpdateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let client = args.connect.client()?;
     let json = args.input.json()?;
-    if args.kind == Kind::Row {
-        let rows = args.model.rows::<Box<RawValue>>(&client)?;
-        let row = interrupt::block_on(async {
-            rows.update(&args.id, &json)
-                .await
-                .map_err(|error| fault(&error))
-        })?;
-        return print_row(&row, out);
-    }
-    let changed = interrupt::block_on(async {
-        let changed = match objects(&client, args.kind) {
-            Some(objects) => objects.update(&args.id, &json).await,
-            None if args.kind == Kind::Model => client.update_data_model(&args.id, &json).await,
-            None => {
-                return Err(impossible(
-                    "changes a page",
-                    "pages are changed in the workspace",
-                ));
-            }
-        };
-        changed.map_err(|error| fault(&error))
-    })?;
+    let changed = match (args.kind, objects(&client, args.kind)) {
+        (_, Some(objects)) => ask(objects.update(&args.id, &json))?,
+        (Kind::Model, None) => ask(client.update_data_model(&args.id, &json))?,
+        (Kind::Row, None) => {
+            let rows = args.model.rows::<Box<RawValue>>(&client)?;
+            return print_row(&ask(rows.update(&args.id, &json))?, out);
+        }
+        _ => {
+            return Err(impossible(
+                "changes a page",
+                "pages are changed in the workspace",
+            ));
+        }
+    };
     print(&changed, out)
 }
 
 pub(crate) fn delete(args: &DeleteArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let client = args.connect.client()?;
-    interrupt::block_on(async {
-        let deleted = match (args.kind, objects(&client, args.kind)) {
-            (_, Some(objects)) => objects.delete(&args.id).await,
-            (Kind::Row, None) => args.model.rows::<Value>(&client)?.delete(&args.id).await,
-            (Kind::Model, None) => client.delete_data_model(&args.id).await,
-            _ => {
-                return Err(impossible(
-                    "deletes a page",
-                    "pages are deleted in the workspace",
-                ));
-            }
-        };
-        deleted.map_err(|error| fault(&error))
-    })?;
+    match (args.kind, objects(&client, args.kind)) {
+        (_, Some(objects)) => ask(objects.delete(&args.id))?,
+        (Kind::Row, None) => ask(args.model.rows::<Value>(&client)?.delete(&args.id))?,
+        (Kind::Model, None) => ask(client.delete_data_model(&args.id))?,
+        _ => {
+            return Err(impossible(
+                "deletes a page",
+                "pages are deleted in the workspace",
+            ));
+        }
+    };
     let json = serde_json::json!({ "id": args.id, "deleted": true });
     out.say(&format!("deleted {}", harmless(&args.id)), &json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Waits for the answer of one call, or for Ctrl-C.
+fn ask<T>(call: impl Future<Output = Result<T, hookgate_client::Error>>) -> Result<T, Fault> {
+    interrupt::block_on(async { call.await.map_err(|error| fault(&error)) })
 }
 
 fn print(value: &Value, out: &mut Out) -> Result<ExitCode, Fault> {

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &EraseArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     })
 }
 
-/// Counts what is done as it goes, so that it is known also after a fault.
+/// Counts each deletion at once, so that the number is known after a fault, too.
 async fn everywhere(
     args: &EraseArgs,
     logs: &[Log],
@@ -167,7 +167,7 @@ async fn in_inbox(
     out.flush()?;
     counts.kept = theirs.len() - targets.len();
     if args.yes {
-        // Before a fault, only what is done counts.
+        // After a fault, only the entries that were deleted count.
         let until = |error: &StoreError| usize::try_from(error.changed()).unwrap_or(usize::MAX);
         if !others.is_empty() {
             let others: Vec<EntryId> = others.iter().map(|(listed, _)| listed.id).collect();
@@ -238,7 +238,7 @@ async fn holds(
     Ok(shown.and_then(|shown| subject.is_in(&shown)))
 }
 
-/// Prints what is erased, or would be.
+/// Prints the counts of an erasure, or of its dry run.
 fn say(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<(), Fault> {
     let Counts {
         entries: erased,

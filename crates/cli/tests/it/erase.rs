@@ -258,7 +258,7 @@ fn a_file_that_is_no_log_is_refused_before_anything_is_erased() {
             fs::remove_file(file).unwrap();
         }
     }
-    // One that is empty, or has a recorder's marks alone, is a log. What is said of it is said of a log.
+    // An empty file, or one with a recorder's marks alone, is a log: the report counts it as a log.
     for content in [
         "",
         "{\"torn\":true}\n",

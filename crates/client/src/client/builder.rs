@@ -94,7 +94,7 @@ impl ClientBuilder {
     /// Sends the key over plain http to other machines, too.
     ///
     /// # Security
-    /// Everybody on the way can read the key, and all rows. It is for a network that nobody else can listen to.
+    /// Each machine on the way can read the key and all rows. Use it on a network that no other party can listen to.
     pub fn allow_plain_http(mut self) -> Self {
         self.plain_http = true;
         self

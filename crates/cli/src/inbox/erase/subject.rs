@@ -82,7 +82,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether the id stands anywhere in bytes that can't be read as JSON, as they may have been cut or changed: as it is, or
-    /// behind escapes. What is beside it does not count, since in `\nAda` that is a letter: rather too much is found than too little.
+    /// behind escapes. The characters beside it do not count, since in `\nAda` one is a letter: a match too many is better than one too few.
     pub(super) fn is_in_raw(&self, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let (mut text, id) = self.comparable(&text);
@@ -123,7 +123,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Undoes the escapes of a JSON text once. `None` if there is none: what is no escape, or is cut off, stays as it is.
+/// Undoes the escapes of a JSON text once. `None` if it has no escape. Other text and cut-off escapes stay as they are.
 fn unescaped(text: &str) -> Option<String> {
     let units: Vec<u16> = text.encode_utf16().collect();
     let (mut plain, mut rest) = (Vec::with_capacity(units.len()), &units[..]);

@@ -288,7 +288,7 @@ fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
 }
 
 /// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
-pub(crate) fn fingerprint(parts: [&[u8]; 2]) -> [u8; 16] {
+pub(crate) fn fingerprint<const N: usize>(parts: [&[u8]; N]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_le_bytes());

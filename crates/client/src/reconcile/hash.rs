@@ -3,7 +3,6 @@
 use std::fmt;
 
 use hookgate::{EventKey, Json};
-use serde_json::Value;
 
 /// The hash of a property's name.
 pub(super) type NameHash = [u8; 8];
@@ -12,8 +11,6 @@ pub(super) type ValueHash = [u8; 16];
 
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 const EMPTY: ValueHash = [0; 16];
-/// A number of this size or more may be rounded as a 64-bit float, so it is not taken for an integer.
-const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// The hash of a row: 24 bytes of SHA-256 for each property that is not empty.
 ///
@@ -135,49 +132,8 @@ pub(super) fn value_hash(name: &str, json: &Json) -> Option<ValueHash> {
     if json.is_null() {
         return None;
     }
-    let mut text = String::new();
-    match json.to::<Value>() {
-        Ok(value) => write_canonically(&value, &mut text),
-        // Nested too deep, or with a name that serde_json reserves: compared as it was written.
-        Err(_) => text.push_str(json.as_str()),
-    }
     // A key is 128 bits of SHA-256 over two texts and their lengths, which is the hash needed here.
-    Some(*EventKey::new(name, &text).as_bytes())
-}
-
-/// Writes numbers in one form and fields in one order.
-fn write_canonically(value: &Value, text: &mut String) {
-    match value {
-        Value::Number(number) => match number.as_f64() {
-            Some(float)
-                if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT_INTEGERS =>
-            {
-                text.push_str(&format!("{float:.0}").replace("-0", "0"));
-            }
-            _ => text.push_str(&number.to_string()),
-        },
-        Value::Array(items) => {
-            text.push('[');
-            for item in items {
-                write_canonically(item, text);
-                text.push(',');
-            }
-            text.push(']');
-        }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_unstable_by_key(|field| field.0);
-            text.push('{');
-            for (name, item) in fields {
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                write_canonically(item, text);
-                text.push(',');
-            }
-            text.push('}');
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => text.push_str(&value.to_string()),
-    }
+    Some(*EventKey::new(name, &json.canonical()).as_bytes())
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@ pub mod layer;
 pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
+#[cfg(feature = "tower")]
+pub mod order;
 pub mod outcome;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -1,0 +1,62 @@
+//! An event about a row, reduced to its place in the order.
+
+use super::known::{Changed, NameHash, ValueHash, of_changes, of_properties};
+use super::moment::Moment;
+use crate::event::{DataModelId, Event, EventData, EventError, RowId};
+use crate::verify::signature::fingerprint;
+use crate::walk::Delivery;
+
+/// An event about a row.
+#[derive(Clone, Debug)]
+pub(crate) struct RowEvent {
+    /// The key of the row's record: 128 bits of SHA-256 over scope, data model and row.
+    pub(crate) row_key: [u8; 16],
+    pub(crate) model: DataModelId,
+    pub(crate) row: RowId,
+    /// The key of the event.
+    pub(super) event: [u8; 16],
+    pub(super) at: Option<Moment>,
+    pub(super) change: RowChange,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum RowChange {
+    Created(Vec<(NameHash, ValueHash)>),
+    Updated(Vec<Changed>),
+    Deleted,
+}
+
+impl RowEvent {
+    /// Reads the whole event. `None` where it is not about a row.
+    pub(crate) fn read(delivery: &Delivery) -> Result<Option<Self>, EventError> {
+        let event: Event = delivery.event()?;
+        let (model, row, change) = match &event.data {
+            EventData::RowCreated(row) => (
+                &row.datamodel_id,
+                &row.row_id,
+                RowChange::Created(of_properties(&row.properties)),
+            ),
+            EventData::RowUpdated(row) => (
+                &row.datamodel_id,
+                &row.row_id,
+                RowChange::Updated(of_changes(&row.changes)),
+            ),
+            EventData::RowDeleted(row) => (&row.datamodel_id, &row.row_id, RowChange::Deleted),
+            EventData::Other(_) => return Ok(None),
+        };
+        let scope = delivery.verified().scope();
+        let parts = [scope, model.as_str(), row.as_str()].map(str::as_bytes);
+        Ok(Some(Self {
+            row_key: fingerprint(parts),
+            model: model.clone(),
+            row: row.clone(),
+            event: *delivery.key().as_bytes(),
+            at: Moment::read(event.created_at.as_str()),
+            change,
+        }))
+    }
+
+    pub(crate) fn is_update(&self) -> bool {
+        matches!(self.change, RowChange::Updated(_))
+    }
+}

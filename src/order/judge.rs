@@ -1,0 +1,146 @@
+//! The judgement: an event against the row's record. No I/O.
+
+use std::cmp::Ordering;
+
+use super::event::{RowChange, RowEvent};
+use super::known::{Changed, Known};
+use super::last::LastHandled;
+
+/// The place of an event among the handled events of its row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// No newer event of the row was handled: the row was unknown, or its newest handled event is older, or is this one.
+    Newest,
+    /// A newer event of the row was handled, or the row was deleted and not created again.
+    Stale,
+    /// Nothing says which event is newer: their `createdAt` are equal, or closer to each other than they were written; or
+    /// `createdAt` is no date with a time; or the event is not about a row.
+    Unknown,
+}
+
+impl Order {
+    /// Returns `newest`, `stale` or `unknown`, for a log or a metric.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Newest => "newest",
+            Self::Stale => "stale",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The sign that an event of a row was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GapReason {
+    /// A value from before an update is not the one that the last handled event left.
+    BeforeDiffers,
+    /// The row was updated, and its creation was not seen.
+    NotCreated,
+}
+
+impl GapReason {
+    /// Returns `before_differs` or `not_created`, for a log or a metric.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BeforeDiffers => "before_differs",
+            Self::NotCreated => "not_created",
+        }
+    }
+}
+
+/// An event against the row's record.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Judgement {
+    pub(crate) order: Order,
+    pub(crate) gap: Option<GapReason>,
+    /// The record once the event is handled. `None` where nothing is to be written.
+    pub(crate) next: Option<LastHandled>,
+}
+
+/// Judges an event against the row's record.
+///
+/// A row without a record may be older than the guard, or its record has ended: an update of it is no sign of a gap.
+pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
+    let judged = |order, gap, next| Judgement { order, gap, next };
+    let Some(at) = event.at else {
+        return judged(Order::Unknown, None, None);
+    };
+    let next = |known| {
+        Some(LastHandled {
+            at,
+            event: event.event,
+            is_deleted: matches!(event.change, RowChange::Deleted),
+            known,
+        })
+    };
+    let Some(last) = last else {
+        let known = after(&Known::default(), &event.change);
+        return judged(Order::Newest, None, next(known));
+    };
+    if last.event == event.event {
+        // Its run was repeated, for example since the process died before the claim was committed.
+        return judged(Order::Newest, None, None);
+    }
+    match at.compare(last.at) {
+        None => judged(Order::Unknown, None, beside(last, &event.change, true)),
+        Some(Ordering::Less) => judged(Order::Stale, None, beside(last, &event.change, false)),
+        Some(_) => match &event.change {
+            RowChange::Updated(_) if last.is_deleted => {
+                judged(Order::Stale, Some(GapReason::NotCreated), None)
+            }
+            change => {
+                let gap = differs(&last.known, change).then_some(GapReason::BeforeDiffers);
+                judged(Order::Newest, gap, next(after(&last.known, change)))
+            }
+        },
+    }
+}
+
+/// The properties after an event that is newer.
+fn after(known: &Known, change: &RowChange) -> Known {
+    match change {
+        RowChange::Created(values) => Known::created(values),
+        RowChange::Updated(changes) => {
+            let mut known = known.clone();
+            for &Changed { name, after, .. } in changes {
+                known.set(name, after);
+            }
+            known
+        }
+        RowChange::Deleted => Known::default(),
+    }
+}
+
+/// The record after an event that is older, or may be: still that of the newest event. `None` where nothing changes.
+fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
+    let mut next = last.clone();
+    match change {
+        // The row is not certain to be deleted any longer: an update that comes later must not be called stale.
+        RowChange::Created(values) if last.is_deleted && may_be_newer => {
+            next.is_deleted = false;
+            next.known = Known::created(values);
+        }
+        _ if last.is_deleted => return None,
+        RowChange::Created(values) => next.known.complete(values),
+        RowChange::Updated(changes) => next.known.doubt(changes),
+        RowChange::Deleted => next.known.forget(),
+    }
+    (next != *last).then_some(next)
+}
+
+/// Returns whether a value from before the change is known to be another one.
+fn differs(known: &Known, change: &RowChange) -> bool {
+    let RowChange::Updated(changes) = change else {
+        return false;
+    };
+    changes.iter().any(|changed| {
+        let value = known.value(changed.name);
+        value.is_some_and(|value| value != changed.before)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+use std::collections::BTreeMap;
+
+use super::super::known::{EMPTY, NameHash, ValueHash};
+use super::super::moment::Moment;
+use super::*;
+
+const A: NameHash = [1; 8];
+const B: NameHash = [2; 8];
+
+/// An event of one row at this second; `id` tells events of one second apart.
+fn event(second: u32, id: u8, change: RowChange) -> RowEvent {
+    let text = format!("2026-11-21T09:{:02}:{:02}Z", second / 60, second % 60);
+    RowEvent {
+        row_key: [0; 16],
+        model: "dm_1".into(),
+        row: "row_1".into(),
+        event: [id; 16],
+        at: Moment::read(&text),
+        change,
+    }
+}
+
+fn created(second: u32, id: u8, a: u8) -> RowEvent {
+    event(second, id, RowChange::Created(vec![(A, [a; 8])]))
+}
+
+fn updated(second: u32, id: u8, name: NameHash, before: u8, after: u8) -> RowEvent {
+    let (before, after) = ([before; 8], [after; 8]);
+    let changed = Changed {
+        name,
+        before,
+        after,
+    };
+    event(second, id, RowChange::Updated(vec![changed]))
+}
+
+fn deleted(second: u32, id: u8) -> RowEvent {
+    event(second, id, RowChange::Deleted)
+}
+
+/// Handles the events one after the other.
+fn handled(events: &[RowEvent]) -> (Option<LastHandled>, Vec<(Order, Option<GapReason>)>) {
+    let (mut last, mut judged) = (None, Vec::new());
+    for event in events {
+        let Judgement { order, gap, next } = judge(last.as_ref(), event);
+        last = next.or(last);
+        judged.push((order, gap));
+    }
+    (last, judged)
+}
+
+#[track_caller]
+fn are(events: &[RowEvent], expected: &[(Order, Option<GapReason>)]) {
+    assert_eq!(handled(events).1, expected);
+}
+
+const NEWEST: (Order, Option<GapReason>) = (Order::Newest, None);
+const STALE: (Order, Option<GapReason>) = (Order::Stale, None);
+const UNKNOWN: (Order, Option<GapReason>) = (Order::Unknown, None);
+const DIFFERS: (Order, Option<GapReason>) = (Order::Newest, Some(GapReason::BeforeDiffers));
+
+#[test]
+fn an_older_event_is_stale_and_leaves_the_record_of_the_newer() {
+    let newer = updated(5, 2, A, 1, 2);
+    are(&[newer.clone(), updated(4, 1, A, 0, 1)], &[NEWEST, STALE]);
+    let (last, _) = handled(&[newer.clone(), updated(4, 1, A, 0, 1), created(3, 0, 0)]);
+    assert_eq!(last.unwrap().at, newer.at.unwrap());
+}
+
+#[test]
+fn events_of_one_second_are_unknown_and_never_replace_each_other() {
+    let (one, other) = (updated(5, 1, A, 0, 1), updated(5, 2, A, 1, 2));
+    are(&[one.clone(), other.clone()], &[NEWEST, UNKNOWN]);
+    are(&[other, one.clone()], &[NEWEST, UNKNOWN]);
+    are(
+        &[one.clone(), deleted(5, 3), updated(6, 4, A, 1, 2)],
+        &[NEWEST, UNKNOWN, NEWEST],
+    );
+    are(&[deleted(5, 3), created(5, 4, 1)], &[NEWEST, UNKNOWN]);
+}
+
+#[test]
+fn the_same_event_again_is_judged_as_the_first_time() {
+    let (first, second) = (created(1, 1, 1), updated(2, 2, A, 1, 2));
+    are(
+        &[
+            first.clone(),
+            first.clone(),
+            second.clone(),
+            second.clone(),
+            first.clone(),
+            first,
+        ],
+        &[NEWEST, NEWEST, NEWEST, NEWEST, STALE, STALE],
+    );
+    // Also where the first time was the sign of a gap: that was told once.
+    let gap = updated(3, 3, A, 7, 8);
+    are(&[second, gap.clone(), gap], &[NEWEST, DIFFERS, NEWEST]);
+    let gone = deleted(4, 4);
+    are(&[gone.clone(), gone], &[NEWEST, NEWEST]);
+}
+
+#[test]
+fn a_deleted_row_stays_deleted_until_it_is_created_later() {
+    let gone = deleted(5, 5);
+    are(
+        &[
+            gone.clone(),
+            created(1, 1, 1),
+            updated(4, 4, A, 1, 2),
+            updated(6, 6, A, 1, 2),
+            updated(7, 7, A, 2, 3),
+            deleted(4, 8),
+        ],
+        &[
+            NEWEST,
+            STALE,
+            STALE,
+            (Order::Stale, Some(GapReason::NotCreated)),
+            (Order::Stale, Some(GapReason::NotCreated)),
+            STALE,
+        ],
+    );
+    are(
+        &[
+            gone.clone(),
+            created(6, 6, 1),
+            gone,
+            updated(7, 7, A, 1, 2),
+            deleted(8, 8),
+            deleted(9, 9),
+        ],
+        &[NEWEST, NEWEST, STALE, NEWEST, NEWEST, NEWEST],
+    );
+}
+
+#[test]
+fn an_event_without_a_moment_is_unknown_and_is_not_recorded() {
+    let undated = RowEvent {
+        at: None,
+        ..updated(0, 9, A, 1, 2)
+    };
+    for last in [None, handled(&[created(1, 1, 1)]).0] {
+        let judgement = judge(last.as_ref(), &undated);
+        assert_eq!(
+            (judgement.order, judgement.gap, judgement.next),
+            (Order::Unknown, None, None)
+        );
+    }
+}
+
+#[test]
+fn a_value_from_before_an_update_that_is_not_the_known_one_is_a_gap() {
+    let first = created(1, 1, 1);
+    are(&[first.clone(), updated(2, 2, A, 1, 2)], &[NEWEST, NEWEST]);
+    are(&[first.clone(), updated(2, 2, A, 7, 2)], &[NEWEST, DIFFERS]);
+    // Of a row that was seen created, an absent property is known to be empty.
+    are(&[first.clone(), updated(2, 2, B, 0, 2)], &[NEWEST, NEWEST]);
+    are(&[first.clone(), updated(2, 2, B, 7, 2)], &[NEWEST, DIFFERS]);
+    // A row from before the guard: only properties that events have named are known.
+    let old = updated(1, 1, A, 4, 5);
+    are(&[old.clone(), updated(2, 2, B, 7, 2)], &[NEWEST, NEWEST]);
+    are(&[old.clone(), updated(2, 2, A, 5, 6)], &[NEWEST, NEWEST]);
+    are(&[old, updated(2, 2, A, 4, 6)], &[NEWEST, DIFFERS]);
+    // The gap is told once.
+    let (missed, next) = (updated(2, 2, A, 7, 8), updated(3, 3, A, 8, 9));
+    are(&[first, missed, next], &[NEWEST, DIFFERS, NEWEST]);
+}
+
+#[test]
+fn a_late_event_is_no_gap_afterwards() {
+    let (first, second, third) = (
+        created(1, 1, 1),
+        updated(2, 2, A, 1, 2),
+        updated(3, 3, B, 0, 7),
+    );
+    let late = [first.clone(), third.clone(), second.clone()];
+    are(
+        &[&late[..], &[updated(4, 4, A, 2, 5)]].concat(),
+        &[NEWEST, NEWEST, STALE, NEWEST],
+    );
+    // There and back again: the late event's value is the one from before, and not the present one.
+    let (there, back) = (updated(2, 2, A, 1, 2), updated(3, 3, A, 2, 1));
+    are(
+        &[first, back, there, updated(4, 4, A, 1, 9)],
+        &[NEWEST, DIFFERS, STALE, NEWEST],
+    );
+    // A creation that comes after the updates.
+    are(
+        &[
+            second,
+            third,
+            created(1, 1, 1),
+            updated(4, 4, A, 2, 5),
+            updated(5, 5, B, 7, 8),
+            updated(6, 6, [3; 8], 1, 2),
+        ],
+        &[NEWEST, NEWEST, STALE, NEWEST, NEWEST, DIFFERS],
+    );
+}
+
+/// SplitMix64: the same numbers for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, most: u8) -> u8 {
+        u8::try_from(self.next() % u64::from(most)).unwrap()
+    }
+}
+
+/// A row in the service: its events, and an update that follows all of them, if the row exists then.
+fn history(random: &mut Random) -> (Vec<RowEvent>, Option<RowEvent>) {
+    let (mut values, mut is_live) = (BTreeMap::<NameHash, ValueHash>::new(), false);
+    let (mut events, mut second) = (Vec::new(), 0);
+    for id in 1..2 + random.below(12) {
+        second += u32::from(random.below(3));
+        let change = if !is_live {
+            is_live = true;
+            values = [(A, [1 + random.below(3); 8])].into();
+            RowChange::Created(values.iter().map(|(name, value)| (*name, *value)).collect())
+        } else if random.below(6) == 0 {
+            is_live = false;
+            RowChange::Deleted
+        } else {
+            let names = [A, B, [3; 8]].into_iter().filter(|_| random.below(2) == 0);
+            let changes = names.collect::<Vec<_>>().into_iter().map(|name| {
+                let after = [random.below(4); 8];
+                let before = values.insert(name, after).unwrap_or(EMPTY);
+                Changed {
+                    name,
+                    before,
+                    after,
+                }
+            });
+            RowChange::Updated(changes.collect())
+        };
+        events.push(event(second, id, change));
+    }
+    let changes = [A, B, [3; 8]].map(|name| Changed {
+        name,
+        before: values.get(&name).copied().unwrap_or(EMPTY),
+        after: [9; 8],
+    });
+    let follows = event(second + 1, 99, RowChange::Updated(changes.into()));
+    (events, is_live.then_some(follows))
+}
+
+#[test]
+fn in_the_services_order_no_event_is_stale_and_none_is_a_gap() {
+    for seed in 0..4_000 {
+        let (events, _) = history(&mut Random(seed));
+        let (last, judged) = handled(&events);
+        let wrong =
+            |(order, gap): &(Order, Option<GapReason>)| *order == Order::Stale || gap.is_some();
+        assert!(!judged.iter().any(wrong), "seed {seed}: {judged:?}");
+        let newest = events
+            .iter()
+            .map(|event| event.at.unwrap().to_parts())
+            .max();
+        assert_eq!(last.map(|last| last.at.to_parts()), newest, "seed {seed}");
+    }
+}
+
+/// Any order, any number of copies. The record ends with the newest moment. No event is called newest once a newer one was handled,
+/// and none is called stale unless a newer one was handled or the row was deleted. Once all have come, the next update is no gap,
+/// except where a deletion hid updates of the row that was created again.
+#[test]
+fn in_any_order_the_record_is_that_of_the_newest_event() {
+    for seed in 0..4_000 {
+        let mut random = Random(seed);
+        let (events, follows) = history(&mut random);
+        let copies = 1 + usize::from(random.below(3));
+        let mut deliveries: Vec<_> = std::iter::repeat_n(&events, copies).flatten().collect();
+        deliveries.sort_by_cached_key(|_| random.next());
+        let (mut last, mut newest, mut was_deleted): (Option<LastHandled>, _, _) =
+            (None, None, false);
+        for event in deliveries {
+            let at = event.at.unwrap().to_parts();
+            let Judgement { order, next, gap } = judge(last.as_ref(), event);
+            let is_same = last.as_ref().is_some_and(|last| last.event == event.event);
+            match order {
+                Order::Newest => assert!(is_same || Some(at) > newest, "seed {seed}"),
+                Order::Stale => assert!(Some(at) < newest || was_deleted, "seed {seed}"),
+                Order::Unknown => assert!(Some(at) == newest && !is_same, "seed {seed}"),
+            }
+            assert!(!is_same || gap.is_none() && next.is_none(), "seed {seed}");
+            was_deleted |= matches!(event.change, RowChange::Deleted);
+            if let Some(next) = &next {
+                assert_eq!(
+                    LastHandled::from_bytes(&next.to_bytes()).as_ref(),
+                    Some(next)
+                );
+            }
+            last = next.or(last);
+            newest = last.as_ref().map(|last| last.at.to_parts());
+        }
+        let last = last.unwrap();
+        let most = events.iter().map(|event| event.at.unwrap().to_parts());
+        assert!(Some(last.at.to_parts()) == most.max() || was_deleted);
+        if let Some(follows) = follows.filter(|_| !was_deleted) {
+            let judgement = judge(Some(&last), &follows);
+            assert_eq!(
+                (judgement.order, judgement.gap),
+                (Order::Newest, None),
+                "seed {seed}"
+            );
+        }
+    }
+}

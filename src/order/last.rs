@@ -1,0 +1,92 @@
+//! The record of a row: the newest event that was handled.
+
+use std::fmt;
+
+use super::known::Known;
+use super::moment::Moment;
+
+/// The newest handled event of a row, as a store keeps it: when it was created, a digest of its id, whether it deleted the row,
+/// and a hash of 8 bytes for each property that events named. It holds no value and no id in clear.
+///
+/// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties.
+#[derive(Clone, PartialEq, Eq)]
+pub struct LastHandled {
+    pub(super) at: Moment,
+    /// The key of the event.
+    pub(super) event: [u8; 16],
+    pub(super) is_deleted: bool,
+    pub(super) known: Known,
+}
+
+/// The first byte of each record.
+const FORM: u8 = 1;
+
+impl LastHandled {
+    /// Returns the bytes, for a store.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (micros, resolution) = self.at.to_parts();
+        let mut bytes = vec![FORM, self.is_deleted.into()];
+        bytes.extend_from_slice(&micros.to_be_bytes());
+        bytes.extend_from_slice(&resolution.to_be_bytes());
+        bytes.extend_from_slice(&self.event);
+        self.known.write(&mut bytes);
+        bytes
+    }
+
+    /// Returns the record from bytes that a store has kept. `None` where they are not those of a record.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (&[form, is_deleted], rest) = bytes.split_first_chunk()?;
+        let (&micros, rest) = rest.split_first_chunk()?;
+        let (&resolution, rest) = rest.split_first_chunk()?;
+        let (&event, rest) = rest.split_first_chunk()?;
+        let at = Moment::from_parts(i64::from_be_bytes(micros), u32::from_be_bytes(resolution))?;
+        let known = Known::read(rest)?;
+        (form == FORM && is_deleted <= 1).then_some(Self {
+            at,
+            event,
+            is_deleted: is_deleted == 1,
+            known,
+        })
+    }
+}
+
+impl fmt::Debug for LastHandled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastHandled")
+            .field("at", &self.at)
+            .field("is_deleted", &self.is_deleted)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_from_its_bytes_and_from_no_others() {
+        let known = Known::created(&[([1; 8], [2; 8]), ([3; 8], [4; 8])]);
+        for is_deleted in [false, true] {
+            let last = LastHandled {
+                at: Moment::read("2026-11-21T09:30:00.250Z").unwrap(),
+                event: [7; 16],
+                is_deleted,
+                known: known.clone(),
+            };
+            let bytes = last.to_bytes();
+            assert_eq!(bytes.len(), 31 + 2 * 16);
+            assert_eq!(LastHandled::from_bytes(&bytes), Some(last));
+            for length in 0..bytes.len() {
+                let cut = LastHandled::from_bytes(&bytes[..length]);
+                assert_eq!(cut.is_some(), [31, 47].contains(&length), "{length}");
+            }
+            for (at, wrong) in [(0, 2), (1, 2), (11, 9), (30, 2), (31, 9)] {
+                let mut bytes = bytes.clone();
+                bytes[at] = wrong;
+                assert_eq!(LastHandled::from_bytes(&bytes), None, "{at}");
+            }
+        }
+    }
+}

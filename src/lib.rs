@@ -99,7 +99,7 @@ pub mod layer;
 pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
-#[cfg(feature = "tower")]
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "tower"))]
 pub mod order;
 pub mod outcome;
 #[cfg(feature = "postgres")]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use super::known::Known;
 use super::moment::Moment;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The newest handled event of a row, as a store keeps it: when it was created, a digest of its id, whether it deleted the row,
 /// and a hash of 8 bytes for each property that events named. It holds no value and no id in clear.
@@ -49,6 +51,15 @@ impl LastHandled {
             is_deleted: is_deleted == 1,
             known,
         })
+    }
+}
+
+/// For a store whose records another program could have written.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl LastHandled {
+    pub(crate) fn from_store(bytes: &[u8]) -> Result<Self, StoreError> {
+        let advice = "a row's record has a form that this version does not know";
+        Self::from_bytes(bytes).ok_or_else(|| StoreError::saying(StoreErrorKind::Corrupt, advice))
     }
 }
 

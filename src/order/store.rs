@@ -10,7 +10,7 @@ use crate::dedupe::StoreFuture;
 /// Remembers the newest handled event of each row.
 ///
 /// `row` is a digest of the receiver's scope, the data model and the row: 128 bits of SHA-256. [`MemoryOrderStore`](super::MemoryOrderStore)
-/// forgets at a restart; `SqliteOrderStore` and `PostgresOrderStore` (features `sqlite`, `postgres`) do not. All of them, and your own,
+/// forgets at a restart; `SqliteStore` and `PostgresStore` (features `sqlite`, `postgres`) do not. All of them, and your own,
 /// pass [`contract::check`](super::contract::check).
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the record that the writer has read: [`swap`](Self::swap).

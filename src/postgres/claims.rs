@@ -99,8 +99,8 @@ const CHUNKS: u32 = 8;
 /// [`claim_in`](super::claim_in) is used as well. A role that may write there decides which events are handled.
 #[derive(Clone)]
 pub struct PostgresStore {
-    postgres: Postgres,
-    namespace: Namespace,
+    pub(super) postgres: Postgres,
+    pub(super) namespace: Namespace,
     longest_lease: Arc<LongestLease>,
     scopes: ScopesInUse,
     sweeping: Arc<Sweeping>,
@@ -195,7 +195,7 @@ impl PostgresStore {
     }
 
     /// Begins a sweep where one is due and a connection is free. No call waits for it.
-    fn sweep_now_and_then(&self) {
+    pub(super) fn sweep_now_and_then(&self) {
         let claims = self.sweeping.claims.fetch_add(1, Ordering::Relaxed);
         if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
             return;
@@ -203,8 +203,9 @@ impl PostgresStore {
         self.sweeping.task.run(|| {
             let postgres = self.postgres.clone();
             async move {
-                for table in [FORGET_CLAIMS, super::effects::FORGET_EFFECTS] {
-                    sweep(&postgres, table).await;
+                let (effects, order) = (super::effects::FORGET_EFFECTS, super::rows::FORGET_ORDER);
+                for statement in [FORGET_CLAIMS, effects, order] {
+                    sweep(&postgres, statement).await;
                 }
             }
         });

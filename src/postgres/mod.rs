@@ -202,9 +202,11 @@ mod effects;
 mod failure;
 mod forget;
 mod migration;
+mod order;
 mod pool;
 mod pooled;
 mod query;
+mod rows;
 mod session;
 mod spare;
 mod tables;
@@ -213,11 +215,14 @@ mod tls;
 mod url;
 
 pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
+pub use crate::order::{OrderedIn, RowValues};
 pub use claims::{FORGET_CLAIMS, PostgresStore};
 pub use effects::{CLAIM_IN, FORGET_EFFECTS, claim_in, claim_values_in};
 pub use forget::forget;
 pub use migration::migrate;
+pub use order::{LOCK_ROW, WRITE_ROW, order_in};
 pub use pool::Postgres;
+pub use rows::FORGET_ORDER;
 #[cfg(feature = "inbox")]
 pub(crate) use session::at_once;
 pub use tables::{MIGRATIONS, Migration};

@@ -50,6 +50,18 @@ const EFFECTS: Migration = Migration {
 CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
 };
 
+/// The table of the last handled event of each row.
+const ORDER: Migration = Migration {
+    name: "order-1",
+    sql: "CREATE TABLE IF NOT EXISTS hookgate_order (
+  key bytea PRIMARY KEY,
+  revision bigint NOT NULL,
+  last bytea NOT NULL,
+  until timestamptz NOT NULL
+);
+CREATE INDEX IF NOT EXISTS hookgate_order_until ON hookgate_order (until)",
+};
+
 /// The inbox's table with its indexes. Each statement may run again and then changes nothing.
 ///
 /// `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` is the time when a queued entry is due, or when the lease of a running
@@ -159,4 +171,5 @@ pub const MIGRATIONS: &[Migration] = &[
     INBOX_BACKLOG,
     #[cfg(feature = "inbox")]
     INBOX_TRACE,
+    ORDER,
 ];

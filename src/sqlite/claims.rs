@@ -1,8 +1,7 @@
 //! The table of claims, and its statements.
 
-use rusqlite::{Connection, OptionalExtension, Result, params};
+use rusqlite::{OptionalExtension, Result, params};
 
-use super::header;
 use super::statements::statements;
 use super::units::{duration, millis};
 use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 /// `since` of a running claim is the time when `until` was set: if the clock shows an earlier time, it has been set back. `since` of
 /// a done record is the end of one lease after the commit: until then a repeated commit is `Held`.
-const TABLE: &str = "
+pub(super) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS hookgate_claims (
   key BLOB PRIMARY KEY,
   token BLOB NOT NULL CHECK (length(token) = 16),
@@ -25,15 +24,6 @@ const SET_BACK: i64 = 1_000;
 /// The number of ended records that one commit deletes. It is more than the number of calls that share a commit, so that deletion
 /// keeps up.
 const CHUNK: i64 = 512;
-
-/// Creates the table, unless there is one.
-pub(super) fn create(connection: &Connection) -> Result<()> {
-    let find = "SELECT count(*) = 2 FROM sqlite_schema WHERE name IN ('hookgate_claims', 'hookgate_claims_by_time')";
-    if connection.query_row(find, [], |row| row.get(0))? {
-        return Ok(());
-    }
-    header::create(connection, || connection.execute_batch(TABLE))
-}
 
 statements! {
     Claims {

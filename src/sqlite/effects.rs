@@ -8,12 +8,13 @@ use crate::dedupe::StoreError;
 use crate::effects::{ClaimValues, ClaimedIn};
 use crate::walk::Delivery;
 
-/// The table of the events that were claimed in transactions, for a migration tool of your own; [`migrate`] runs it. It may be run
-/// again.
+/// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of your
+/// own; [`migrate`] runs it. It may be run again.
 ///
-/// A trigger deletes ended events: each event that is claimed deletes two whose retention has ended, in the same transaction, so
-/// that the table does not grow without end and nothing has to be scheduled.
-pub const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_effects (
+/// A trigger deletes ended records: each new record of a table deletes two whose retention has ended, in the same transaction, so
+/// that the tables do not grow without end and nothing has to be scheduled.
+pub const SCHEMA: &str = concat!(
+    "CREATE TABLE IF NOT EXISTS hookgate_effects (
   key BLOB PRIMARY KEY,
   body INTEGER NOT NULL,
   until INTEGER NOT NULL,
@@ -23,7 +24,15 @@ CREATE INDEX IF NOT EXISTS hookgate_effects_by_time ON hookgate_effects (until);
 CREATE TRIGGER IF NOT EXISTS hookgate_effects_forget AFTER INSERT ON hookgate_effects BEGIN
   DELETE FROM hookgate_effects WHERE key <> new.key AND key IN (
     SELECT key FROM hookgate_effects WHERE until <= CAST(unixepoch('subsec') * 1000 AS INTEGER) ORDER BY until LIMIT 2);
-END;";
+END;
+",
+    super::rows::table!(),
+    "
+CREATE TRIGGER IF NOT EXISTS hookgate_order_forget AFTER INSERT ON hookgate_order BEGIN
+  DELETE FROM hookgate_order WHERE key <> new.key AND key IN (
+    SELECT key FROM hookgate_order WHERE until <= CAST(unixepoch('subsec') * 1000 AS INTEGER) ORDER BY until LIMIT 2);
+END;"
+);
 
 /// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx.
 ///
@@ -53,7 +62,7 @@ VALUES (?1, ?2, CAST(unixepoch('subsec') * 1000 AS INTEGER) + ?3 / 1000, 1)
 ON CONFLICT (key) DO UPDATE SET fresh = 0
 RETURNING CASE fresh WHEN 1 THEN 'fresh' ELSE 'duplicate' END AS outcome, CASE fresh WHEN 0 THEN body = ?2 END AS same_body";
 
-/// Makes the table for [`claim_in`], unless there is one: the statements of [`SCHEMA`].
+/// Makes the tables for [`claim_in`] and [`order_in`](super::order_in), unless they exist: the statements of [`SCHEMA`].
 ///
 /// # Errors
 /// [`TimedOut`](crate::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`.

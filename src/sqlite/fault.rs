@@ -43,9 +43,11 @@ pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
             Kind::Refused,
             "the tables refuse these values, and would again",
         ),
-        _ if error
-            .to_string()
-            .contains("no such table: hookgate_effects") =>
+        _ if ["hookgate_effects", "hookgate_order"].iter().any(|table| {
+            error
+                .to_string()
+                .contains(&format!("no such table: {table}"))
+        }) =>
         {
             (
                 Kind::Missing,

@@ -88,7 +88,10 @@ pub(crate) mod fault;
 pub(crate) mod header;
 pub(crate) mod open;
 mod open_files;
+mod order;
+mod order_store;
 pub(crate) mod reserve;
+mod rows;
 pub(crate) mod seat;
 pub(crate) mod statements;
 mod store;
@@ -100,5 +103,7 @@ mod writer;
 pub(crate) mod tests;
 
 pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
+pub use crate::order::{OrderedIn, RowValues};
 pub use effects::{CLAIM_IN, SCHEMA, claim_in, claim_values_in, migrate};
+pub use order::{LOCK_ROW, WRITE_ROW, order_in};
 pub use store::SqliteStore;

@@ -15,8 +15,8 @@ use super::fault::{ended, failed};
 use super::open::{connect, durably, flush_what_is_there, open};
 use super::seat::Seat;
 use super::thread::start;
-use super::writer::{Call, Task, Writer};
-use super::{claims, header};
+use super::writer::{Answer, Call, Task, Writer};
+use super::{claims, header, rows};
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
@@ -138,23 +138,45 @@ impl SqliteStore {
         })
     }
 
-    /// Sends a call to the writer and waits for its answer. If the caller stops waiting, the answer is dropped.
-    async fn ask<T>(
+    /// Sends a call to the writer and waits for its answer, of which `of` returns the value. If the caller stops waiting, the
+    /// answer is dropped.
+    pub(super) async fn ask<T>(
         &self,
         key: &EventKey,
-        token: ClaimToken,
-        seat: Option<Seat>,
-        task: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Task,
+        task: Task,
+        of: fn(Answer) -> Option<T>,
     ) -> Result<T, StoreError> {
+        let _seat = match task {
+            Task::Claim(..) | Task::Last => Some(self.seat()?),
+            _ => None,
+        };
         let (reply, answer) = oneshot::channel();
         let call = Call {
             key: *key,
-            token,
-            task: task(reply),
-            _seat: seat,
+            task,
+            reply,
+            _seat,
         };
         self.inner.calls.send(call).map_err(|_| ended())?;
-        answer.await.unwrap_or_else(|_| Err(ended()))
+        // The function that carries out a call makes the answer of its type.
+        of(answer.await.unwrap_or_else(|_| Err(ended()))?).ok_or_else(ended)
+    }
+
+    fn seat(&self) -> Result<Seat, StoreError> {
+        Seat::take(&self.inner.waiting, MAX_WAITING).ok_or_else(|| {
+            StoreError::saying(
+                StoreErrorKind::Unavailable,
+                "1,024 claims wait for the file already",
+            )
+        })
+    }
+
+    async fn own(&self, key: &EventKey, task: Task) -> Result<Ownership, StoreError> {
+        let of = |answer| match answer {
+            Answer::Ownership(ownership) => Some(ownership),
+            _ => None,
+        };
+        self.ask(key, task, of).await
     }
 }
 
@@ -162,9 +184,22 @@ fn open_file(file: &Path) -> Result<Connection, StoreError> {
     let writer = connect(file, PATIENCE)?;
     header::check(&writer, true)?;
     durably(&writer)?;
-    claims::create(&writer).map_err(failed)?;
+    make_tables(&writer).map_err(failed)?;
     flush_what_is_there(&writer)?;
     Ok(writer)
+}
+
+/// Makes the tables and indexes that are missing. A file of an older version has claims alone.
+fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    let find = "SELECT count(*) = 4 FROM sqlite_schema WHERE name IN
+        ('hookgate_claims', 'hookgate_claims_by_time', 'hookgate_order', 'hookgate_order_by_time')";
+    if connection.query_row(find, [], |row| row.get(0))? {
+        return Ok(());
+    }
+    header::create(connection, || {
+        connection.execute_batch(claims::TABLE)?;
+        connection.execute_batch(rows::TABLE)
+    })
 }
 
 impl DedupeStore for SqliteStore {
@@ -174,16 +209,11 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        StoreFuture::boxed(async move {
-            let Some(seat) = Seat::take(&self.inner.waiting, MAX_WAITING) else {
-                return Err(StoreError::saying(
-                    StoreErrorKind::Unavailable,
-                    "1,024 claims wait for the file already",
-                ));
-            };
-            let task = move |reply| Task::Claim(lease, reply);
-            self.ask(key, token, Some(seat), task).await
-        })
+        let of = |answer| match answer {
+            Answer::Claimed(claimed) => Some(claimed),
+            _ => None,
+        };
+        StoreFuture::boxed(self.ask(key, Task::Claim(token, lease), of))
     }
 
     fn renew<'a>(
@@ -192,7 +222,7 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(key, token, None, move |reply| Task::Renew(lease, reply)))
+        StoreFuture::boxed(self.own(key, Task::Renew(token, lease)))
     }
 
     fn commit<'a>(
@@ -201,11 +231,11 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(key, token, None, move |reply| Task::Commit(retain, reply)))
+        StoreFuture::boxed(self.own(key, Task::Commit(token, retain)))
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(key, token, None, Task::Release))
+        StoreFuture::boxed(self.own(key, Task::Release(token)))
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::claims::Claims;
 use super::commits::Commits;
 use super::fault::lacks_room;
+use super::rows::{Known, Rows, Swap};
 use super::seat::Seat;
 use super::units::reading;
 use crate::caught::caught;
@@ -24,65 +25,50 @@ const GROUP: usize = 256;
 /// A call of the store, and its caller.
 pub(super) struct Call {
     pub(super) key: EventKey,
-    pub(super) token: ClaimToken,
     pub(super) task: Task,
-    /// A claim's. It is freed when the call is dropped.
+    pub(super) reply: oneshot::Sender<std::result::Result<Answer, StoreError>>,
+    /// That of a call that begins an event. It is freed when the call is dropped.
     pub(super) _seat: Option<Seat>,
 }
 
-type Reply<T> = oneshot::Sender<std::result::Result<T, StoreError>>;
-
 pub(super) enum Task {
-    Claim(Duration, Reply<Claimed>),
-    Renew(Duration, Reply<Ownership>),
-    Commit(Duration, Reply<Ownership>),
-    Release(Reply<Ownership>),
+    Claim(ClaimToken, Duration),
+    Renew(ClaimToken, Duration),
+    Commit(ClaimToken, Duration),
+    Release(ClaimToken),
+    Last,
+    Swap(Swap),
 }
 
-#[derive(Clone, Copy)]
-enum Answer {
+pub(super) enum Answer {
     Claimed(Claimed),
     Ownership(Ownership),
+    Last(Option<Known>),
+    Swapped(bool),
 }
 
 impl Call {
-    fn is_claim(&self) -> bool {
-        matches!(self.task, Task::Claim(..))
+    /// Whether an event begins with this call: the claim of its id, and the reading of its row's record.
+    fn begins(&self) -> bool {
+        matches!(self.task, Task::Claim(..) | Task::Last)
     }
 
-    /// Whether the caller no longer waits and the call can be dropped: a claim that has no holder, a renewal. A commit and a
-    /// release are carried out, also without a caller.
+    /// Whether the caller no longer waits and the call can be dropped: a claim that has no holder, a renewal, a reading. The others
+    /// are carried out, also without a caller.
     fn is_given_up(&self) -> bool {
-        match &self.task {
-            Task::Claim(_, reply) => reply.is_closed(),
-            Task::Renew(_, reply) => reply.is_closed(),
-            Task::Commit(..) | Task::Release(_) => false,
-        }
+        self.reply.is_closed() && (self.begins() || matches!(self.task, Task::Renew(..)))
     }
 
     fn answer(self, answer: std::result::Result<Answer, StoreError>) {
         // A caller that no longer waits needs no answer.
-        match (self.task, answer) {
-            (Task::Claim(_, reply), Ok(Answer::Claimed(claimed))) => {
-                drop(reply.send(Ok(claimed)));
-            }
-            (Task::Claim(_, reply), Err(error)) => drop(reply.send(Err(error))),
-            (
-                Task::Renew(_, reply) | Task::Commit(_, reply) | Task::Release(reply),
-                Ok(Answer::Ownership(ownership)),
-            ) => drop(reply.send(Ok(ownership))),
-            (Task::Renew(_, reply) | Task::Commit(_, reply) | Task::Release(reply), Err(error)) => {
-                drop(reply.send(Err(error)))
-            }
-            // The function that carries out a call makes the answer of its type.
-            (_, Ok(_)) => {}
-        }
+        drop(self.reply.send(answer));
     }
 }
 
 pub(super) struct Writer<'c> {
     file: Commits<'c>,
     claims: Claims<'c>,
+    rows: Rows<'c>,
     clock: Arc<dyn Clock>,
 }
 
@@ -90,6 +76,7 @@ impl<'c> Writer<'c> {
     pub(super) fn prepare(file: Commits<'c>, clock: Arc<dyn Clock>) -> Result<Self> {
         Ok(Self {
             claims: Claims::prepare(file.connection)?,
+            rows: Rows::prepare(file.connection)?,
             file,
             clock,
         })
@@ -120,7 +107,7 @@ impl<'c> Writer<'c> {
             group.push(call);
         }
         group.retain(|call| !call.is_given_up());
-        if group.iter().any(Call::is_claim) && !self.file.reserve.is_whole() {
+        if group.iter().any(Call::begins) && !self.file.reserve.is_whole() {
             group = self.refuse_new(group);
         }
         if !group.is_empty() {
@@ -130,14 +117,17 @@ impl<'c> Writer<'c> {
         true
     }
 
-    /// The free space is kept for events that run: a claim of another event is refused. A claim of an event that runs or is done
-    /// needs no space.
+    /// The free space is kept for events that run: another event does not begin. A claim of an event that runs or is done needs no
+    /// space.
     fn refuse_new(&mut self, group: Vec<Call>) -> Vec<Call> {
         let now = self.now();
-        let (claims, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::is_claim);
-        for claim in claims {
-            let held = self.claims.held(&claim.key, claim.token, now);
-            claim.answer(match held {
+        let (new, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
+        for call in new {
+            let held = match call.task {
+                Task::Claim(token, _) => self.claims.held(&call.key, token, now),
+                _ => Ok(None),
+            };
+            call.answer(match held {
                 Ok(Some(held)) => Ok(Answer::Claimed(held)),
                 Ok(None) => Err(StoreError::saying(
                     StoreErrorKind::Full,
@@ -155,10 +145,10 @@ impl<'c> Writer<'c> {
             Err(fault) => fault,
         };
         // Commits and releases must not fail together with claims that found no space.
-        let (claims, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::is_claim);
-        let again = !claims.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
-        for claim in claims {
-            claim.answer(Err(fault.clone()));
+        let (new, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
+        let again = !new.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
+        for call in new {
+            call.answer(Err(fault.clone()));
         }
         let mut committed = if again {
             self.commit(&others, false)
@@ -199,20 +189,23 @@ impl<'c> Writer<'c> {
     fn carry_out(&mut self, group: &[Call], tidies: bool, now: i64) -> Result<Vec<Answer>> {
         if tidies {
             self.claims.tidy(now)?;
+            self.rows.delete_ended(now)?;
         }
         let carry_out = |call: &Call| {
-            let (key, token) = (&call.key, call.token);
+            let key = &call.key;
             Ok(match &call.task {
-                Task::Claim(lease, _) => {
-                    Answer::Claimed(self.claims.claim(key, token, *lease, now)?)
+                Task::Claim(token, lease) => {
+                    Answer::Claimed(self.claims.claim(key, *token, *lease, now)?)
                 }
-                Task::Renew(lease, _) => {
-                    Answer::Ownership(self.claims.renew(key, token, *lease, now)?)
+                Task::Renew(token, lease) => {
+                    Answer::Ownership(self.claims.renew(key, *token, *lease, now)?)
                 }
-                Task::Commit(retain, _) => {
-                    Answer::Ownership(self.claims.commit(key, token, *retain, now)?)
+                Task::Commit(token, retain) => {
+                    Answer::Ownership(self.claims.commit(key, *token, *retain, now)?)
                 }
-                Task::Release(_) => Answer::Ownership(self.claims.release(key, token, now)?),
+                Task::Release(token) => Answer::Ownership(self.claims.release(key, *token, now)?),
+                Task::Last => Answer::Last(self.rows.last(key, now)?),
+                Task::Swap(swap) => Answer::Swapped(self.rows.swap(key, swap, now)?),
             })
         };
         group.iter().map(carry_out).collect()
@@ -222,7 +215,8 @@ impl<'c> Writer<'c> {
     fn look(&mut self) {
         let now = self.now();
         // An error here occurs again, and is reported, at the next call.
-        if self.claims.is_due(now).unwrap_or(false) {
+        let is_due = self.claims.is_due(now).unwrap_or(false);
+        if is_due || self.rows.has_ended(now).unwrap_or(false) {
             let _ = self.commit(&[], true);
         }
         self.file.shorten_log();

@@ -4,6 +4,7 @@ mod age;
 mod clock;
 mod exactly_once;
 mod faults;
+mod order;
 mod pooler;
 mod race;
 mod schema;

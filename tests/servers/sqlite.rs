@@ -8,6 +8,7 @@ mod effects;
 mod faults;
 mod full;
 mod opening;
+mod order;
 mod two_processes;
 
 use std::path::{Path, PathBuf};

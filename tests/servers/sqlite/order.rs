@@ -1,0 +1,349 @@
+//! The order of a row's events: the store in a file, and transactions of one row.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use hookgate::order::{Order, OrderStore, contract};
+use hookgate::sqlite::{OrderedIn, migrate, order_in};
+use hookgate::{ManualClock, SqliteStore, StoreError, StoreErrorKind, UnixSeconds};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::RETAIN;
+use super::full::{fill, in_a_small_file_system};
+use crate::support::{Child, Folder, given, record, updated};
+
+const ROW: &[u8; 16] = &[7; 16];
+
+fn open(file: &std::path::Path) -> Connection {
+    let connection = Connection::open(file).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL;
+            CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, second INTEGER);
+            CREATE TABLE IF NOT EXISTS handled (number INTEGER PRIMARY KEY, second INTEGER, is_newest INTEGER);",
+        )
+        .unwrap();
+    migrate(&connection).unwrap();
+    connection
+}
+
+fn begin(connection: &mut Connection) -> Transaction<'_> {
+    let immediate = TransactionBehavior::Immediate;
+    connection.transaction_with_behavior(immediate).unwrap()
+}
+
+fn order(transaction: &Transaction<'_>, row: &str, second: u32) -> Order {
+    let ordered = order_in(transaction, "test", &updated(row, second), RETAIN);
+    ordered.unwrap().order
+}
+
+/// Handles an event: writes the row where the event is the newest.
+fn handle(transaction: &Transaction<'_>, row: &str, second: u32) -> Result<(), StoreError> {
+    let OrderedIn { order, .. } = order_in(transaction, "test", &updated(row, second), RETAIN)?;
+    let is_newest = order == Order::Newest;
+    if is_newest {
+        let write = "INSERT INTO orders VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET second = ?2";
+        transaction.execute(write, (row, second))?;
+    }
+    let log = "INSERT INTO handled (second, is_newest) VALUES (?1, ?2)";
+    transaction.execute(log, (second, is_newest))?;
+    Ok(())
+}
+
+fn number(connection: &Connection, query: &str) -> u32 {
+    connection.query_row(query, [], |row| row.get(0)).unwrap()
+}
+
+fn records(connection: &Connection) -> u32 {
+    number(connection, "SELECT count(*) FROM hookgate_order")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_keeps_the_contract_of_order() {
+    let folder = Folder::new();
+    let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+    let store = SqliteStore::open_with_clock(folder.path().join("order.db"), clock.clone());
+    let checked = contract::check(Arc::new(store.unwrap()), async |time| clock.advance(time));
+    checked.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_remembers_rows_and_a_file_of_an_older_version_is_taken_over() {
+    let folder = Folder::new();
+    let file = folder.path().join("order.db");
+    let store = SqliteStore::open(&file).unwrap();
+    assert!(store.swap(ROW, 0, record(1), RETAIN).await.unwrap());
+    drop(store);
+    let store = SqliteStore::open(&file).unwrap();
+    let (revision, last) = store.last(ROW).await.unwrap().unwrap();
+    assert_eq!(last, record(1));
+    assert!(store.swap(ROW, revision, record(2), RETAIN).await.unwrap());
+    drop(store);
+
+    // As a version without the order of rows has left it.
+    let connection = Connection::open(&file).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    connection
+        .execute_batch("DROP TABLE hookgate_order")
+        .unwrap();
+    let store = SqliteStore::open(&file).unwrap();
+    assert!(store.last(ROW).await.unwrap().is_none());
+    assert!(store.swap(ROW, 0, record(1), RETAIN).await.unwrap());
+    connection
+        .execute_batch("UPDATE hookgate_order SET last = x'00'")
+        .unwrap();
+    let error = store.last(ROW).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt);
+}
+
+#[tokio::test]
+async fn records_that_have_ended_are_deleted_from_the_file() {
+    let folder = Folder::new();
+    let file = folder.path().join("order.db");
+    let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
+    let store = SqliteStore::open_with_clock(&file, clock.clone()).unwrap();
+    for row in 0..20 {
+        let retain = Duration::from_secs(if row == 0 { 9 } else { 3 });
+        assert!(
+            store
+                .swap(&[row; 16], 0, record(row), retain)
+                .await
+                .unwrap()
+        );
+    }
+    let connection = Connection::open(&file).unwrap();
+    connection.busy_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(records(&connection), 20);
+    clock.advance(Duration::from_secs(4));
+    // Also while no call comes.
+    let until = Instant::now() + Duration::from_secs(60);
+    while records(&connection) > 1 {
+        assert!(Instant::now() < until, "they are not deleted");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(store.last(&[0; 16]).await.unwrap().is_some());
+}
+
+#[test]
+fn on_a_full_disk_no_row_is_begun_and_those_begun_are_written() {
+    in_a_small_file_system(
+        "sqlite::order::on_a_full_disk_no_row_is_begun_and_those_begun_are_written",
+        async |disk| {
+            let store = SqliteStore::open(disk.join("order.db")).unwrap();
+            assert!(store.last(ROW).await.unwrap().is_none());
+            fill(&disk);
+            // The log has room for some more, as it was written before; then the reserve is taken.
+            let mut row = 0_u128;
+            let refused = loop {
+                fill(&disk);
+                let key = row.to_be_bytes();
+                assert!(store.swap(&key, 0, record(1), RETAIN).await.unwrap());
+                match store.last(&key).await {
+                    Ok(known) => assert_eq!(known.unwrap().1, record(1)),
+                    Err(error) => break error,
+                }
+                row += 1;
+                assert!(row < 10_000, "it is full");
+            };
+            assert_eq!(refused.kind(), StoreErrorKind::Full);
+            assert!(store.swap(ROW, 0, record(2), RETAIN).await.unwrap());
+        },
+    );
+}
+
+#[test]
+fn an_order_in_sqlite_goes_with_its_transaction() {
+    let folder = Folder::new();
+    let mut orders = open(&folder.path().join("orders.db"));
+    let transaction = begin(&mut orders);
+    transaction.execute_batch("SAVEPOINT inner").unwrap();
+    assert_eq!(order(&transaction, "row_1", 9), Order::Newest);
+    transaction.execute_batch("ROLLBACK TO inner").unwrap();
+    assert_eq!(order(&transaction, "row_1", 5), Order::Newest);
+    assert_eq!(order(&transaction, "row_1", 4), Order::Stale);
+    drop(transaction); // rolled back, as after a failure
+    assert_eq!(records(&orders), 0);
+
+    for (second, expected) in [
+        (3, Order::Newest),
+        (2, Order::Stale),
+        (3, Order::Newest), // the same event again
+        (4, Order::Newest),
+        (3, Order::Stale),
+    ] {
+        let transaction = begin(&mut orders);
+        assert_eq!(order(&transaction, "row_1", second), expected);
+        transaction.commit().unwrap();
+    }
+    // Of another program it is another row, and an event that is not about a row has no order.
+    let transaction = begin(&mut orders);
+    let elsewhere = order_in(&transaction, "other", &updated("row_1", 1), RETAIN);
+    assert_eq!(elsewhere.unwrap().order, Order::Newest);
+    let page =
+        r#"{"id":"evt_1","type":"page.created","createdAt":"2026-11-21T09:30:00Z","data":{}}"#;
+    let page = hookgate_testing::delivery(page).unwrap();
+    let of_no_row = order_in(&transaction, "test", &page, RETAIN).unwrap();
+    assert_eq!((of_no_row.order, of_no_row.gap), (Order::Unknown, None));
+}
+
+#[test]
+fn rows_that_have_ended_are_forgotten_by_later_events_of_other_rows() {
+    let folder = Folder::new();
+    let mut orders = open(&folder.path().join("orders.db"));
+    let mut handle = |row: String, retain| {
+        let transaction = begin(&mut orders);
+        let ordered = order_in(&transaction, "test", &updated(&row, 5), retain).unwrap();
+        transaction.commit().unwrap();
+        ordered.order
+    };
+    for number in 0..20 {
+        let ends = Duration::from_millis(300);
+        assert_eq!(handle(format!("row_{number}"), ends), Order::Newest);
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    for number in 0..20 {
+        assert_eq!(handle(format!("next_{number}"), RETAIN), Order::Newest);
+    }
+    assert_eq!(records(&orders), 20);
+    let transaction = begin(&mut orders);
+    assert_eq!(
+        order(&transaction, "row_1", 1),
+        Order::Newest,
+        "it has ended"
+    );
+    assert_eq!(order(&transaction, "next_1", 1), Order::Stale);
+}
+
+#[test]
+fn an_order_without_its_table_says_so() {
+    let mut empty = Connection::open_in_memory().unwrap();
+    let transaction = begin(&mut empty);
+    let error = order_in(&transaction, "test", &updated("row_1", 1), RETAIN).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Missing);
+}
+
+/// In any order, with transactions that are rolled back in between, of both kinds.
+#[test]
+fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
+    use StoreErrorKind::{Conflict, TimedOut};
+    const EVENTS: u32 = 60;
+    for behavior in [
+        TransactionBehavior::Immediate,
+        TransactionBehavior::Deferred,
+    ] {
+        let folder = Folder::new();
+        let file = folder.path().join("orders.db");
+        let orders = open(&file);
+        let mut seconds: Vec<_> = (0..EVENTS).collect();
+        fastrand::shuffle(&mut seconds);
+        let taken = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let mut orders = open(&file);
+                    while let Some(&second) =
+                        seconds.get(taken.fetch_add(1, Ordering::Relaxed) as usize)
+                    {
+                        loop {
+                            let transaction = orders.transaction_with_behavior(behavior).unwrap();
+                            if fastrand::bool() && matches!(behavior, TransactionBehavior::Deferred)
+                            {
+                                let _ = records(&transaction); // takes its snapshot
+                            }
+                            let ended = match handle(&transaction, "row_1", second) {
+                                Ok(()) if fastrand::u8(..4) == 0 => continue, // rolled back
+                                Ok(()) => transaction.commit().map_err(StoreError::from),
+                                Err(error) => Err(error),
+                            };
+                            match ended {
+                                Ok(()) => break,
+                                // A deferred one that has read does not wait for another that writes.
+                                Err(error) => assert!(
+                                    matches!(behavior, TransactionBehavior::Deferred)
+                                        && [Conflict, TimedOut].contains(&error.kind()),
+                                    "{error:?}"
+                                ),
+                            }
+                        }
+                    }
+                });
+            }
+        });
+        agrees(&orders, EVENTS as usize);
+        assert_eq!(number(&orders, "SELECT second FROM orders"), EVENTS - 1);
+    }
+}
+
+/// Each event that is newer than those before it was let through, and each other one was marked.
+fn agrees(orders: &Connection, events: usize) {
+    let mut handled = orders
+        .prepare("SELECT second, is_newest FROM handled ORDER BY number")
+        .unwrap();
+    let handled = handled
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap();
+    let handled: Vec<(i64, bool)> = handled.map(Result::unwrap).collect();
+    assert!(handled.len() >= events);
+    let mut newest = -1;
+    for (second, is_newest) in handled {
+        assert_eq!(is_newest, second >= newest, "{second} after {newest}");
+        newest = newest.max(second);
+    }
+    assert_eq!(number(orders, "SELECT second FROM orders"), newest as u32);
+}
+
+/// Two writers, killed at any moment.
+#[test]
+fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
+    const KILLS: usize = 12;
+    if let Some(file) = given() {
+        return write_for_ever(file.as_ref());
+    }
+    let folder = Folder::new();
+    let file = folder.path().join("orders.db");
+    let mut orders = open(&file);
+    let test =
+        "sqlite::order::a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file";
+    for round in 1..=KILLS {
+        let mut children = [(); 2].map(|()| Child::start(test, file.to_str().unwrap()));
+        let until = Instant::now() + super::PATIENCE;
+        while number(&orders, "SELECT count(*) FROM handled") < 20 * round as u32 {
+            assert!(Instant::now() < until, "nothing is handled");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(fastrand::u64(..30)));
+        for child in &mut children {
+            child.kill();
+        }
+        agrees(&orders, 20 * round);
+        let left = number(&orders, "SELECT second FROM orders");
+        // The record is that of the event that has written the row: it is the same event again.
+        let transaction = begin(&mut orders);
+        let same = order_in(&transaction, "test", &updated("row_1", left), RETAIN).unwrap();
+        assert_eq!(
+            (same.order, same.record()),
+            (Order::Newest, None),
+            "round {round}"
+        );
+        assert_eq!(order(&transaction, "row_1", left - 1), Order::Stale);
+    }
+}
+
+/// Events that rise, with older ones in between.
+fn write_for_ever(file: &std::path::Path) {
+    let mut orders = open(file);
+    let mut second = number(&orders, "SELECT coalesce(max(second), 0) FROM handled");
+    loop {
+        second += fastrand::u32(1..4);
+        let event = if fastrand::bool() {
+            second
+        } else {
+            fastrand::u32(1..=second)
+        };
+        let transaction = begin(&mut orders);
+        handle(&transaction, "row_1", event).unwrap();
+        transaction.commit().unwrap();
+    }
+}

@@ -1,0 +1,25 @@
+//! The events of rows.
+
+use hookgate::Delivery;
+use hookgate::order::LastHandled;
+
+/// An update of the row in this second: 24 h at most.
+pub fn updated(row: &str, second: u32) -> Delivery {
+    let (hour, minute, rest) = (second / 3_600, second / 60 % 60, second % 60);
+    let json = format!(
+        r#"{{"id":"evt_{row}_{second}","type":"row.updated","createdAt":"2026-11-21T{hour:02}:{minute:02}:{rest:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{row}","changes":{{"Second":{{"after":{second}}}}},"updatedBy":null}}}}"#
+    );
+    hookgate_testing::delivery(json).unwrap()
+}
+
+/// A record without properties.
+pub fn record(event: u8) -> LastHandled {
+    let parts = [
+        &[1, 0][..],
+        &[0; 8],
+        &1_000_000_u32.to_be_bytes(),
+        &[event; 16],
+        &[1],
+    ];
+    LastHandled::from_bytes(&parts.concat()).unwrap()
+}

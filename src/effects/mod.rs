@@ -5,8 +5,6 @@ mod namespace;
 mod values;
 
 pub use claimed::{ClaimedIn, NotFresh};
-#[cfg(feature = "postgres")]
 pub(crate) use namespace::Namespace;
 pub use values::ClaimValues;
-#[cfg(feature = "postgres")]
 pub(crate) use values::micros;

@@ -57,7 +57,7 @@ pub const FORGET_CLAIMS: &str = "WITH forgotten AS (
 
 /// The greatest number of tries of a claim that meets concurrent claims; each time another claim was faster.
 const ASKED: u32 = 8;
-/// The number of claims after which ended records are deleted.
+/// The number of claims and readings after which ended records are deleted.
 const SWEPT_EVERY: u32 = 256;
 /// The number of rows that a statement deletes, and the number of statements in a sweep: together more than the claims between
 /// two sweeps, so that deletion keeps up.
@@ -92,11 +92,14 @@ const CHUNKS: u32 = 8;
 /// Receivers with other secrets that claim under one name each need a [scope](crate::ReceiverBuilder::scope). Within one process,
 /// and on one [`Postgres`], the receiver's `build` checks it.
 ///
-/// Ended records are deleted in chunks, by a separate task after every 256th claim, where a connection is free.
+/// It is an [`OrderStore`](crate::order::OrderStore) too: the last handled event of each row is kept in the table `hookgate_order`.
+///
+/// Ended records are deleted in chunks, by a separate task after every 256th claim or reading of a row's record, where a connection
+/// is free.
 ///
 /// # Security
-/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, and on `hookgate_effects` where
-/// [`claim_in`](super::claim_in) is used as well. A role that may write there decides which events are handled.
+/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, on `hookgate_effects` where
+/// [`claim_in`](super::claim_in) is used as well, and on `hookgate_order` where the order of rows is. A role that may write there decides which events are handled.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(super) postgres: Postgres,

@@ -1,4 +1,4 @@
-//! PostgreSQL: claims that processes share, claims inside your own transaction, and the inbox's table.
+//! PostgreSQL: claims that processes share, claims and the order of a row's events inside your own transaction, and the inbox's table.
 //!
 //! The two kinds of claims can be used separately or together:
 //!
@@ -76,6 +76,43 @@
 //! the server, the database or the role is: [`Postgres::new`] sets it on its connections. On your own pool, a transaction sets it
 //! for each statement, once one was refused at a stricter level; until then nothing is sent in addition.
 //!
+//! # The order of a row's events
+//!
+//! [`order_in`] says in the same transaction whether a newer event of the row was handled, and records this one. It locks the row's
+//! record until the transaction ends: two transactions of one row go one after the other, and those of two rows do not meet. Call it
+//! after `claim_in`, and before the row is written.
+//!
+//! ```no_run
+//! # #[cfg(feature = "axum")] {
+//! # use axum::{extract::State, http::StatusCode};
+//! # use hookgate::{Delivery, HandlerError, order::Order, postgres::{claim_in, order_in}};
+//! # const RETAIN: std::time::Duration = std::time::Duration::from_secs(48 * 60 * 60);
+//! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, HandlerError> {
+//!     let mut client = pool.get().await?;
+//!     let transaction = client.transaction().await?;
+//!     claim_in(&transaction, "orders", &delivery, RETAIN)
+//!         .await?
+//!         .fresh()?;
+//!     let ordered = order_in(&transaction, "orders", &delivery, RETAIN).await?;
+//!     if ordered.order != Order::Stale {
+//!         // write the row
+//!     }
+//!     transaction.commit().await?;
+//!     Ok(StatusCode::NO_CONTENT)
+//! }
+//! # }
+//! ```
+//!
+//! | another transaction of the row | `READ COMMITTED` | `REPEATABLE READ`, `SERIALIZABLE` |
+//! |---|---|---|
+//! | is open | waits for its end | waits for its end |
+//! | has committed since this one began | its event counts | error `Conflict` |
+//! | was rolled back | it leaves nothing | it leaves nothing |
+//! | holds the row for longer than `lock_timeout` | error `TimedOut` | error `TimedOut` |
+//!
+//! A [`PostgresStore`] keeps the same records for an `OrderGuard`, where the handler has no transaction here. With sqlx, diesel or
+//! SeaORM the two statements [`LOCK_ROW`] and [`WRITE_ROW`] are run with the [`RowValues`] bound; `examples/sqlx` shows it.
+//!
 //! # Time-outs to set
 //!
 //! When a whole host is lost, and not only a process, its connections are not closed: its transaction is open, and its events are
@@ -107,7 +144,8 @@
 //!
 //! An id takes up to 300 bytes in the store and 200 in a transaction's table, indexes included, on disk (measured, PostgreSQL
 //! 15): at 10 events a second and 48 h of retention 0.5 GB and 0.35 GB. Ended records are deleted 512 ids at a time, and their
-//! space is used again after `autovacuum` has run.
+//! space is used again after `autovacuum` has run. The record of a row with eight properties takes up to 600 bytes, and of each further
+//! property 16: a million rows that have an event within the retention take 0.6 GB.
 //!
 //! # Connections
 //!
@@ -162,8 +200,8 @@
 //! output with your other steps. Calls may be repeated, and combined. Statements name no schema: the connection's
 //! `search_path` selects it, set in its options (`-c search_path=hookgate`) or for its role. The role that migrates needs
 //! `CREATE` on the schema; the role that runs needs `USAGE` on it, `SELECT` on `hookgate_migrations` (where it calls `migrate`),
-//! and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims` and `hookgate_effects`. The store deletes ended records
-//! from both tables; without rights on the second, the server sometimes logs a refusal.
+//! and `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, `hookgate_effects` and `hookgate_order`. The store deletes ended
+//! records from all three; without rights on one, the server sometimes logs a refusal.
 //!
 //! Prepared statements are used by the store and the inbox, and prepared again after they were deallocated.
 //!
@@ -192,7 +230,8 @@
 //!   event as done that may never be handled.
 //! - A role that can write these tables decides which events run: a row for an id prevents its run. Grant the rights to the
 //!   receiver's role alone.
-//! - Ids are stored as digests, and bodies are not stored; neither can be read from these two tables.
+//! - Ids are stored as digests, and bodies are not stored; neither can be read from these tables. The record
+//!   of a row has a hash of 8 bytes for each property: a value of which there are few, such as a status, can be guessed from it.
 //! - **Ask for TLS by `sslmode=verify-full`** where the server is not on this machine. Without `sslmode` in the URL, a
 //!   device in the network path can pretend that the server has no TLS, and read and change everything.
 

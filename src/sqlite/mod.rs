@@ -1,4 +1,5 @@
-//! SQLite: claims that one machine's process remembers across restarts, and claims inside your own transaction.
+//! SQLite: claims that one machine's process remembers across restarts, and claims and the order of a row's events inside your own
+//! transaction.
 //!
 //! The two kinds of claims can be used separately or together:
 //!
@@ -69,6 +70,14 @@
 //! Each error is answered 503, by [`HandlerError`](crate::HandlerError) also 500, and the retry finds the outcome. Prefer `BEGIN IMMEDIATE`: it waits where a deferred transaction
 //! that has read before fails. A claim is rolled back with its transaction, also with a savepoint that is rolled back.
 //!
+//! # The order of a row's events
+//!
+//! [`order_in`] says in the same transaction whether a newer event of the row was handled, and records this one. Since one transaction
+//! writes at a time, the order is exact. Call it after `claim_in`, and before the row is written; the table above holds for it as well.
+//!
+//! A [`SqliteStore`] keeps the same records in its own file for an `OrderGuard`, where the handler has no transaction of SQLite. With
+//! sqlx the two statements [`LOCK_ROW`] and [`WRITE_ROW`] are run with the [`RowValues`] bound.
+//!
 //! # Durability
 //!
 //! The store flushes each claim and each commit before it answers (`synchronous=FULL`, read back on its connection). **A claim in
@@ -79,7 +88,8 @@
 //! - **Claim inside the transaction of the effects, and answer 2xx after its commit.** A claim that is committed alone marks an
 //!   event as done that may never be handled.
 //! - A program that can write these tables decides which events run: a row for an id prevents its run.
-//! - Ids are stored as digests, and bodies are not stored; neither can be read from these tables.
+//! - Ids are stored as digests, and bodies are not stored; neither can be read from these tables. The record
+//!   of a row has a hash of 8 bytes for each property: a value of which there are few, such as a status, can be guessed from it.
 
 mod claims;
 pub(crate) mod commits;

@@ -61,6 +61,9 @@ const MAX_WAITING: usize = 1_024;
 /// - **Size**: about 110 bytes an id. At 10 events a second and 48 h of retention 190 MB. Ended records are deleted with later
 ///   commits, 512 at a time, and their space is used again.
 /// - **At most 1,024 claims wait** for the writer; a further one is [`Unavailable`](StoreErrorKind::Unavailable) at once.
+/// - **The order of rows**: it is an [`OrderStore`](crate::order::OrderStore) too, in the same file and by the same thread. A record
+///   takes about 260 bytes for a row of eight properties, is flushed before it is answered, and is deleted after its retention like
+///   a claim. On a full disk no record is read, so that no event begins, and those of events that run are written.
 ///
 /// # Time
 /// Leases and retention use the machine's wall clock, in milliseconds, since a restart and other processes read them. If it is

@@ -1,9 +1,12 @@
-//! hookgate with sqlx: the claim in a transaction of sqlx, so that its effects happen exactly once.
+//! hookgate with sqlx: the claim and the order of a row's events in a transaction of sqlx, so that its effects happen exactly once, and no
+//! old event overwrites a new one.
 //!
-//! The statement and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
+//! The statements and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
 //! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.
 
-use hookgate::postgres::{CLAIM_IN, ClaimValues, ClaimedIn, MIGRATIONS};
+use hookgate::postgres::{
+    CLAIM_IN, ClaimValues, ClaimedIn, LOCK_ROW, MIGRATIONS, OrderedIn, RowValues, WRITE_ROW,
+};
 use sqlx::{PgPool, Postgres, Row, Transaction};
 
 /// Claims the event inside `transaction`.
@@ -35,6 +38,33 @@ pub async fn claim_in(
     Ok(ClaimedIn::Duplicate {
         same_body: same_body.unwrap_or(false),
     })
+}
+
+/// Returns the place of the event among the handled events of its row, and records it inside `transaction`. `values` are those of
+/// `RowValues::of`; an event without them is not about a row.
+///
+/// # Errors
+/// Those of sqlx, as with [`claim_in`].
+pub async fn order_in(
+    transaction: &mut Transaction<'_, Postgres>,
+    values: &RowValues,
+) -> sqlx::Result<OrderedIn> {
+    let row = sqlx::query(LOCK_ROW)
+        .bind(values.key())
+        .fetch_one(&mut **transaction)
+        .await?;
+    let ordered = values
+        .judge(row.try_get("last")?)
+        .map_err(|error| sqlx::Error::Decode(error.into()))?;
+    if let Some(record) = ordered.record() {
+        sqlx::query(WRITE_ROW)
+            .bind(values.key())
+            .bind(record)
+            .bind(values.retain_micros())
+            .execute(&mut **transaction)
+            .await?;
+    }
+    Ok(ordered)
 }
 
 /// Returns whether another transaction was faster: answer 503, or begin again. A commit may fail in the same way.

@@ -12,9 +12,10 @@ mod server;
 
 use std::time::Duration;
 
-use hookgate::EventKey;
-use hookgate::postgres::{ClaimValues, ClaimedIn};
-use hookgate_sqlx::{claim_in, is_conflict, migrate};
+use hookgate::order::Order;
+use hookgate::postgres::{ClaimValues, ClaimedIn, RowValues};
+use hookgate::{Delivery, EventKey, Receiver, RequestHead, Secret, Signature, Timestamp};
+use hookgate_sqlx::{claim_in, is_conflict, migrate, order_in};
 use postgres::PostgresServer;
 use sqlx::postgres::PgPoolOptions;
 use sqlx::{Connection, PgPool, Row};
@@ -89,6 +90,51 @@ async fn the_claim_and_the_order_are_one_transaction() {
     }
 }
 
+/// The row's event of this second, signed and recognised.
+fn updated(second: u32) -> Delivery {
+    let body = format!(
+        r#"{{"id":"evt_{second}","type":"row.updated","createdAt":"2026-11-21T09:30:{second:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{{"Second":{{"after":{second}}}}}}}}}"#
+    );
+    let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
+    let timestamp = Timestamp::at(hookgate::Clock::now(&hookgate::SystemClock)).unwrap();
+    let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+    let headers = [
+        ("x-service-timestamp", timestamp.as_str()),
+        ("x-service-signature", signature.as_str()),
+    ];
+    let head = RequestHead::new("POST", headers);
+    let builder = Receiver::builder().secret(secret);
+    let receiver = builder.without_deduplication().build().unwrap();
+    let mut intake = receiver.open(&head).unwrap();
+    intake.push(body.into()).unwrap();
+    receiver.recognise(&mut intake, &head).unwrap()
+}
+
+#[tokio::test]
+async fn the_order_and_the_row_are_one_transaction() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let url = format!("postgres://hookgate@{}/postgres", server.server.address);
+    let pool = PgPool::connect(&url).await.unwrap();
+    migrate(&pool).await.unwrap();
+    let order = async |second, commits: bool| {
+        let values = RowValues::of("test", &updated(second), Duration::from_secs(60)).unwrap();
+        let mut transaction = pool.begin().await.unwrap();
+        let ordered = order_in(&mut transaction, &values).await.unwrap();
+        if commits {
+            transaction.commit().await.unwrap();
+        }
+        ordered.order
+    };
+    assert_eq!(order(9, false).await, Order::Newest);
+    assert_eq!(order(5, true).await, Order::Newest);
+    assert_eq!(order(4, true).await, Order::Stale);
+    assert_eq!(order(5, true).await, Order::Newest, "the same event again");
+    assert_eq!(order(6, true).await, Order::Newest);
+    assert_eq!(order(5, true).await, Order::Stale);
+}
+
 /// Both use SQLite's C library; linked into one program there is one copy, and both work.
 #[tokio::test]
 async fn one_sqlite_serves_both() {
@@ -137,7 +183,7 @@ fn the_example_handles_an_event_once() {
 fn deliver(address: std::net::SocketAddr, secret: &str) -> u16 {
     use std::io::{Read, Write};
 
-    use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp};
+    use hookgate::{Clock, SystemClock};
 
     let body = r#"{"id":"evt_1","type":"page.created"}"#;
     let timestamp = Timestamp::at(SystemClock.now()).unwrap();

@@ -1,8 +1,9 @@
-//! The size of an id: the figures of the module's page are those measured here.
+//! The size of an id, and of a row's record: the figures of the module's page are those measured here.
 
 use crate::support::{client_at, migrated};
 
-/// A hundred thousand ids, claimed and committed one by one as the store does.
+/// A hundred thousand ids, claimed and committed one by one as the store does; and as many rows of eight properties, each with two
+/// events in transactions.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_takes_the_room_that_is_said() {
     let Some(server) = migrated(&["fsync=off", "autovacuum_naptime=1"]).await else {
@@ -15,9 +16,18 @@ async fn an_id_takes_the_room_that_is_said() {
       UPDATE hookgate_claims SET done = true, until = clock_timestamp() + interval '48 h' WHERE key = decode(md5(n::text), 'hex');
       INSERT INTO hookgate_effects VALUES (decode(md5(n::text), 'hex'), n, clock_timestamp() + interval '48 h');
       COMMIT;
+      INSERT INTO hookgate_order VALUES (decode(md5(n::text), 'hex'), 1, '', clock_timestamp());
+      UPDATE hookgate_order SET last = decode(repeat('a7', 159), 'hex'), until = clock_timestamp() + interval '48 h' WHERE key = decode(md5(n::text), 'hex');
+      COMMIT;
+      UPDATE hookgate_order SET revision = 2, until = clock_timestamp() + interval '48 h' WHERE key = decode(md5(n::text), 'hex');
+      COMMIT;
     END LOOP; END $$";
     client.batch_execute(fill).await.unwrap();
-    for (table, said) in [("hookgate_claims", 300), ("hookgate_effects", 200)] {
+    for (table, said) in [
+        ("hookgate_claims", 300),
+        ("hookgate_effects", 200),
+        ("hookgate_order", 600),
+    ] {
         let size = format!("SELECT pg_total_relation_size('{table}') / 100000");
         let bytes: i64 = client.query_one(&size, &[]).await.unwrap().get(0);
         println!("{table}: {bytes} bytes an id");

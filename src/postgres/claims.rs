@@ -9,6 +9,7 @@ use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
+use super::forget::FORGET_ALL;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
@@ -44,16 +45,6 @@ WHERE key = $1 AND token = $2 AND until > clock_timestamp()
 
 const RELEASE: &str = "DELETE FROM hookgate_claims
 WHERE key = $1 AND token = $2 AND NOT done AND until > clock_timestamp() RETURNING true";
-
-/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, skips rows that are locked, and returns the number
-/// deleted (`bigint`).
-///
-/// For a schedule of your own; [`PostgresStore`] runs it automatically.
-pub const FORGET_CLAIMS: &str = "WITH forgotten AS (
-  DELETE FROM hookgate_claims WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM hookgate_claims WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
-  RETURNING 1
-) SELECT count(*) FROM forgotten";
 
 /// The greatest number of tries of a claim that meets concurrent claims; each time another claim was faster.
 const ASKED: u32 = 8;
@@ -206,8 +197,7 @@ impl PostgresStore {
         self.sweeping.task.run(|| {
             let postgres = self.postgres.clone();
             async move {
-                let (effects, order) = (super::effects::FORGET_EFFECTS, super::rows::FORGET_ORDER);
-                for statement in [FORGET_CLAIMS, effects, order] {
+                for statement in FORGET_ALL {
                     sweep(&postgres, statement).await;
                 }
             }

@@ -49,16 +49,6 @@ SELECT CASE
     ELSE 'duplicate'
   END AS outcome, (SELECT same_body FROM known) AS same_body";
 
-/// Deletes at most `$1` (`bigint`) events whose retention has ended, skips rows that are locked, and returns the number deleted
-/// (`bigint`).
-///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
-pub const FORGET_EFFECTS: &str = "WITH forgotten AS (
-  DELETE FROM hookgate_effects WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM hookgate_effects WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
-  RETURNING 1
-) SELECT count(*) FROM forgotten";
-
 /// Claims the event inside your own transaction: the writes of the transaction and the record of the event are committed
 /// together, or neither is.
 ///

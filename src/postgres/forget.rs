@@ -3,10 +3,44 @@
 use ::tokio_postgres::GenericClient;
 use ::tokio_postgres::types::Type;
 
-use super::claims::FORGET_CLAIMS;
-use super::effects::FORGET_EFFECTS;
-use super::rows::FORGET_ORDER;
 use crate::dedupe::StoreError;
+
+/// Rows that are locked are in use.
+macro_rules! forget {
+    ($table:literal) => {
+        concat!(
+            "WITH forgotten AS (
+  DELETE FROM ",
+            $table,
+            " WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM ",
+            $table,
+            " WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
+  RETURNING 1
+) SELECT count(*) FROM forgotten"
+        )
+    };
+}
+
+/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, skips rows that are locked, and returns the number
+/// deleted (`bigint`).
+///
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) runs it automatically.
+pub const FORGET_CLAIMS: &str = forget!("hookgate_claims");
+
+/// Deletes at most `$1` (`bigint`) events whose retention has ended, skips rows that are locked, and returns the number deleted
+/// (`bigint`).
+///
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
+pub const FORGET_EFFECTS: &str = forget!("hookgate_effects");
+
+/// Deletes at most `$1` (`bigint`) records of rows whose retention has ended, skips rows that are locked, and returns the number
+/// deleted (`bigint`).
+///
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
+pub const FORGET_ORDER: &str = forget!("hookgate_order");
+
+pub(super) const FORGET_ALL: [&str; 3] = [FORGET_CLAIMS, FORGET_EFFECTS, FORGET_ORDER];
 
 /// Deletes events and records of rows whose retention has ended, and claims whose lease or retention has: of each at most `most`,
 /// and returns the number deleted in all. Call it again while it returns at least `most`.
@@ -19,7 +53,7 @@ use crate::dedupe::StoreError;
 /// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.
 pub async fn forget(client: &impl GenericClient, most: u32) -> Result<u64, StoreError> {
     let mut forgotten = 0;
-    for statement in [FORGET_CLAIMS, FORGET_EFFECTS, FORGET_ORDER] {
+    for statement in FORGET_ALL {
         let row = client
             .query_typed_one(statement, &[(&i64::from(most), Type::INT8)])
             .await?;

@@ -255,13 +255,12 @@ mod url;
 
 pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use crate::order::{OrderedIn, RowValues};
-pub use claims::{FORGET_CLAIMS, PostgresStore};
-pub use effects::{CLAIM_IN, FORGET_EFFECTS, claim_in, claim_values_in};
-pub use forget::forget;
+pub use claims::PostgresStore;
+pub use effects::{CLAIM_IN, claim_in, claim_values_in};
+pub use forget::{FORGET_CLAIMS, FORGET_EFFECTS, FORGET_ORDER, forget};
 pub use migration::migrate;
 pub use order::{LOCK_ROW, WRITE_ROW, order_in};
 pub use pool::Postgres;
-pub use rows::FORGET_ORDER;
 #[cfg(feature = "inbox")]
 pub(crate) use session::at_once;
 pub use tables::{MIGRATIONS, Migration};

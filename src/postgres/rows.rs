@@ -9,16 +9,6 @@ use crate::dedupe::{EventKey, StoreFuture};
 use crate::effects::micros;
 use crate::order::{LastHandled, OrderStore};
 
-/// Deletes at most `$1` (`bigint`) records of rows whose retention has ended, skips rows that are locked, and returns the number
-/// deleted (`bigint`).
-///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
-pub const FORGET_ORDER: &str = "WITH forgotten AS (
-  DELETE FROM hookgate_order WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM hookgate_order WHERE until <= now() ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
-  RETURNING 1
-) SELECT count(*) FROM forgotten";
-
 const LAST: &str =
     "SELECT revision, last FROM hookgate_order WHERE key = $1 AND until > clock_timestamp()";
 

@@ -23,7 +23,7 @@ CREATE INDEX IF NOT EXISTS hookgate_claims_by_time ON hookgate_claims (done, unt
 const SET_BACK: i64 = 1_000;
 /// The number of ended records that one commit deletes. It is more than the number of calls that share a commit, so that deletion
 /// keeps up.
-const CHUNK: i64 = 512;
+pub(super) const CHUNK: i64 = 512;
 
 statements! {
     Claims {

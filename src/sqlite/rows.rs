@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{OptionalExtension, Result, params};
 
+use super::claims::CHUNK;
 use super::statements::statements;
 use super::units::millis;
 use crate::dedupe::EventKey;
@@ -24,8 +25,6 @@ CREATE INDEX IF NOT EXISTS hookgate_order_by_time ON hookgate_order (until);"
 pub(super) use table;
 
 pub(super) const TABLE: &str = table!();
-/// The number of ended records that one commit deletes: more than the number of calls that share a commit.
-const CHUNK: i64 = 512;
 
 /// A record, with its revision.
 pub(super) type Known = (i64, Vec<u8>);

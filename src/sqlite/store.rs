@@ -149,10 +149,7 @@ impl SqliteStore {
         task: Task,
         of: fn(Answer) -> Option<T>,
     ) -> Result<T, StoreError> {
-        let _seat = match task {
-            Task::Claim(..) | Task::Last => Some(self.seat()?),
-            _ => None,
-        };
+        let _seat = task.begins().then(|| self.seat()).transpose()?;
         let (reply, answer) = oneshot::channel();
         let call = Call {
             key: *key,

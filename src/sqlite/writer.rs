@@ -47,10 +47,16 @@ pub(super) enum Answer {
     Swapped(bool),
 }
 
-impl Call {
+impl Task {
     /// Whether an event begins with this call: the claim of its id, and the reading of its row's record.
+    pub(super) fn begins(&self) -> bool {
+        matches!(self, Self::Claim(..) | Self::Last)
+    }
+}
+
+impl Call {
     fn begins(&self) -> bool {
-        matches!(self.task, Task::Claim(..) | Task::Last)
+        self.task.begins()
     }
 
     /// Whether the caller no longer waits and the call can be dropped: a claim that has no holder, a renewal, a reading. The others

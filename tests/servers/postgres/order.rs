@@ -10,7 +10,7 @@ use hookgate::{PostgresStore, StoreError, StoreErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::patient;
-use crate::support::{Child, client_at, given, migrated, record, updated};
+use crate::support::{Child, client_at, given, migrated, record, undated, updated};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LEVELS: [IsolationLevel; 3] = [
@@ -82,6 +82,11 @@ async fn an_order_goes_with_its_transaction() {
         transaction.rollback().await.unwrap();
         assert_eq!(count(&client, "hookgate_order").await, number as i64);
 
+        // Of an event without a date nothing is remembered.
+        let transaction = begin(&mut client, level).await;
+        let of_no_date = order_in(&transaction, "test", &undated(row), DAY).await;
+        assert_eq!(of_no_date.unwrap().order, Order::Unknown);
+        transaction.commit().await.unwrap();
         let transaction = begin(&mut client, level).await;
         assert_eq!(order(&transaction, row, 3).await, Order::Newest);
         transaction.commit().await.unwrap();

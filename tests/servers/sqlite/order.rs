@@ -11,7 +11,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::RETAIN;
 use super::full::{fill, in_a_small_file_system};
-use crate::support::{Child, Folder, given, record, updated};
+use crate::support::{Child, Folder, given, record, undated, updated};
 
 const ROW: &[u8; 16] = &[7; 16];
 
@@ -166,6 +166,11 @@ fn an_order_in_sqlite_goes_with_its_transaction() {
     drop(transaction); // rolled back, as after a failure
     assert_eq!(records(&orders), 0);
 
+    // Of an event without a date nothing is remembered.
+    let transaction = begin(&mut orders);
+    let of_no_date = order_in(&transaction, "test", &undated("row_1"), RETAIN);
+    assert_eq!(of_no_date.unwrap().order, Order::Unknown);
+    transaction.commit().unwrap();
     for (second, expected) in [
         (3, Order::Newest),
         (2, Order::Stale),

@@ -6,8 +6,18 @@ use hookgate::order::LastHandled;
 /// An update of the row in this second: 24 h at most.
 pub fn updated(row: &str, second: u32) -> Delivery {
     let (hour, minute, rest) = (second / 3_600, second / 60 % 60, second % 60);
+    let at = format!("2026-11-21T{hour:02}:{minute:02}:{rest:02}Z");
+    updated_at(row, second, &at)
+}
+
+/// An update whose `createdAt` can't be read.
+pub fn undated(row: &str) -> Delivery {
+    updated_at(row, 0, "")
+}
+
+fn updated_at(row: &str, second: u32, at: &str) -> Delivery {
     let json = format!(
-        r#"{{"id":"evt_{row}_{second}","type":"row.updated","createdAt":"2026-11-21T{hour:02}:{minute:02}:{rest:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{row}","changes":{{"Second":{{"after":{second}}}}},"updatedBy":null}}}}"#
+        r#"{{"id":"evt_{row}_{second}","type":"row.updated","createdAt":"{at}","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{row}","changes":{{"Second":{{"after":{second}}}}},"updatedBy":null}}}}"#
     );
     hookgate_testing::delivery(json).unwrap()
 }

@@ -82,27 +82,6 @@
 //! record until the transaction ends: two transactions of one row go one after the other, and those of two rows do not meet. Call it
 //! after `claim_in`, and before the row is written.
 //!
-//! ```no_run
-//! # #[cfg(feature = "axum")] {
-//! # use axum::{extract::State, http::StatusCode};
-//! # use hookgate::{Delivery, HandlerError, order::Order, postgres::{claim_in, order_in}};
-//! # const RETAIN: std::time::Duration = std::time::Duration::from_secs(48 * 60 * 60);
-//! async fn on_event(State(pool): State<deadpool_postgres::Pool>, delivery: Delivery) -> Result<StatusCode, HandlerError> {
-//!     let mut client = pool.get().await?;
-//!     let transaction = client.transaction().await?;
-//!     claim_in(&transaction, "orders", &delivery, RETAIN)
-//!         .await?
-//!         .fresh()?;
-//!     let ordered = order_in(&transaction, "orders", &delivery, RETAIN).await?;
-//!     if ordered.order != Order::Stale {
-//!         // write the row
-//!     }
-//!     transaction.commit().await?;
-//!     Ok(StatusCode::NO_CONTENT)
-//! }
-//! # }
-//! ```
-//!
 //! | another transaction of the row | `READ COMMITTED` | `REPEATABLE READ`, `SERIALIZABLE` |
 //! |---|---|---|
 //! | is open | waits for its end | waits for its end |

@@ -43,22 +43,25 @@ SET revision = revision + 1, last = $2, until = clock_timestamp() + $3 * interva
 /// of the transaction and the record are committed together, or neither is.
 ///
 /// ```no_run
-/// use hookgate::{Delivery, HandlerError, order::Order, postgres::order_in};
+/// # #[cfg(feature = "tower")] {
+/// use hookgate::{Delivery, HandlerError, order::Order, postgres::{claim_in, order_in}};
 /// use std::time::Duration;
 ///
 /// const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 ///
 /// async fn write_order(client: &mut tokio_postgres::Client, delivery: &Delivery) -> Result<(), HandlerError> {
 ///     let transaction = client.transaction().await?;
-///     if order_in(&transaction, "orders", delivery, RETAIN).await?.order != Order::Stale {
+///     claim_in(&transaction, "orders", delivery, RETAIN).await?.fresh()?;
+///     if order_in(&transaction, "orders", delivery, RETAIN).await?.order == Order::Newest {
 ///         transaction.execute("UPDATE orders SET …", &[]).await?;
 ///     }
 ///     Ok(transaction.commit().await?)
 /// }
+/// # }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in), which may be called before it in the same transaction; a
-/// duplicate needs no order.
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no order.
+/// An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read.
 ///
 /// The row's record is locked until the transaction ends, so that the events of a row are handled one after the other, and the order
 /// is exact. **It waits for the lock**, unlike `claim_in`: set a `lock_timeout` below the 4.5 s of the receiver's budget. It is two

@@ -32,24 +32,27 @@ SET revision = revision + 1, last = ?2, until = CAST(unixepoch('subsec') * 1000 
 /// of the transaction and the record are committed together, or neither is.
 ///
 /// ```
-/// use hookgate::order::Order;
-/// use hookgate::sqlite::{migrate, order_in};
+/// # #[cfg(feature = "tower")] {
+/// use hookgate::{Delivery, HandlerError, order::Order, sqlite::{claim_in, order_in}};
+/// use rusqlite::{Connection, TransactionBehavior};
 /// use std::time::Duration;
 ///
 /// const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
 ///
-/// fn write_order(database: &mut rusqlite::Connection, delivery: &hookgate::Delivery) -> Result<(), hookgate::HandlerError> {
-///     let immediate = rusqlite::TransactionBehavior::Immediate;
-///     let transaction = database.transaction_with_behavior(immediate)?;
-///     if order_in(&transaction, "orders", delivery, RETAIN)?.order != Order::Stale {
+/// fn write_order(database: &mut Connection, delivery: &Delivery) -> Result<(), HandlerError> {
+///     let transaction = database.transaction_with_behavior(TransactionBehavior::Immediate)?;
+///     claim_in(&transaction, "orders", delivery, RETAIN)?.fresh()?;
+///     if order_in(&transaction, "orders", delivery, RETAIN)?.order == Order::Newest {
 ///         transaction.execute("UPDATE orders SET …", [])?;
 ///     }
 ///     Ok(transaction.commit()?)
 /// }
+/// # }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in), which may be called before it in the same transaction; a
-/// duplicate needs no order. The table is made by [`migrate`](super::migrate).
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no order.
+/// An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read. The table is made
+/// by [`migrate`](super::migrate).
 ///
 /// SQLite lets one transaction write at a time, and this call writes, so that no other event of the row is handled until the
 /// transaction ends: the order is exact. Prefer `BEGIN IMMEDIATE`, as with `claim_in`.

@@ -11,6 +11,7 @@
 //! | [`operations`] | Which metrics do I watch, and how do I react to an alert? |
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`inbox`] | How is a delivery stored before it is answered? |
+//! | [`order`] | How do I keep an old event from overwriting a new one? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`client`] | How do I read and change rows through the service's API? |
@@ -32,6 +33,8 @@ macro_rules! pages {
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
             #[doc = "[emulator page]: crate::guide::emulator"]
+            #[doc = "[order page]: crate::guide::order"]
+            #[doc = "[reconciliation page]: crate::guide::reconciliation"]
             #[doc = "[client page]: crate::guide::client"]
             #[doc = ""]
             #[doc = include_str!(concat!("../docs/", $file))]
@@ -54,6 +57,8 @@ pages! {
     guarantees "guarantees.md";
     #[cfg(any(not(doctest), all(feature = "axum", feature = "inbox")))]
     inbox "inbox.md";
+    #[cfg(any(not(doctest), feature = "axum"))]
+    order "order.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.

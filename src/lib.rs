@@ -53,6 +53,7 @@
 //! | [`lookup`] | the keys of a subscription: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and all steps together |
 //! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
+//! | `order` | whether the event is the newest of its row |
 //! | [`outcome`] | the outcome of the delivery, and the status that answers it |
 //!
 //! # Features

@@ -43,6 +43,7 @@
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod effects;
+mod order;
 mod rejection;
 
 pub use rejection::{EventRejection, LayerMissing};

@@ -139,6 +139,7 @@ mod run_state;
 mod service;
 mod settings;
 mod settle;
+mod store_call;
 mod supervise;
 mod take_in;
 mod unhandled;
@@ -175,6 +176,7 @@ pub(crate) use {
     run::Attached,
     run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
     settings::LayerSettings,
+    store_call::call_store,
     supervise::{Handled, bounded},
     waiting::WaitingRoom,
 };

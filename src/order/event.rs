@@ -11,7 +11,9 @@ use crate::walk::Delivery;
 pub(crate) struct RowEvent {
     /// The key of the row's record: 128 bits of SHA-256 over scope, data model and row.
     pub(crate) row_key: [u8; 16],
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // for the guard's reports
     pub(crate) model: DataModelId,
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     pub(crate) row: RowId,
     /// The key of the event.
     pub(super) event: [u8; 16],
@@ -56,6 +58,7 @@ impl RowEvent {
         }))
     }
 
+    #[cfg(feature = "tower")]
     pub(crate) fn is_update(&self) -> bool {
         matches!(self.change, RowChange::Updated(_))
     }

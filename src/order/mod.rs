@@ -1,19 +1,61 @@
-//! The order of the events of a row.
+//! The order of the events of a row: an old event overwrites nothing.
+//!
+//! The service promises no order. An [`OrderGuard`] remembers for each row the newest event that was handled, and tells the handler whether
+//! its event is the [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also sees where an event was
+//! missed. [The page about order](crate::guide::order) has the rules, and what a handler does with a stale event.
+//!
+//! ```
+//! # #[cfg(feature = "axum")] {
+//! use axum::{Router, http::StatusCode, routing::post};
+//! use hookgate::order::{MemoryOrderStore, Order, OrderGuard};
+//! use hookgate::{Event, MemoryStore, Receiver, Secret};
+//!
+//! async fn on_event(event: Event, order: Order) -> StatusCode {
+//!     println!("{} is {}", event.id, order.name());
+//!     StatusCode::NO_CONTENT
+//! }
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//! let guard = OrderGuard::new(MemoryOrderStore::default()).on_gap(|gap| println!("look at {}", gap.row));
+//! let app: Router = Router::new().route("/webhooks", post(on_event).layer(guard).layer(receiver.layer()));
+//! # let _ = app;
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod contract;
 mod event;
+#[cfg(feature = "tower")]
+mod guard;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod in_transaction;
 mod judge;
 mod known;
 mod last;
 mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod moment;
+#[cfg(feature = "tower")]
+mod report;
+#[cfg(feature = "tower")]
+mod run;
+#[cfg(feature = "tower")]
+mod service;
 mod store;
 
+#[cfg(feature = "tower")]
+pub use guard::OrderGuard;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use in_transaction::{OrderedIn, RowValues};
 pub use judge::{GapReason, Order};
 pub use last::LastHandled;
 pub use memory::MemoryOrderStore;
+#[cfg(feature = "tower")]
+pub use report::{Gap, Ordered};
+#[cfg(feature = "tower")]
+pub use service::OrderService;
 pub use store::OrderStore;

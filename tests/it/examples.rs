@@ -129,6 +129,61 @@ mod axum {
         let _ = std::fs::remove_file(file);
     }
 
+    #[test]
+    fn ordered_ends_with_the_newest_values_in_any_order() {
+        let event = |id: u32, event_type: &str, data: &str| {
+            format!(
+                r#"{{"id":"evt_{id}","type":"row.{event_type}","createdAt":"2026-11-21T09:30:{id:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"ROW"{data}}}}}"#
+            )
+        };
+        let created = event(1, "created", r#","properties":{"Total":5,"Paid":false}"#);
+        let paid = r#","changes":{"Paid":{"before":false,"after":true}}"#;
+        let paid = event(2, "updated", paid);
+        let total = r#","changes":{"Total":{"before":5.0,"after":12.50}}"#;
+        let total = event(3, "updated", total);
+        let deleted = event(4, "deleted", "");
+        let mut example = Example::start("ordered", &[("WEBHOOK_SECRET", SECRET)]);
+        let deliver = |example: &Example, row: &str, event: &str| {
+            let id = event.split('"').nth(3).unwrap();
+            let event = event.replace("ROW", row);
+            let event = event.replace(id, &format!("{id}_{row}"));
+            assert_eq!(example.deliver(SECRET, &event).status, 204);
+        };
+        let orders = [
+            [0, 1, 2],
+            [0, 2, 1],
+            [1, 0, 2],
+            [1, 2, 0],
+            [2, 0, 1],
+            [2, 1, 0],
+        ];
+        for (number, order) in orders.into_iter().enumerate() {
+            let row = format!("row_{number}");
+            for at in order {
+                deliver(&example, &row, [&created, &paid, &total][at]);
+            }
+        }
+        let last = r#"is Some({"Paid": "true", "Total": "12.5"})"#;
+        for number in 0..orders.len() {
+            example.line_with(&format!("row_{number} {last}"));
+        }
+        let missed = r#","changes":{"Total":{"before":99,"after":1}}"#;
+        let missed = event(5, "updated", missed).replace("ROW", "row_0");
+        assert_eq!(example.deliver(SECRET, &missed).status, 204);
+        example.line_with("missed or late: row_0 (before_differs)");
+        // A deleted row does not come back.
+        for event in [&deleted, &created, &total] {
+            deliver(&example, "row_9", event);
+        }
+        for line in [
+            "evt_4_row_9 is newest",
+            "evt_1_row_9 is stale",
+            "evt_3_row_9 is stale",
+        ] {
+            example.line_with(&format!("{line}: row_9 is None"));
+        }
+    }
+
     #[cfg(feature = "inbox")]
     #[test]
     fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {

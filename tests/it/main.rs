@@ -56,6 +56,8 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod operations;
 #[cfg(feature = "axum")]
+mod order;
+#[cfg(feature = "axum")]
 mod oversized;
 #[allow(dead_code)] // asked only where every feature is on
 mod packages;

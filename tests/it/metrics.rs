@@ -726,6 +726,89 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+#[tokio::test]
+async fn what_an_order_guard_sees_is_counted_as_the_docs_say() {
+    use std::sync::Arc;
+
+    use hookgate::order::{MemoryOrderStore, Order, OrderGuard};
+    use tokio::sync::Semaphore;
+
+    use crate::support;
+
+    let recorder = recorder();
+    let _installed = install(&recorder);
+    let guard = OrderGuard::new(MemoryOrderStore::default()).metrics_name("orders");
+    let receiver = support::receiver().build().unwrap();
+    let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let handler = {
+        let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
+        async move |delivery: Delivery, _: Order| {
+            if delivery.event_id() == "evt_4" {
+                begun.add_permits(1);
+                may_end.acquire().await.unwrap().forget();
+            }
+        }
+    };
+    let route = post(handler).layer(guard).layer(receiver.layer());
+    let app = Router::new().route("/hook", route);
+    let held = || {
+        let scraped = scrape(&recorder).into_iter();
+        let short = scraped.filter_map(|(name, value)| {
+            let name = name.strip_prefix("hookgate_order_")?;
+            Some((name.replace("guard=\"orders\",", ""), value))
+        });
+        short.collect::<BTreeMap<_, _>>()
+    };
+    // Those that must not be missed are there from the beginning.
+    let mut expected = is(&[
+        ("total{order=\"stale\"}", 0.0),
+        ("total{order=\"overlapped\"}", 0.0),
+        ("gaps_total{reason=\"before_differs\"}", 0.0),
+        ("gaps_total{reason=\"not_created\"}", 0.0),
+    ]);
+    assert_eq!(held(), expected);
+
+    let update = |id: &str, second: u32, before: u32| {
+        let body = format!(
+            r#"{{"id":"{id}","type":"row.updated","createdAt":"2026-11-21T09:30:{second:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{{"Total":{{"before":{before},"after":{second}}}}}}}}}"#
+        );
+        app.clone().oneshot(support::Sent::new(body).request())
+    };
+    for (id, second, before) in [
+        ("evt_2", 2, 1),
+        ("evt_1", 1, 0),
+        ("evt_3", 2, 1),
+        ("evt_9", 9, 8),
+    ] {
+        assert_eq!(update(id, second, before).await.unwrap().status(), 200);
+    }
+    let overlapped = tokio::spawn(update("evt_4", 20, 9));
+    begun.acquire().await.unwrap().forget();
+    assert_eq!(update("evt_5", 21, 20).await.unwrap().status(), 200);
+    may_end.add_permits(1);
+    overlapped.await.unwrap().unwrap();
+    expected.extend(is(&[
+        ("total{order=\"newest\"}", 3.0),
+        ("total{order=\"stale\"}", 1.0),
+        ("total{order=\"unknown\"}", 1.0),
+        ("total{order=\"overlapped\"}", 1.0),
+        // `evt_5` begins where `evt_4` ends, which is not recorded yet.
+        ("gaps_total{reason=\"before_differs\"}", 1.0),
+    ]));
+    assert_eq!(held(), expected);
+
+    let docs = include_str!("../../docs/operations.md");
+    for (name, label) in [("total", "order"), ("gaps_total", "reason")] {
+        let line = format!("| `hookgate_order_{name}` | counter | `guard`, `{label}` |");
+        assert!(docs.contains(&line), "{line}");
+    }
+    assert_eq!(docs.matches("\n| `hookgate_order_").count(), 2);
+    for name in held().keys() {
+        let value = name.split('"').nth(1).unwrap();
+        assert!(docs.contains(&format!("`{value}`")), "{value}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn gauges_report_the_state_at_the_time_of_the_call() {
     let recorder = recorder();

@@ -17,6 +17,7 @@ mod planner;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod report;
+mod requests;
 mod row_state;
 mod scan;
 mod source;
@@ -35,6 +36,7 @@ pub use planner::Planner;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresMirror;
 pub use report::{ReconcileError, Report};
+pub use requests::PassRequests;
 pub use row_state::{Life, RowState};
 pub use source::RowSource;
 #[cfg(feature = "sqlite")]

@@ -15,12 +15,12 @@ use tower_service::Service;
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
 use super::job::{Ended, give_back, work};
-use super::state::{Phase, WorkersState, call_store};
+use super::state::{Phase, WorkersState};
 use crate::caught::caught;
 use crate::inbox::engine::{Batch, Job, LeaseRequest};
 use crate::inbox::entry::EntryId;
 use crate::inbox::signal::Listening;
-use crate::layer::VerifiedBody;
+use crate::layer::{VerifiedBody, call_store};
 
 /// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
 const LEASE_CALL: Duration = Duration::from_secs(30);

@@ -14,14 +14,14 @@ use tower_service::Service;
 
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
-use super::state::{Phase, WorkersState, call_store};
+use super::state::{Phase, WorkersState};
 use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::inbox::engine::{End, Job};
 use crate::inbox::entry::EntryId;
 use crate::inbox::entry::UNREADABLE;
 use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, classify};
+use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, call_store, classify};
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};

@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
 
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use super::hooks::Step;
 use super::settings::Settings;
-use crate::caught::caught;
-use crate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use crate::inbox::engine::Engine;
-use crate::layer::CatchUnwind;
 use crate::observe::Observer;
 
 /// The data that all tasks of these workers share.
@@ -45,19 +40,5 @@ impl WorkersState {
         #[cfg(feature = "metrics")]
         self.settings.metrics.observe(step);
         self.settings.hooks.observe(step);
-    }
-}
-
-/// Calls the store, and waits for its answer for at most `patience`. A call may hang, fail or panic; none of these ends a worker.
-pub(super) async fn call_store<'a, T: Unpin>(
-    patience: Duration,
-    call: impl FnOnce() -> StoreFuture<'a, T>,
-) -> Result<T, StoreError> {
-    let panicked = || StoreError::new(StoreErrorKind::Unavailable).caused_by("the store panicked");
-    let asked = caught(call).map_err(|_| panicked())?;
-    match timeout(patience, CatchUnwind::new(asked)).await {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(_)) => Err(panicked()),
-        Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
     }
 }

@@ -13,6 +13,7 @@ use super::finding::{Finding, Reconciled};
 use super::mirror::{Mirror, Mirrored};
 use super::planner::Planner;
 use super::report::{Outcome, ReconcileError, Report};
+use super::requests::PassRequests;
 use super::source::RowSource;
 use super::steps::{Pass, Settings, Step};
 
@@ -32,6 +33,7 @@ pub struct Reconcile<S, M> {
     settings: Settings,
     claims: Option<Claims>,
     on_progress: Option<OnProgress>,
+    requests: PassRequests,
 }
 
 type OnProgress = Box<dyn Fn(&Pass) + Send + Sync>;
@@ -53,6 +55,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             settings,
             claims: None,
             on_progress: None,
+            requests: PassRequests::default(),
         }
     }
 
@@ -82,6 +85,30 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     pub fn resume_at(mut self, offset: u64) -> Self {
         self.planner = self.planner.resuming(offset);
         self
+    }
+
+    /// Returns a handle that asks for passes, for example in the hook `on_gap` of hookgate's order guard.
+    #[must_use]
+    pub fn requests(&self) -> PassRequests {
+        self.requests.clone()
+    }
+
+    /// Waits until a pass is due that was [asked](PassRequests::ask) for. Each pass that begins is one of those, also one that fails.
+    ///
+    /// ```no_run
+    /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
+    /// # async fn example(mut reconcile: Reconcile<impl RowSource, impl Mirror>) {
+    /// loop {
+    ///     // Each hour, and where it was asked for.
+    ///     let _ = tokio::time::timeout(std::time::Duration::from_secs(3_600), reconcile.asked()).await;
+    ///     if let Err(error) = reconcile.pass(async |_| Ok::<_, String>(())).await {
+    ///         eprintln!("{error}");
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub async fn asked(&self) {
+        self.requests.asked().await;
     }
 
     /// Makes one pass.
@@ -115,6 +142,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         F: Future<Output = Result<(), E>>,
         E: fmt::Display,
     {
+        self.requests.begin();
         let mut stop = pin!(stop);
         let mut report = Report {
             pass: Pass::default(),

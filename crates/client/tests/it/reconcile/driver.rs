@@ -377,3 +377,58 @@ async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
         assert_eq!(handled, ["created", "deleted", "updated"], "{fails_from}");
     }
 }
+
+/// A hook may ask at any time, as often as it likes: the reconciliation wakes up, and three passes follow.
+#[tokio::test(start_paused = true)]
+async fn requests_for_passes_are_merged_and_lead_to_the_three_that_find_a_deletion() {
+    let source = Source::with_rows(20);
+    let mirror = filled(&source).await;
+    lose_three(&source);
+    let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
+    let requests = reconcile.requests();
+    let minute = std::time::Duration::from_secs(60);
+    let is_asked = async |reconcile: &Reconcile<_, _>| {
+        tokio::time::timeout(minute, reconcile.asked())
+            .await
+            .is_ok()
+    };
+    assert!(!is_asked(&reconcile).await);
+
+    let hook = tokio::spawn({
+        let requests = requests.clone();
+        async move {
+            tokio::time::sleep(minute / 2).await;
+            for _ in 0..100 {
+                requests.ask();
+            }
+        }
+    });
+    let handled = Mutex::new(Vec::new());
+    let handle = |finding: Reconciled| {
+        handled.lock().unwrap().push(finding.kind());
+        ready(Ok::<_, Infallible>(()))
+    };
+    let mut passes = 0;
+    while is_asked(&reconcile).await {
+        reconcile.pass(handle).await.unwrap();
+        passes += 1;
+    }
+    hook.await.unwrap();
+    assert_eq!(passes, 3);
+    handled.lock().unwrap().sort_unstable();
+    assert_eq!(*handled.lock().unwrap(), ["created", "deleted", "updated"]);
+
+    // A request during a pass is about a row that this pass may have read already: three more follow.
+    requests.ask();
+    reconcile
+        .pass(|_| ready(Ok::<_, Infallible>(())))
+        .await
+        .unwrap();
+    requests.ask();
+    let mut passes = 0;
+    while is_asked(&reconcile).await {
+        reconcile.pass(handle).await.unwrap();
+        passes += 1;
+    }
+    assert_eq!(passes, 3);
+}

@@ -1,0 +1,111 @@
+//! Events of one row that come in the wrong order: the handler is told which is the newest, and an old one overwrites nothing.
+//!
+//! ```sh
+//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example ordered
+//! ```
+//!
+//! It keeps rows in memory. It prints each event with its order and the row after it, and a line where an event was missed or is late.
+//! `ADDR` sets another address.
+
+#![allow(clippy::print_stdout)] // an example prints for its user
+
+use std::collections::BTreeMap;
+use std::env;
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use hookgate::order::{MemoryOrderStore, Order, OrderGuard};
+use hookgate::{Event, EventData, Json, MemoryStore, Receiver, RowId, Secret, Value};
+
+/// Rows by their ids; their properties by name, as JSON. An absent property was named by no event yet.
+type Rows = BTreeMap<RowId, BTreeMap<String, String>>;
+
+async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Order) -> StatusCode {
+    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let row_id = match event.data {
+        EventData::RowCreated(row) => {
+            if let Some(known) = to_write(&mut rows, &row.row_id, order) {
+                for (name, value) in row.properties.iter() {
+                    // A property that is there already is that of an update, which came before the creation.
+                    known.entry(name.to_owned()).or_insert(json(&value));
+                }
+            }
+            row.row_id
+        }
+        EventData::RowUpdated(row) => {
+            if let Some(known) = to_write(&mut rows, &row.row_id, order) {
+                for (name, change) in row.changes.iter() {
+                    // An older event still counts where the property is as that event found it, or was not named by another.
+                    let before = json(&change.before);
+                    if order == Order::Newest || known.get(name).is_none_or(|now| *now == before) {
+                        known.insert(name.to_owned(), json(&change.after));
+                    }
+                }
+            }
+            row.row_id
+        }
+        EventData::RowDeleted(row) => {
+            if order != Order::Stale {
+                rows.remove(&row.row_id);
+            }
+            row.row_id
+        }
+        _ => return StatusCode::NO_CONTENT,
+    };
+    println!(
+        "{} is {}: {row_id} is {:?}",
+        event.id,
+        order.name(),
+        rows.get(&row_id)
+    );
+    StatusCode::NO_CONTENT
+}
+
+/// The row to write to. A stale event makes no row: it may have been deleted.
+fn to_write<'a>(
+    rows: &'a mut Rows,
+    row: &RowId,
+    order: Order,
+) -> Option<&'a mut BTreeMap<String, String>> {
+    match order {
+        Order::Stale => rows.get_mut(row),
+        Order::Newest | Order::Unknown => Some(rows.entry(row.clone()).or_default()),
+    }
+}
+
+/// The value in one form. An absent one is empty, as `null` is.
+fn json(value: &Value<'_>) -> String {
+    value.json().map_or("null".into(), Json::canonical)
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let receiver = Receiver::builder()
+        .secret(Secret::from_env("WEBHOOK_SECRET")?)
+        .store(MemoryStore::default())
+        .build()?;
+    let guard = OrderGuard::new(MemoryOrderStore::default())
+        .on_ordered(|ordered| {
+            if ordered.has_overlapped {
+                let id = ordered.delivery.event_id();
+                println!("{id} and another event of {} have overlapped", ordered.row);
+            }
+        })
+        .on_gap(|gap| println!("missed or late: {} ({})", gap.row, gap.reason.name()));
+
+    let route = post(on_event).layer(guard).layer(receiver.layer());
+    let app = Router::new()
+        .route("/webhooks", route)
+        .with_state(Arc::default());
+    let address = env::var("ADDR").unwrap_or_else(|_| "127.0.0.1:8787".into());
+    let listener = tokio::net::TcpListener::bind(&address)
+        .await
+        .map_err(|error| format!("can't listen on {address}: {error}"))?;
+    println!("listening on http://{}/webhooks", listener.local_addr()?);
+    axum::serve(listener, app).await?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The service that a guard makes of another one.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Request, Response, StatusCode};
+use tower_service::Service;
+
+use super::guard::OrderGuard;
+use super::run::run;
+use crate::future::CallFuture;
+use crate::walk::Delivery;
+
+/// The answer to a request without a delivery.
+const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer(guard).layer(receiver.layer())`"}}"#;
+
+/// A service whose events have an [`Order`](super::Order) in the extensions of their requests; made by [`OrderGuard`].
+#[derive(Clone)]
+pub struct OrderService<S> {
+    pub(super) guard: Arc<OrderGuard>,
+    pub(super) inner: S,
+}
+
+impl<S, B, R> Service<Request<B>> for OrderService<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    R: From<&'static str> + Send + 'static,
+    B: Send + 'static,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = CallFuture<'static, Result<Response<R>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a `Delivery` is a proof, which only this crate makes"
+    )]
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let Some(delivery) = request.extensions().get::<Delivery>().cloned() else {
+            let mut response = Response::new(R::from(OUTSIDE));
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            return CallFuture::ready(Ok(response));
+        };
+        // The ready service goes into the future, and a clone that is not yet ready stays.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let guard = Arc::clone(&self.guard);
+        CallFuture::boxed(async move {
+            let handle = |order| {
+                request.extensions_mut().insert(order);
+                inner.call(request)
+            };
+            run(&guard, &delivery, handle).await
+        })
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for OrderService<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OrderService")
+            .field("guard", &self.guard)
+            .field("inner", &self.inner)
+            .finish()
+    }
+}

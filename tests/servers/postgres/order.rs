@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::order::{Order, OrderStore, contract};
+use hookgate::order::{Order, OrderGuard, OrderStore, contract};
 use hookgate::postgres::{OrderedIn, forget, order_in};
 use hookgate::{PostgresStore, StoreError, StoreErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::patient;
-use crate::support::{Child, client_at, given, migrated, record, undated, updated};
+use crate::support::{Child, client_at, given, migrated, record, told, undated, updated};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LEVELS: [IsolationLevel; 3] = [
@@ -63,6 +63,25 @@ async fn postgres_keeps_the_contract_of_order() {
     // Another program has rows of its own.
     let other = PostgresStore::new(&patient(&server.config()), "other");
     assert!(other.last(&[1; 16]).await.unwrap().is_none());
+}
+
+/// Of one name.
+#[tokio::test(flavor = "multi_thread")]
+async fn guards_of_several_processes_and_transactions_share_the_order() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let guard = || OrderGuard::new(PostgresStore::new(&patient(&server.config()), "test"));
+    let (first, second) = (guard(), guard());
+    assert_eq!(told(&first, "row_1", 5).await, Order::Newest);
+    assert_eq!(told(&second, "row_1", 4).await, Order::Stale);
+    let mut client = client_at(&server.config()).await;
+    let transaction = begin(&mut client, LEVELS[0]).await;
+    assert_eq!(order(&transaction, "row_1", 4).await, Order::Stale);
+    assert_eq!(order(&transaction, "row_1", 7).await, Order::Newest);
+    transaction.commit().await.unwrap();
+    assert_eq!(told(&second, "row_1", 6).await, Order::Stale);
+    assert_eq!(told(&first, "row_1", 8).await, Order::Newest);
 }
 
 #[tokio::test]

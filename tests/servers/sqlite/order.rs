@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::order::{Order, OrderStore, contract};
+use hookgate::order::{Order, OrderGuard, OrderStore, contract};
 use hookgate::sqlite::{OrderedIn, migrate, order_in};
 use hookgate::{ManualClock, SqliteStore, StoreError, StoreErrorKind, UnixSeconds};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::RETAIN;
 use super::full::{fill, in_a_small_file_system};
-use crate::support::{Child, Folder, given, record, undated, updated};
+use crate::support::{Child, Folder, given, record, told, undated, updated};
 
 const ROW: &[u8; 16] = &[7; 16];
 
@@ -67,6 +67,20 @@ async fn sqlite_keeps_the_contract_of_order() {
     let store = SqliteStore::open_with_clock(folder.path().join("order.db"), clock.clone());
     let checked = contract::check(Arc::new(store.unwrap()), async |time| clock.advance(time));
     checked.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_guard_on_a_file_knows_the_order_after_a_restart() {
+    let folder = Folder::new();
+    let file = folder.path().join("order.db");
+    let guard = || OrderGuard::new(SqliteStore::open(&file).unwrap());
+    let (before, other) = (guard(), guard());
+    assert_eq!(told(&before, "row_1", 5).await, Order::Newest);
+    assert_eq!(told(&other, "row_1", 4).await, Order::Stale);
+    drop((before, other));
+    let after = guard();
+    assert_eq!(told(&after, "row_1", 4).await, Order::Stale);
+    assert_eq!(told(&after, "row_1", 6).await, Order::Newest);
 }
 
 #[tokio::test]

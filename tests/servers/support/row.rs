@@ -1,7 +1,10 @@
 //! The events of rows.
 
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
 use hookgate::Delivery;
-use hookgate::order::LastHandled;
+use hookgate::order::{LastHandled, Order, OrderGuard};
 
 /// An update of the row in this second: 24 h at most.
 pub fn updated(row: &str, second: u32) -> Delivery {
@@ -32,4 +35,19 @@ pub fn record(event: u8) -> LastHandled {
         &[1],
     ];
     LastHandled::from_bytes(&parts.concat()).unwrap()
+}
+
+/// The order that a guard tells the handler of this row's event.
+pub async fn told(guard: &OrderGuard, row: &str, second: u32) -> Order {
+    let told = Arc::new(Mutex::new(None));
+    let handler = guard.ordered({
+        let told = Arc::clone(&told);
+        move |_: Delivery, order: Order| {
+            *told.lock().unwrap() = Some(order);
+            async { StatusCode::NO_CONTENT }
+        }
+    });
+    let answer = handler(updated(row, second)).await;
+    assert_eq!(answer.status(), StatusCode::NO_CONTENT);
+    told.lock().unwrap().unwrap()
 }

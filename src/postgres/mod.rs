@@ -123,8 +123,8 @@
 //!
 //! An id takes up to 300 bytes in the store and 200 in a transaction's table, indexes included, on disk (measured, PostgreSQL
 //! 15): at 10 events a second and 48 h of retention 0.5 GB and 0.35 GB. Ended records are deleted 512 ids at a time, and their
-//! space is used again after `autovacuum` has run. The record of a row with eight properties takes up to 600 bytes, and of each further
-//! property 16: a million rows that have an event within the retention take 0.6 GB.
+//! space is used again after `autovacuum` has run. The record of a row with eight properties takes up to 500 bytes (measured in the
+//! same way), and 16 for each further property: a million rows that have an event within the retention take 0.5 GB.
 //!
 //! # Connections
 //!

@@ -26,7 +26,7 @@ async fn an_id_takes_the_room_that_is_said() {
     for (table, said) in [
         ("hookgate_claims", 300),
         ("hookgate_effects", 200),
-        ("hookgate_order", 600),
+        ("hookgate_order", 500),
     ] {
         let size = format!("SELECT pg_total_relation_size('{table}') / 100000");
         let bytes: i64 = client.query_one(&size, &[]).await.unwrap().get(0);

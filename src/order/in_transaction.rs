@@ -1,4 +1,5 @@
-//! The order of a row's events, inside the transaction that writes the effects: the values that PostgreSQL and SQLite have in common.
+//! The order of a row's events, inside the transaction that writes the effects: the values that PostgreSQL and SQLite have in
+//! common.
 
 use std::time::Duration;
 

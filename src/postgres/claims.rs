@@ -90,7 +90,8 @@ const CHUNKS: u32 = 8;
 ///
 /// # Security
 /// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, on `hookgate_effects` where
-/// [`claim_in`](super::claim_in) is used as well, and on `hookgate_order` where the order of rows is. A role that may write there decides which events are handled.
+/// [`claim_in`](super::claim_in) is used as well, and on `hookgate_order` where the order of rows is. A role that may
+/// write there decides which events are handled.
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(super) postgres: Postgres,

@@ -46,8 +46,8 @@ pub(super) const FORGET_ALL: [&str; 3] = [FORGET_CLAIMS, FORGET_EFFECTS, FORGET_
 /// and returns the number deleted in all. Call it again while it returns at least `most`.
 ///
 /// A [`PostgresStore`](super::PostgresStore) deletes them automatically. Without one, call it regularly: every minute from a
-/// task, or run [`FORGET_EFFECTS`] and [`FORGET_ORDER`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be claimed in the
-/// meantime. If it is never called, the only harm is the disk space used.
+/// task, or run [`FORGET_EFFECTS`] and [`FORGET_ORDER`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be
+/// claimed in the meantime. If it is never called, the only harm is the disk space used.
 ///
 /// # Errors
 /// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.

@@ -1,4 +1,5 @@
-//! PostgreSQL: claims that processes share, claims and the order of a row's events inside your own transaction, and the inbox's table.
+//! PostgreSQL: claims that processes share, claims and the order of a row's events inside your own transaction, and the inbox's
+//! table.
 //!
 //! The two kinds of claims can be used separately or together:
 //!

@@ -14,7 +14,8 @@ use crate::walk::Delivery;
 /// `$1` (`bytea`) is [`RowValues::key`]. It returns one row with one column, `last` (`bytea`, or `NULL`), for [`RowValues::judge`].
 ///
 /// It waits for another transaction that has locked the record. A serialization failure (SQLSTATE `40001`) means that another
-/// transaction was faster, and a deadlock (`40P01`) that two transactions lock two rows in different order: roll back and answer 503.
+/// transaction was faster, and a deadlock (`40P01`) that two transactions lock two rows in different order: roll back and answer
+/// 503.
 ///
 /// # Security
 /// **Run it inside a transaction that has begun**, the one with the effects. Outside a transaction the lock ends with the statement.
@@ -28,8 +29,8 @@ pub const LOCK_ROW: &str = "WITH known AS MATERIALIZED (
 )
 SELECT CASE WHEN until > clock_timestamp() THEN last END AS last FROM (TABLE known UNION ALL TABLE made) AS locked";
 
-/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of [`order_in`], for users of sqlx, diesel or
-/// SeaORM.
+/// Writes a row's record inside a transaction, after [`LOCK_ROW`]: the second statement of [`order_in`], for users of sqlx, diesel
+/// or SeaORM.
 ///
 /// | parameter | type | is |
 /// |---|---|---|
@@ -60,8 +61,8 @@ SET revision = revision + 1, last = $2, until = clock_timestamp() + $3 * interva
 /// # }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no order.
-/// An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read.
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no
+/// order. An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read.
 ///
 /// The row's record is locked until the transaction ends, so that the events of a row are handled one after the other, and the order
 /// is exact. **It waits for the lock**, unlike `claim_in`: set a `lock_timeout` below the 4.5 s of the receiver's budget. It is two

@@ -8,8 +8,8 @@ use crate::dedupe::StoreError;
 use crate::effects::{ClaimValues, ClaimedIn};
 use crate::walk::Delivery;
 
-/// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of your
-/// own; [`migrate`] runs it. It may be run again.
+/// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of
+/// your own; [`migrate`] runs it. It may be run again.
 ///
 /// A trigger deletes ended records: each new record of a table deletes two whose retention has ended, in the same transaction, so
 /// that the tables do not grow without end and nothing has to be scheduled.

@@ -50,9 +50,9 @@ SET revision = revision + 1, last = ?2, until = CAST(unixepoch('subsec') * 1000 
 /// # }
 /// ```
 ///
-/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no order.
-/// An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read. The table is made
-/// by [`migrate`](super::migrate).
+/// `name` and `retain` are as with [`claim_in`](super::claim_in). That call is not needed for the order, but a duplicate needs no
+/// order. An event that is not about a row is [`Unknown`](crate::order::Order::Unknown), and so is one that can't be read. The
+/// table is made by [`migrate`](super::migrate).
 ///
 /// SQLite lets one transaction write at a time, and this call writes, so that no other event of the row is handled until the
 /// transaction ends: the order is exact. Prefer `BEGIN IMMEDIATE`, as with `claim_in`.

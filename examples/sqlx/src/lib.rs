@@ -1,5 +1,5 @@
-//! hookgate with sqlx: the claim and the order of a row's events in a transaction of sqlx, so that its effects happen exactly once, and no
-//! old event overwrites a new one.
+//! hookgate with sqlx: the claim and the order of a row's events in a transaction of sqlx, so that its effects happen exactly
+//! once, and no old event overwrites a new one.
 //!
 //! The statements and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
 //! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.

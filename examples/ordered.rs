@@ -4,8 +4,8 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example ordered
 //! ```
 //!
-//! It keeps rows in memory. It prints each event with its order and the row after it, and a line where an event was missed or is late.
-//! `ADDR` sets another address.
+//! It keeps rows in memory. It prints each event with its order and the row after it, and a line where an event was missed or
+//! is late. `ADDR` sets another address.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -97,7 +97,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
         .on_gap(|gap| println!("missed or late: {} ({})", gap.row, gap.reason.name()));
 
-    let route = post(on_event).layer(guard).layer(receiver.layer());
+    let route = post(on_event).layer((receiver.layer(), guard));
     let app = Router::new()
         .route("/webhooks", route)
         .with_state(Arc::default());

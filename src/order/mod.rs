@@ -1,8 +1,9 @@
 //! The order of the events of a row: an old event overwrites nothing.
 //!
-//! The service promises no order. An [`OrderGuard`] remembers for each row the newest event that was handled, and tells the handler whether
-//! its event is the [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also sees where an event was
-//! missed. [The page about order](crate::guide::order) has the rules, and what a handler does with a stale event.
+//! The service promises no order. An [`OrderGuard`] remembers for each row the newest event that was handled, and tells the
+//! handler whether its event is the [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also
+//! sees where an event was missed. [The page about order](crate::guide::order) has the rules, and what a handler does with a
+//! stale event.
 //!
 //! ```
 //! # #[cfg(feature = "axum")] {
@@ -20,7 +21,7 @@
 //!     .store(MemoryStore::default())
 //!     .build()?;
 //! let guard = OrderGuard::new(MemoryOrderStore::default()).on_gap(|gap| println!("look at {}", gap.row));
-//! let app: Router = Router::new().route("/webhooks", post(on_event).layer(guard).layer(receiver.layer()));
+//! let app: Router = Router::new().route("/webhooks", post(on_event).layer((receiver.layer(), guard)));
 //! # let _ = app;
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -28,6 +29,8 @@
 
 pub mod contract;
 mod event;
+#[cfg(feature = "tower")]
+mod function;
 #[cfg(feature = "tower")]
 mod guard;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]

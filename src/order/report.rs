@@ -16,8 +16,8 @@ pub struct Ordered {
     pub row: RowId,
     /// The order that the handler was told.
     pub order: Order,
-    /// Whether another event of the row was handled and recorded while this one was: the effect of the older one may be the last. The
-    /// record is that of the newer one.
+    /// Whether another event of the row was handled and recorded while this one was: the effect of the older one may be the
+    /// last. The record is that of the newer one.
     pub has_overlapped: bool,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response, StatusCode};
+use tower_layer::Layer;
 use tower_service::Service;
 
 use super::guard::OrderGuard;
@@ -13,13 +14,24 @@ use crate::future::CallFuture;
 use crate::walk::Delivery;
 
 /// The answer to a request without a delivery.
-const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer(guard).layer(receiver.layer())`"}}"#;
+const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer((receiver.layer(), guard))`"}}"#;
 
 /// A service whose events have an [`Order`](super::Order) in the extensions of their requests; made by [`OrderGuard`].
 #[derive(Clone)]
 pub struct OrderService<S> {
     pub(super) guard: Arc<OrderGuard>,
     pub(super) inner: S,
+}
+
+impl<S> Layer<S> for OrderGuard {
+    type Service = OrderService<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        OrderService {
+            guard: self.begun(),
+            inner,
+        }
+    }
 }
 
 impl<S, B, R> Service<Request<B>> for OrderService<S>

@@ -9,9 +9,9 @@ use crate::dedupe::StoreFuture;
 
 /// Remembers the newest handled event of each row.
 ///
-/// `row` is a digest of the receiver's scope, the data model and the row: 128 bits of SHA-256. [`MemoryOrderStore`](super::MemoryOrderStore)
-/// forgets at a restart; `SqliteStore` and `PostgresStore` (features `sqlite`, `postgres`) do not. All of them, and your own,
-/// pass [`contract::check`](super::contract::check).
+/// `row` is a digest of the receiver's scope, the data model and the row: 128 bits of SHA-256.
+/// [`MemoryOrderStore`](super::MemoryOrderStore) forgets at a restart; `SqliteStore` and `PostgresStore` (features
+/// `sqlite`, `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the record that the writer has read: [`swap`](Self::swap).
 /// 2. **A revision is never used twice for one row**, also not after its record has ended, and is never 0. So an unchanged
@@ -22,8 +22,8 @@ pub trait OrderStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the row's record with its revision.
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>>;
 
-    /// Writes the row's record with another revision, and keeps it for `retain` from now, if its present revision is `revision`: 0
-    /// for a row without a record. Returns whether it was written.
+    /// Writes the row's record with another revision, and keeps it for `retain` from now, if its present revision is
+    /// `revision`: 0 for a row without a record. Returns whether it was written.
     fn swap<'a>(
         &'a self,
         row: &'a [u8; 16],

@@ -233,6 +233,7 @@ fn frameworks_stay_in_their_folders() {
             "inbox/accept.rs",
             "inbox/acceptor.rs",
             "inbox/workers/",
+            "order/service.rs",
             "testing/",
             "emulator/",
             "client/",

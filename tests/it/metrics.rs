@@ -749,7 +749,7 @@ async fn what_an_order_guard_sees_is_counted_as_the_docs_say() {
             }
         }
     };
-    let route = post(handler).layer(guard).layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let held = || {
         let scraped = scrape(&recorder).into_iter();

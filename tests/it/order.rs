@@ -85,7 +85,7 @@ async fn say(order: Order) -> (StatusCode, &'static str) {
 
 fn guarded(guard: &OrderGuard) -> Router {
     let receiver = receiver().build().unwrap();
-    let route = post(say).layer(guard.clone()).layer(receiver.layer());
+    let route = post(say).layer((receiver.layer(), guard.clone()));
     Router::new().route("/hook", route)
 }
 
@@ -154,7 +154,7 @@ async fn an_event_router_and_its_arms_are_guarded_as_a_route_is() {
         .on_rows("dm_1", say)
         .on("page.created", say);
     let receiver = receiver().build().unwrap();
-    let route = events.build().unwrap().layer(guard).layer(receiver.layer());
+    let route = events.build().unwrap().layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let page = Sent::new(r#"{"id":"evt_p","type":"page.created"}"#);
     let other = Sent::new(r#"{"id":"evt_o","type":"made.up"}"#);
@@ -185,9 +185,7 @@ async fn a_stale_event_is_answered_without_the_handler_where_that_is_set() {
         counted.fetch_add(1, Ordering::SeqCst);
         async { StatusCode::CREATED }
     };
-    let route = post(handler)
-        .layer(guard.skip_stale())
-        .layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard.skip_stale()));
     let app = Router::new().route("/hook", route);
     let events = [
         updated("evt_2", 2, "1", "2"),
@@ -221,7 +219,7 @@ async fn an_event_whose_handler_fails_is_not_recorded() {
         }
     };
     let receiver = receiver().on_dead_letter(async |_| Ok(())).build().unwrap();
-    let route = post(handler).layer(guard).layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let statuses = async |id: &str, second| {
         let answer = ask(&app, &deleted(id, second)).await;
@@ -253,7 +251,7 @@ async fn the_same_event_again_is_judged_as_the_first_time() {
         .without_deduplication()
         .build()
         .unwrap();
-    let route = post(say).layer(guard).layer(receiver.layer());
+    let route = post(say).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let (first, gap) = (created("evt_1", 1, "1"), updated("evt_2", 2, "7", "8"));
     let events = [&first, &first, &gap, &gap, &first, &first].map(Clone::clone);
@@ -271,13 +269,13 @@ async fn the_same_event_again_is_judged_as_the_first_time() {
 
 /// The older of two events is handled while the newer one comes.
 #[tokio::test]
-async fn an_event_that_has_overlapped_is_reported_and_changes_no_record() {
+async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() {
     let (guard, told) = guard(MemoryOrderStore::default());
     let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
         let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
         async move |delivery: Delivery, order: Order| {
-            if delivery.event_id() == "evt_1" {
+            if delivery.event_id().starts_with("evt_slow") {
                 begun.notify_one();
                 may_end.acquire().await.unwrap().forget();
             }
@@ -285,11 +283,11 @@ async fn an_event_that_has_overlapped_is_reported_and_changes_no_record() {
         }
     };
     let receiver = receiver().build().unwrap();
-    let route = post(handler).layer(guard).layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let slow = tokio::spawn({
         let app = app.clone();
-        async move { ask(&app, &updated("evt_1", 1, "0", "1")).await }
+        async move { ask(&app, &updated("evt_slow_1", 1, "0", "1")).await }
     });
     begun.notified().await;
     assert_eq!(
@@ -302,7 +300,10 @@ async fn an_event_that_has_overlapped_is_reported_and_changes_no_record() {
         "newest",
         "as far as it could know"
     );
-    assert_eq!(told.lines(), ["evt_5 newest", "evt_1 newest overlapped"]);
+    assert_eq!(
+        told.lines(),
+        ["evt_5 newest", "evt_slow_1 newest overlapped"]
+    );
     // The record is that of the newer one.
     assert_eq!(
         ask(&app, &updated("evt_4", 4, "3", "4")).await.body,
@@ -320,7 +321,7 @@ async fn an_event_that_has_overlapped_is_reported_and_changes_no_record() {
         async move {
             ask(
                 &app,
-                &Sent::new(row("evt_1", 59, "deleted", "").replace("row_1", "row_2")),
+                &Sent::new(row("evt_slow_2", 59, "deleted", "").replace("row_1", "row_2")),
             )
             .await
         }
@@ -330,7 +331,10 @@ async fn an_event_that_has_overlapped_is_reported_and_changes_no_record() {
     assert_eq!(ask(&app, &older).await.body, "newest");
     may_end.add_permits(1);
     slow.await.unwrap();
-    assert_eq!(told.lines(), ["evt_8 newest", "evt_1 newest overlapped"]);
+    assert_eq!(
+        told.lines(),
+        ["evt_8 newest", "evt_slow_2 newest overlapped"]
+    );
 }
 
 /// What a call of a store does instead.
@@ -405,7 +409,7 @@ async fn a_store_that_fails_in_any_way_is_answered_503_and_no_order_is_guessed()
     };
     // A run that waits for the store's reply outlives its request.
     let receiver = receiver().build().unwrap();
-    let route = post(handler).layer(guard).layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let faults = [Fault::Fails, Fault::Panics, Fault::Hangs, Fault::LosesReply];
     for (number, fault) in (1..).zip(faults) {
@@ -517,9 +521,7 @@ async fn a_hook_that_panics_changes_nothing() {
 async fn a_body_that_is_no_event_is_the_handlers_to_refuse() {
     let (guard, told) = guard(Contended);
     let receiver = receiver().build().unwrap();
-    let route = post(async |order: Order, _: Event| order.name())
-        .layer(guard)
-        .layer(receiver.layer());
+    let route = post(async |order: Order, _: Event| order.name()).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let broken = Sent::new(r#"{"id":"evt_1","type":"row.created","data":7}"#);
     let page = Sent::new(
@@ -535,7 +537,7 @@ async fn rows_of_two_scopes_are_two_rows() {
     let (guard, _) = guard(MemoryOrderStore::default());
     let app = |scope: &str| {
         let receiver = receiver().scope(scope).build().unwrap();
-        let route = post(say).layer(guard.clone()).layer(receiver.layer());
+        let route = post(say).layer((receiver.layer(), guard.clone()));
         Router::new().route("/hook", route)
     };
     let (shop, ledger) = (app("shop"), app("ledger"));
@@ -559,16 +561,15 @@ async fn rows_of_two_scopes_are_two_rows() {
 async fn a_guard_in_the_wrong_place_is_an_answer_that_names_the_line() {
     let (guard, _) = guard(MemoryOrderStore::default());
     let receiver = receiver().build().unwrap();
-    let outside = post(say).layer(receiver.layer()).layer(guard);
-    let none = post(say).layer(receiver.layer());
-    for (id, route) in [("evt_1", outside), ("evt_2", none)] {
-        let app = Router::new().route("/hook", route);
+    let none = Router::new().route("/hook", post(say).layer(receiver.layer()));
+    let outside = none.clone().layer(guard);
+    for (id, app) in [("evt_1", outside), ("evt_2", none)] {
         let Received { status, body, .. } = ask(&app, &deleted(id, 1)).await;
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
         let message = body["error"]["message"].as_str().unwrap();
         assert_eq!(status, 500);
         assert!(
-            message.contains(".layer(guard).layer(receiver.layer())"),
+            message.contains(".layer((receiver.layer(), guard))"),
             "{message}"
         );
     }
@@ -583,7 +584,7 @@ async fn a_guard_leaves_the_rest_of_the_request_as_it_is() {
         assert_eq!(verified.body(), &body[..]);
         order.unwrap().event_id().to_owned()
     };
-    let route = post(handler).layer(guard).layer(receiver.layer());
+    let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     assert_eq!(answers(&app, &[deleted("evt_1", 1)]).await, ["200 evt_1"]);
 }
@@ -628,7 +629,8 @@ async fn a_function_of_an_event_and_its_order_needs_no_tower() {
     assert_eq!(told.lines(), ["evt_2 newest", "evt_1 stale"]);
 }
 
-/// One event of a row at a time: 40 in a shuffled order, several workers, none overlapping, and the last state is that of the newest.
+/// One event of a row at a time: 40 in a shuffled order, several workers, none overlapping, and the last state is that of the
+/// newest.
 #[cfg(all(feature = "inbox", feature = "testing"))]
 #[tokio::test(flavor = "multi_thread")]
 async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
@@ -680,7 +682,7 @@ async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
                 ));
         let running = if as_service {
             let handler = async move |delivery: Delivery, order: Order| write(&delivery, order);
-            workers.start(guard.layer(post(handler).with_state::<std::convert::Infallible>(())))
+            workers.start(guard.layer(post(handler)))
         } else {
             let handler = async move |delivery: Delivery, order: Order| write(&delivery, order);
             workers.start_handler(guard.ordered(handler))

@@ -268,9 +268,9 @@ fn in_the_services_order_no_event_is_stale_and_none_is_a_gap() {
     }
 }
 
-/// Any order, any number of copies. The record ends with the newest moment. No event is called newest once a newer one was handled,
-/// and none is called stale unless a newer one was handled or the row was deleted. Once all have come, the next update is no gap,
-/// except where a deletion hid updates of the row that was created again.
+/// Any order, any number of copies. The record ends with the newest moment. No event is called newest once a newer one was
+/// handled, and none is called stale unless a newer one was handled or the row was deleted. Once all have come, the next update
+/// is no gap, except where a deletion hid updates of the row that was created again.
 #[test]
 fn in_any_order_the_record_is_that_of_the_newest_event() {
     for seed in 0..4_000 {

@@ -19,8 +19,8 @@ struct Requested {
 }
 
 impl PassRequests {
-    /// Asks for three passes from now on, as many as it takes to find a deletion. Requests are merged: those that come before the next
-    /// pass count as one. It does not wait, so it can be called in a hook.
+    /// Asks for three passes from now on, as many as it takes to find a deletion. Requests are merged: those that come before
+    /// the next pass count as one. It does not wait, so it can be called in a hook.
     pub fn ask(&self) {
         self.0.passes.store(PASSES, Ordering::SeqCst);
         self.0.changed.notify_one();

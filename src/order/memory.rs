@@ -21,7 +21,7 @@ use crate::dedupe::StoreFuture;
 ///
 /// let store = MemoryOrderStore::new(10_000);
 /// assert!(hookgate::block_on(store.last(&[7; 16]))?.is_none());
-/// assert_eq!((store.rows(), store.evicted()), (0, 0));
+/// assert_eq!(store.evicted(), 0);
 /// # Ok::<(), hookgate::StoreError>(())
 /// ```
 #[derive(Clone)]
@@ -71,12 +71,6 @@ impl MemoryOrderStore {
             clock: Arc::new(clock),
             ..Self::new(self.most)
         }
-    }
-
-    /// Returns the number of rows that are held now.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        crate::sync::lock(&self.records).rows.len()
     }
 
     /// Returns the number of rows that were forgotten before their retention ended, to make room for others.
@@ -182,18 +176,15 @@ mod tests {
             block_on(store.swap(&[row; 16], revision, last, Duration::from_secs(retain))).unwrap()
         };
         let held = || (1..=6).filter(|row| block_on(store.last(&[*row; 16])).unwrap().is_some());
+        let rows = || store.records.lock().unwrap().rows.len();
         assert!([1, 2, 3, 1, 4].into_iter().all(|row| write(row, 100)));
         assert_eq!(held().collect::<Vec<_>>(), [1, 3, 4]);
-        assert_eq!((store.rows(), store.evicted()), (3, 1));
+        assert_eq!((rows(), store.evicted()), (3, 1));
 
         clock.advance(Duration::from_secs(100));
         assert_eq!(held().count(), 0);
         assert!(write(5, 100));
-        assert_eq!(
-            (store.rows(), store.evicted()),
-            (1, 1),
-            "ended, not evicted"
-        );
+        assert_eq!((rows(), store.evicted()), (1, 1), "ended, not evicted");
         assert_eq!(store.records.lock().unwrap().written.len(), 1);
     }
 }

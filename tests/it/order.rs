@@ -507,6 +507,35 @@ async fn a_gap_is_told_and_a_row_from_before_the_guard_is_none() {
 }
 
 #[tokio::test]
+async fn a_record_is_kept_for_its_retention_which_covers_the_senders_retries() {
+    let clock = crate::support::manual();
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    for (retention, kept, ended) in [
+        (None, hours(7 * 24 - 1), hours(2)),
+        (Some(hours(1)), hours(26), hours(1)),
+        (Some(hours(48)), hours(47), hours(2)),
+    ] {
+        let store = MemoryOrderStore::default().with_clock(clock.clone());
+        let guard = OrderGuard::new(store);
+        let app = guarded(&match retention {
+            Some(retention) => guard.retention(retention),
+            None => guard,
+        });
+        let [newer, old, older] =
+            [("evt_9", 9), ("evt_2", 2), ("evt_1", 1)].map(|(id, at)| deleted(id, at));
+        assert_eq!(answers(&app, &[newer]).await, ["200 newest"]);
+        clock.advance(kept);
+        assert_eq!(answers(&app, &[old]).await, ["200 stale"], "{retention:?}");
+        clock.advance(ended);
+        assert_eq!(
+            answers(&app, &[older]).await,
+            ["200 newest"],
+            "{retention:?}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_hook_that_panics_changes_nothing() {
     let guard = OrderGuard::new(MemoryOrderStore::default())
         .expect_creations()

@@ -1,7 +1,7 @@
 //! An event in the form in which the service writes it: the fields in the order of its samples, without white space and without
 //! escapes in the texts that are read here. serde_json reads only the row's properties or changes.
 //!
-//! Any other form is left to [`parse`](super::parse), which reads this one to the same result.
+//! Any other form is left to [`parse`](super::parse), which reads this form too, with the same result.
 
 use serde::de::DeserializeOwned;
 
@@ -11,8 +11,8 @@ use super::ids::EventId;
 use super::json::Fields;
 use super::row::{Actor, RowCreated, RowUpdated};
 
-/// Reads an event in this form; `None` for any other form. It is an error only if the row does not fit its type, which it does
-/// not in any form.
+/// Reads an event in this form; `None` for any other form. An error means that the row does not fit its type: the event need not
+/// be read again.
 pub(super) fn event<R: DeserializeOwned>(
     text: &str,
 ) -> Option<Result<Event<R>, serde_json::Error>> {

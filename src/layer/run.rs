@@ -124,7 +124,7 @@ impl<R: 'static, E: 'static> Drop for Attached<R, E> {
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 fn run<S, R>(
     work: Work<S>,
-    now: Instant,
+    mut now: Instant,
     state: Arc<RunState<R, S::Error>>,
 ) -> impl Future<Output = Option<Ended<R, S::Error>>> + use<S, R>
 where
@@ -152,7 +152,9 @@ where
             let _ = patience.wait(pin!(claim.give_up_unheard()), || ()).await;
             return None;
         }
-        let now = if has_waited { Instant::now() } else { now };
+        if has_waited {
+            now = Instant::now();
+        }
         let mut inner = work.inner;
         let handled = {
             // One expression: a variable for the call's result would be in the frame beside the future.

@@ -15,7 +15,7 @@ use super::handler_end::{HandlerEnd, classify};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
-use crate::dedupe::{Ownership, StoreError};
+use crate::dedupe::Ownership;
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::walk::Claim;
@@ -136,7 +136,7 @@ pub(super) fn settle<'a, R, E>(
     };
     async move {
         let mut patience = Patience::of(LATE_STORE_CALL);
-        let recorded = pin!(record(claim, done));
+        let recorded = pin!(claim.settle(done));
         let recorded = patience.wait(recorded, || unsettled.waits()).await;
         let outcome = match recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
@@ -196,13 +196,5 @@ impl<R, E> Unsettled<'_, R, E> {
 impl<R, E> Drop for Unsettled<'_, R, E> {
     fn drop(&mut self) {
         self.waits();
-    }
-}
-
-async fn record(claim: &Claim, done: bool) -> Result<Ownership, StoreError> {
-    if done {
-        claim.record_done().await
-    } else {
-        claim.give_up().await
     }
 }

@@ -178,7 +178,7 @@ fn judged<R>(
     };
     let vitals = &guard.auth.gate.vitals;
     if !state.is_detached() || state.hung_up() {
-        vitals.store_said(&answered);
+        vitals.record_store_answer(&answered);
     }
     match answered {
         Ok(accepted) => {

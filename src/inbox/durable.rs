@@ -119,7 +119,7 @@ impl Inbox {
 impl InboxOptions {
     /// Opens the inbox in this file, and creates the file if it does not exist, readable and writable for its owner alone.
     ///
-    /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
+    /// Blocks the thread until the file is open: some milliseconds, or up to the [`busy_timeout`](Self::busy_timeout) for each lock.
     ///
     /// # Errors
     /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see

@@ -140,11 +140,11 @@ impl Recorder {
         }
     }
 
-    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `patience` the result may be
+    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `timeout` the result may be
     /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
-    pub fn flush(&self, patience: Duration) -> bool {
-        self.0.0.queue.flush(patience)
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.0.0.queue.flush(timeout)
     }
 
     /// The number of deliveries that were written.

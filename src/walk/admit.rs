@@ -67,7 +67,7 @@ impl Claims {
             answered => answered,
         };
         if heard() {
-            vitals.store_said(&claimed);
+            vitals.record_store_answer(&claimed);
         }
         match claimed {
             Ok(Claimed::Fresh) => {

@@ -57,7 +57,7 @@ impl Claim {
             .store
             .call(|store| store.renew(&record.key, record.token, record.lease))
             .await;
-        self.permit.vitals().store_said(&renewed);
+        self.permit.vitals().record_store_answer(&renewed);
         renewed
     }
 
@@ -99,7 +99,7 @@ impl Claim {
         let committed = record
             .repeat_after_error(|store| store.commit(&record.key, record.token, record.retention))
             .await;
-        vitals.store_said(&committed);
+        vitals.record_store_answer(&committed);
         committed
     }
 
@@ -107,7 +107,7 @@ impl Claim {
     pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
         let released = self.give_up_unheard().await;
         if self.record.is_some() {
-            self.permit.vitals().store_said(&released);
+            self.permit.vitals().record_store_answer(&released);
         }
         released
     }

@@ -10,8 +10,8 @@ use hookgate_testing::explain::{Explainer, Explanation};
 
 use crate::delivery_input::DeliveryArgs;
 use crate::fault::{Fault, answer, chain};
-use crate::harmless::harmless;
 use crate::out::Out;
+use crate::printable::printable;
 use crate::secrets::{SecretArgs, configured};
 use crate::verify::{ErrorOutput, WindowArgs};
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
     }
     let explanation = explainer.explain(&delivery);
     let text = explanation.to_string();
-    let lines: Vec<_> = text.lines().map(harmless).collect();
+    let lines: Vec<_> = text.lines().map(printable).collect();
     out.say(&lines.join("\n"), &ExplanationOutput::of(&explanation))?;
     Ok(answer(explanation.is_authentic()))
 }

@@ -43,7 +43,7 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::sqlite::commits::Commits;
 use crate::sqlite::fault::{ended, failed};
-use crate::sqlite::seat::Seat;
+use crate::sqlite::slot::WaitingSlot;
 use crate::sqlite::thread::start;
 
 pub use options::InboxOptions;
@@ -192,7 +192,7 @@ impl Engine for SqliteEngine {
 
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
-            let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {
+            let Some(slot) = WaitingSlot::take(&self.shared.waiting, self.max_waiting) else {
                 return Err(StoreError::saying(
                     StoreErrorKind::Unavailable,
                     "as many deliveries wait to be stored as .max_waiting(…) allows",
@@ -201,7 +201,7 @@ impl Engine for SqliteEngine {
             let task = Task::Accept {
                 entry: Box::new(entry),
                 retain,
-                _seat: seat,
+                _slot: slot,
             };
             self.command(task, Answer::accepted).await
         })

@@ -87,8 +87,8 @@ where
             self.due = self.due.filter(|due| *due > asked);
             let lease_request = self.lease_request(free);
             // Not cut off when the workers must stop: the entries that the call leases must be returned.
-            let patience = shared.settings.lease.min(LEASE_CALL);
-            match call_store(patience, || shared.engine.lease(lease_request)).await {
+            let limit = shared.settings.lease.min(LEASE_CALL);
+            match call_store(limit, || shared.engine.lease(lease_request)).await {
                 Ok(batch) => {
                     failures = 0;
                     self.take(batch, free, asked, listening).await;

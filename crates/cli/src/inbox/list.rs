@@ -10,9 +10,9 @@ use super::choice::{EntrySummary, SelectionArgs, State, number};
 use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Fault, note};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// List entries, the longest accepted first: number, state, age, tries, type, id and last error.
 #[derive(clap::Args)]
@@ -83,7 +83,7 @@ pub(super) fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 7, 17, 5, 14, 16, 0];
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(WIDTHS) {
-        row.push_str(&format!("{:<width$}  ", harmless(cell)));
+        row.push_str(&format!("{:<width$}  ", printable(cell)));
     }
     row.truncate(row.trim_end().len());
     row

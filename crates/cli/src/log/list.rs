@@ -13,8 +13,8 @@ use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Fault, note};
-use crate::harmless::{claimed_subscription, harmless, short_reason};
 use crate::out::Out;
+use crate::printable::{claimed_subscription, printable, short_reason};
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
 ///
@@ -169,7 +169,7 @@ fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [5, 20, 6, 18, 14, 16, 0];
     let mut row = String::new();
     for (cell, width) in cells.iter().zip(WIDTHS) {
-        row.push_str(&format!("{:<width$}  ", harmless(cell)));
+        row.push_str(&format!("{:<width$}  ", printable(cell)));
     }
     row.truncate(row.trim_end().len());
     row

@@ -282,9 +282,9 @@ impl Course {
         let way = faults.map_or(Way::Sound, |faults| {
             faults.draw(self.subscription.id(), &self.id, number)
         });
-        let patience = engine.settings.schedule.attempt_timeout();
+        let limit = engine.settings.schedule.attempt_timeout();
         let began = Instant::now();
-        let ended = attempt(&self.subscription, request, way, patience).await;
+        let ended = attempt(&self.subscription, request, way, limit).await;
         let over = began + ended.elapsed;
         drop(place);
 

@@ -119,7 +119,7 @@ impl Inbox {
     /// # On SQLite
     /// The call ends with a `VACUUM`, also where no entry is given: it writes the whole file anew and empties the log beside it, so
     /// that neither has bytes of what was deleted, now or earlier. This needs as much free space as the file takes, twice, and some
-    /// seconds for each gigabyte. Deliveries that wait for longer than the [`patience`](super::InboxOptions::patience) in the
+    /// seconds for each gigabyte. Deliveries that wait for longer than the [`busy_timeout`](super::InboxOptions::busy_timeout) in the
     /// meantime are answered 503, and the sender delivers them again. Blocks that the file system had given to the file before are
     /// beyond its reach, and so are backups.
     ///

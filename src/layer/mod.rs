@@ -114,7 +114,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod alarm;
 mod already_handled;
 mod body;
 mod budget;
@@ -141,6 +140,7 @@ mod settings;
 mod settle;
 mod supervise;
 mod take_in;
+mod timer;
 mod unhandled;
 mod waiting;
 
@@ -176,7 +176,7 @@ pub(crate) use {
     run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
     settings::LayerSettings,
     supervise::{Handled, bounded},
-    waiting::WaitingRoom,
+    waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]
 pub(crate) use {

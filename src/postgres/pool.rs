@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::connect::{Connector, Listener, PoolConnector};
 use super::pooled::{Held, PooledConnection};
 use super::session::Session;
-use super::spare::{ReservedConnections, STARVED, first_of};
+use super::spare::{POOL_WAIT, ReservedConnections, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -256,7 +256,7 @@ impl Postgres {
                 }
                 // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
                 while {
-                    sleep(STARVED).await;
+                    sleep(POOL_WAIT).await;
                     self.pool.status().available == 0
                 } {}
             }

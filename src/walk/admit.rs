@@ -53,7 +53,7 @@ impl Claims {
             return Ok(Admission::Fresh(Claim::new(None, permit)));
         };
         let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
-        let vitals = &self.gate.vitals;
+        let health_signs = &self.gate.health_signs;
         let asked = self.clock.monotonic();
         let claimed = store
             .call(|store| store.claim(&key, token, self.lease))
@@ -67,7 +67,7 @@ impl Claims {
             answered => answered,
         };
         if heard() {
-            vitals.record_store_answer(&claimed);
+            health_signs.record_store_answer(&claimed);
         }
         match claimed {
             Ok(Claimed::Fresh) => {
@@ -82,7 +82,7 @@ impl Claims {
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
             Ok(Claimed::Done { body_mark }) => {
-                vitals.accepted();
+                health_signs.accepted();
                 Ok(Admission::Replayed {
                     same_body: body_mark == token.body_mark(),
                 })

@@ -57,7 +57,7 @@ impl Claim {
             .store
             .call(|store| store.renew(&record.key, record.token, record.lease))
             .await;
-        self.permit.vitals().record_store_answer(&renewed);
+        self.permit.health_signs().record_store_answer(&renewed);
         renewed
     }
 
@@ -89,9 +89,9 @@ impl Claim {
 
     /// As [`commit`](Self::commit), but keeps the permit.
     pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
-        let vitals = self.permit.vitals();
+        let health_signs = self.permit.health_signs();
         // The event was handled, even if it can't be recorded.
-        vitals.accepted();
+        health_signs.accepted();
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
@@ -99,7 +99,7 @@ impl Claim {
         let committed = record
             .repeat_after_error(|store| store.commit(&record.key, record.token, record.retention))
             .await;
-        vitals.record_store_answer(&committed);
+        health_signs.record_store_answer(&committed);
         committed
     }
 
@@ -107,7 +107,7 @@ impl Claim {
     pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
         let released = self.give_up_unheard().await;
         if self.record.is_some() {
-            self.permit.vitals().record_store_answer(&released);
+            self.permit.health_signs().record_store_answer(&released);
         }
         released
     }

@@ -51,7 +51,7 @@ pub use options::InboxOptions;
 /// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
 /// How long each commit of an operator's call waits for the file's lock, as the command does.
-const OPERATOR_PATIENCE: Duration = Duration::from_secs(10);
+const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct SqliteEngine {
     path: PathBuf,
@@ -171,7 +171,7 @@ impl SqliteEngine {
         state: EntryState,
         change: &Arc<Change>,
     ) -> Result<u64, StoreError> {
-        let until = Instant::now() + OPERATOR_PATIENCE;
+        let until = Instant::now() + OPERATOR_TIMEOUT;
         loop {
             let (ids, change) = (ids.to_vec(), Arc::clone(change));
             let task = Task::Operate { ids, state, change };

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingRoom,
+    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingCopies,
 };
 
 /// Settings of the layer (feature `tower`).
@@ -93,7 +93,7 @@ impl ReceiverBuilder {
     /// Sets the most copies that wait for a running copy, in all and for one event. Further copies are answered 503. Default:
     /// 64 and 4. With 0, a copy never waits.
     pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
-        self.layer.waiting = Arc::new(WaitingRoom::new(in_all, for_one_event));
+        self.layer.waiting = Arc::new(WaitingCopies::new(in_all, for_one_event));
         self
     }
 }

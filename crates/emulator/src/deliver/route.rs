@@ -102,7 +102,7 @@ impl<T: Transport> DynTransport for T {
 /// Checks the URL of a subscription.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// A sentence that states the expected form.
 pub(super) fn permitted(url: &str, reach: Reach) -> Result<(), String> {
     let wrong = |why: &str| {
         let url = short(url);

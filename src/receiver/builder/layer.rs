@@ -98,32 +98,20 @@ impl ReceiverBuilder {
     }
 }
 
-/// Settings of the metrics (feature `metrics`).
+/// Settings of the log lines (feature `tracing`).
 #[cfg(feature = "tracing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
-/// Logging (feature `tracing`).
 impl ReceiverBuilder {
     /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` where the answer came before the end.
     /// Without this setting, these lines are at DEBUG. For an acceptor the same holds for each accepted delivery. Duplicates stay
     /// at DEBUG. [The page about tracing](crate::guide::tracing) lists all lines.
-    ///
-    /// ```
-    /// use hookgate::{MemoryStore, Receiver, Secret};
-    ///
-    /// let receiver = Receiver::builder()
-    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(MemoryStore::default())
-    ///     .log_handled_at_info()
-    ///     .build()?;
-    /// # let _ = receiver;
-    /// # Ok::<(), hookgate::ConfigError>(())
-    /// ```
     pub fn log_handled_at_info(mut self) -> Self {
         self.layer.observers.log_handled_at_info();
         self
     }
 }
 
+/// Settings of the metrics (feature `metrics`).
 #[cfg(feature = "metrics")]
 impl ReceiverBuilder {
     /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;

@@ -66,11 +66,12 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
                 winners.len()
             ));
         };
-        probe
-            .commit(key, winner, lease, Ownership::Held, "by the winner")
+        let event = probe.event_of(*key);
+        event
+            .commit(winner, lease, Ownership::Held, "by the winner")
             .await?;
-        probe
-            .claim(key, token(), lease, done_by(winner), "after the race")
+        event
+            .claim(token(), lease, done_by(winner), "after the race")
             .await?;
     }
     Ok(())

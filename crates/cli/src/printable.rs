@@ -34,6 +34,17 @@ pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// One row of a table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
+/// have to copy.
+pub(crate) fn table_row<const N: usize>(cells: &[&str; N], widths: [usize; N]) -> String {
+    let mut row = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        let _ = write!(row, "{:<width$}  ", printable(cell));
+    }
+    row.truncate(row.trim_end().len());
+    row
+}
+
 /// The same for bytes that need not be UTF-8: invalid bytes are shown as `\xff`.
 pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());

@@ -34,12 +34,13 @@ pub(crate) struct VerifyArgs {
 
 /// The ages that are accepted.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Window")]
 pub(crate) struct WindowArgs {
     /// The greatest age that is accepted: 300s, 5min
-    #[arg(long = "window-past", alias = "past", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    #[arg(long = "window-past", alias = "past", value_name = "DURATION", default_value = "300s", value_parser = durations::parse)]
     past: std::time::Duration,
     /// The furthest ahead that is accepted: 300s, 5min
-    #[arg(long = "window-ahead", alias = "ahead", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    #[arg(long = "window-ahead", alias = "ahead", value_name = "DURATION", default_value = "300s", value_parser = durations::parse)]
     ahead: std::time::Duration,
 }
 

@@ -1,6 +1,6 @@
 //! The view of a delivery's body as [`Event`].
 
-use hookgate::{Actor, Event, EventData, Properties};
+use hookgate::{Actor, DataModelId, Event, EventData, Properties, RowId};
 use hookgate_testing::event;
 
 use super::item::Item;
@@ -39,15 +39,14 @@ fn fields(event: &Event) -> Vec<PageLine> {
         field("createdAt", printable(event.created_at.as_str())),
         field("workspaceId", printable(event.workspace_id.as_str())),
     ];
-    let row = |model: &str, name: &str, row: &str| {
+    let row = |model: &DataModelId, name: &str, row: &RowId| {
+        let model = format!("{} ({})", printable(name), printable(model.as_str()));
         [
-            field(
-                "data model",
-                format!("{} ({})", printable(name), printable(model)),
-            ),
-            field("row", printable(row)),
+            field("data model", model),
+            field("row", printable(row.as_str())),
         ]
     };
+    let count = |number: usize, of: &str| line(Kind::Remark, format!("{number} {of}"));
     let by = |did: &str, actor: &Option<Actor>| {
         let Some(actor) = actor else {
             return field(did, "(not said)");
@@ -61,32 +60,18 @@ fn fields(event: &Event) -> Vec<PageLine> {
     };
     match &event.data {
         EventData::RowCreated(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("created by", &data.created_by));
-            lines.push(line(
-                Kind::Remark,
-                format!("{} properties", data.properties.len()),
-            ));
+            lines.push(count(data.properties.len(), "properties"));
             lines.extend(data.properties.iter().map(|(name, value)| {
                 let json = value.json().map_or("", |json| json.as_str());
                 field(&format!("  {}", printable(name)), printable(json))
             }));
         }
         EventData::RowUpdated(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("updated by", &data.updated_by));
-            lines.push(line(
-                Kind::Remark,
-                format!("{} changes", data.changes.iter().len()),
-            ));
+            lines.push(count(data.changes.iter().len(), "changes"));
             lines.extend(data.changes.iter().map(|(name, change)| {
                 let json = |value: hookgate::Value<'_>| {
                     let text = value
@@ -99,11 +84,7 @@ fn fields(event: &Event) -> Vec<PageLine> {
             }));
         }
         EventData::RowDeleted(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("deleted by", &data.deleted_by));
         }
         EventData::Other(other) => {

@@ -120,13 +120,13 @@ impl<'e> ExplanationOutput<'e> {
         let causes = explanation.causes().iter().map(|cause| CauseOutput {
             name: cause.kind().name(),
             group: cause.kind().group().name(),
-            what: cause.kind().what(),
+            what: cause.kind().description(),
             detail: cause.detail(),
             fix: cause.kind().fix(),
         });
         let hints = explanation.hints().iter().map(|hint| HintOutput {
             name: hint.kind().name(),
-            what: hint.kind().what(),
+            what: hint.kind().description(),
             detail: hint.detail(),
         });
         Self {

@@ -162,40 +162,8 @@ impl ReceiverBuilder {
     /// delivery whose sender hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes
     /// a file. The last call wins.
     ///
-    /// [`record`](crate::record) describes the contents of an entry. A panic in the recorder does no harm.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use hookgate::record::LoggedDelivery;
-    /// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
-    /// use http::{Request, StatusCode};
-    /// use http_body_util::Full;
-    ///
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-    /// let (logged, log) = mpsc::channel();
-    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// let receiver = Receiver::builder()
-    ///     .secret(secret.clone())
-    ///     .store(MemoryStore::default())
-    ///     .record(move |delivery: LoggedDelivery| { let _ = logged.send(delivery); })
-    ///     .build()?;
-    ///
-    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
-    /// let now = Timestamp::at(SystemClock.now())?;
-    /// let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
-    /// let request = Request::post("/webhooks")
-    ///     .header("x-service-timestamp", now.as_str())
-    ///     .header("x-service-signature", signature)
-    ///     .body(Full::<bytes::Bytes>::from(body))?;
-    /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
-    /// let delivery = log.recv()?;
-    /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
-    /// let answer = delivery.answer.expect("the delivery was answered");
-    /// assert_eq!((answer.status, &*answer.outcome), (204, "handled"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// [`record`](crate::record) describes the contents of an entry; [`Record`](crate::record::Record) and
+    /// [`Recorder`](crate::record::Recorder) have examples. A panic in the recorder does no harm.
     ///
     /// # Security
     /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the

@@ -190,7 +190,7 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
 pub(crate) fn advice(kind: ConfigErrorKind) -> String {
     match kind {
         ConfigErrorKind::SecretWithoutPrefix => {
-            "if it is right all the same, say so: --any-secret".into()
+            "if it is right, give --any-secret".into()
         }
         ConfigErrorKind::SecretUnset => {
             "set it without showing it to others: read -rs NAME; export NAME".into()

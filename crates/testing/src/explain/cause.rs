@@ -131,17 +131,17 @@ causes! {
             "Write and pass the body without a byte order mark.";
         BodyBomLost "body_bom_lost": "A byte order mark was signed and is not there.",
             "Pass the raw bytes on as they came; decoding them as text drops the mark.";
-        BodyCompact "body_compact": "The body was written again with white space; what was signed has none.",
+        BodyCompact "body_compact": "The body was written again with white space; the signed body has none.",
             "Verify the raw bytes before anything parses them, and let no proxy or framework write the JSON again.";
-        BodyPretty "body_pretty": "The body was written again; what was signed is indented.",
+        BodyPretty "body_pretty": "The body was written again; the signed body is indented.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodySpaced "body_spaced": "The body was written again; what was signed has a space behind each comma and colon, as Python's `json.dumps` writes it.",
+        BodySpaced "body_spaced": "The body was written again; the signed body has a space behind each comma and colon, as Python's `json.dumps` writes it.",
             "Verify and send the very bytes that were signed: in Python, sign and send one `body` and pass `data=body`, not `json=`.";
-        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; what was signed has them sorted.",
+        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; the signed body has them sorted.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; what was signed has them as the service writes them.",
+        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; the signed body has them as the service writes them.",
             "Verify the raw bytes before anything parses them: a map that sorts its keys (serde_json's `Value` does) loses their order.";
-        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; what was signed has the short ones first, as databases store JSON.",
+        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; the signed body has the short ones first, as databases store JSON.",
             "Store the raw bytes, as text or bytes and not as `jsonb` or `JSON`, and verify those.";
         BodySlashesEscaped "body_slashes_escaped": "The body has `\\/` where `/` was signed.",
             "Verify the raw bytes; PHP's `json_encode` escapes slashes unless it is told `JSON_UNESCAPED_SLASHES`.";
@@ -157,17 +157,17 @@ causes! {
             "Verify the raw bytes; Go's `json.Marshal`, Rails and others escape for HTML when they write JSON again.";
         BodyHtmlUnescaped "body_html_unescaped": "The body has `<`, `>` or `&` where `\\u003c` and the like were signed.",
             "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
-        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in what was signed.",
+        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in the signed body.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in what was signed.",
+        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in the signed body.",
             "Verify the raw bytes before anything parses them: 1.0, 1 and 1e0 are one number and three texts.";
-        BodyBase64Encoded "body_base64_encoded": "The body is base64 of what was signed.",
+        BodyBase64Encoded "body_base64_encoded": "The body is base64 of the signed body.",
             "Decode it before it is verified; API gateways and Lambda set `isBase64Encoded` where they encode.";
         BodyBase64Decoded "body_base64_decoded": "It was signed over the body in base64.",
             "Sign the raw bytes of the body, not an encoding of them.";
-        BodyJsonString "body_json_string": "The body is a JSON string that holds what was signed.",
+        BodyJsonString "body_json_string": "The body is a JSON string that holds the signed body.",
             "Pass the text itself on, without `JSON.stringify` around it.";
-        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and what was signed is not.",
+        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and the signed body is not.",
             "Send it as `application/json`, with `--data-binary` and not `--data-urlencode`, and let no form parser at it.";
         BodyCharset "body_charset": "The body's text was converted between character sets.",
             "Pass the body on as bytes; a program that decodes it as Latin-1 or UTF-16 changes them.";

@@ -71,7 +71,7 @@ impl Claims {
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
             Ok(Claimed::Done { body_mark }) => {
-                self.gate.vitals.accepted();
+                self.gate.health_signs.accepted();
                 Ok(Admission::Replayed {
                     same_body: body_mark == token.body_mark(),
                 })
@@ -105,7 +105,7 @@ impl Claims {
             answered => answered,
         };
         if heard {
-            self.gate.vitals.store_said(&claimed);
+            self.gate.health_signs.record_store_answer(&claimed);
         }
         claimed
     }

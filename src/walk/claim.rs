@@ -61,7 +61,7 @@ impl Claim {
             .store
             .call(|store| store.renew(&record.key, record.token, record.lease))
             .await;
-        self.permit.vitals().store_said(&renewed);
+        self.permit.health_signs().record_store_answer(&renewed);
         renewed
     }
 
@@ -93,16 +93,16 @@ impl Claim {
 
     /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit.
     pub(crate) async fn settle(&self, done: bool) -> Result<Ownership, StoreError> {
-        let vitals = self.permit.vitals();
+        let health_signs = self.permit.health_signs();
         if done {
             // The event was handled, even if it can't be recorded.
-            vitals.accepted();
+            health_signs.accepted();
         }
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
         let settled = record.settle(done).await;
-        vitals.store_said(&settled);
+        health_signs.record_store_answer(&settled);
         settled
     }
 

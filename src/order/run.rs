@@ -81,8 +81,8 @@ impl Found {
 }
 
 impl OrderGuard {
-    async fn last(&self, event: &RowEvent, patience: Duration) -> Result<Found, StoreError> {
-        let last = call_store(patience, || self.store.last(&event.row_key)).await;
+    async fn last(&self, event: &RowEvent, limit: Duration) -> Result<Found, StoreError> {
+        let last = call_store(limit, || self.store.last(&event.row_key)).await;
         last.map(Found)
     }
 

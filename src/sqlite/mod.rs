@@ -102,7 +102,7 @@ mod order;
 mod order_store;
 pub(crate) mod reserve;
 mod rows;
-pub(crate) mod seat;
+pub(crate) mod slot;
 pub(crate) mod statements;
 mod store;
 pub(crate) mod thread;

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::commits::Commits;
 use super::fault::{ended, failed};
 use super::open::{connect, durably, flush_what_is_there, open};
-use super::seat::Seat;
+use super::slot::WaitingSlot;
 use super::thread::start;
 use super::writer::{Answer, Call, Task, Writer};
 use super::{claims, header, rows};
@@ -24,7 +24,7 @@ use crate::dedupe::{
 };
 
 /// How long a write waits for another process that holds the file's lock.
-const PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// The largest number of claims that wait for the writer.
 const MAX_WAITING: usize = 1_024;
 
@@ -149,21 +149,21 @@ impl SqliteStore {
         task: Task,
         of: fn(Answer) -> Option<T>,
     ) -> Result<T, StoreError> {
-        let _seat = task.begins().then(|| self.seat()).transpose()?;
+        let _slot = task.begins().then(|| self.slot()).transpose()?;
         let (reply, answer) = oneshot::channel();
         let call = Call {
             key: *key,
             task,
             reply,
-            _seat,
+            _slot,
         };
         self.inner.calls.send(call).map_err(|_| ended())?;
         // The function that carries out a call makes the answer of its type.
         of(answer.await.unwrap_or_else(|_| Err(ended()))?).ok_or_else(ended)
     }
 
-    fn seat(&self) -> Result<Seat, StoreError> {
-        Seat::take(&self.inner.waiting, MAX_WAITING).ok_or_else(|| {
+    fn slot(&self) -> Result<WaitingSlot, StoreError> {
+        WaitingSlot::take(&self.inner.waiting, MAX_WAITING).ok_or_else(|| {
             StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "1,024 claims wait for the file already",
@@ -181,7 +181,7 @@ impl SqliteStore {
 }
 
 fn open_file(file: &Path) -> Result<Connection, StoreError> {
-    let writer = connect(file, PATIENCE)?;
+    let writer = connect(file, BUSY_TIMEOUT)?;
     header::check(&writer, true)?;
     durably(&writer)?;
     make_tables(&writer).map_err(failed)?;

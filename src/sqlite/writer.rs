@@ -11,7 +11,7 @@ use super::claims::Claims;
 use super::commits::Commits;
 use super::fault::lacks_room;
 use super::rows::{Known, Rows, Swap};
-use super::seat::Seat;
+use super::slot::WaitingSlot;
 use super::units::reading;
 use crate::caught::caught;
 use crate::clock::{Clock, SystemClock};
@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) task: Task,
     pub(super) reply: oneshot::Sender<std::result::Result<Answer, StoreError>>,
     /// That of a call that begins an event. It is freed when the call is dropped.
-    pub(super) _seat: Option<Seat>,
+    pub(super) _slot: Option<WaitingSlot>,
 }
 
 pub(super) enum Task {

@@ -18,6 +18,8 @@ struct Still {
     columns: Vec<Column>,
     /// Whether the rows are in another order than that of their creation.
     moves: bool,
+    /// The most rows that the list counts.
+    most: u64,
 }
 
 impl Still {
@@ -29,6 +31,7 @@ impl Still {
                 .collect(),
             columns: columns(),
             moves: false,
+            most: u64::MAX,
         };
         for (id, name, at) in &this.rows {
             this.feed(&event(
@@ -46,7 +49,7 @@ impl Still {
     }
 
     fn page(&self, offset: u64, limit: u64) -> PassPage {
-        let total = self.rows.len() as u64;
+        let total = (self.rows.len() as u64).min(self.most);
         let rows = self.rows.iter().skip(offset as usize).take(limit as usize);
         let rows = rows.map(
             |(id, name, updated_at)| hookgate_client::reconcile::PassRow {
@@ -242,6 +245,20 @@ fn an_empty_list_deletes_nothing() {
     }
 }
 
+/// The list says that it ends with its first page: the rows after it are not absent.
+#[test]
+fn a_total_that_is_capped_deletes_nothing() {
+    for rows in [501, 520, 2_000] {
+        let mut still = Still::new(rows);
+        still.most = 500;
+        let mut planner = planner();
+        for _ in 0..5 {
+            let (pass, found) = still.pass(&mut planner, true);
+            assert_eq!((pass.is_complete, found.len()), (false, 0), "{rows}");
+        }
+    }
+}
+
 #[test]
 fn more_updates_than_the_guard_allows_are_unresolved_and_a_filling_pass_takes_them_over() {
     let mut still = Still::new(600);
@@ -399,7 +416,7 @@ fn a_changed_property_begins_the_pass_again() {
             Step::Absent(_) => panic!(),
         }
     };
-    assert_eq!((details, pages, pass.is_complete), (3, 2, true));
+    assert_eq!((details, pages, pass.is_complete), (3, 4, true));
 
     // A model that never stands still ends the pass.
     let mut requests = 0;

@@ -1,10 +1,9 @@
 //! The program that receives: it handles events, feeds the mirror, and is down now and then.
 
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{AlreadyHandled, Clock, Event, FailureReason, Monotonic, Receiver, UnixSeconds};
+use hookgate::{AlreadyHandled, Event, FailureReason, Receiver};
 use hookgate_client::reconcile::{MemoryMirror, feed, is_known};
 use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};
@@ -15,32 +14,6 @@ use super::{HOUR, OUTAGES};
 use crate::support::Whole;
 
 pub const SECRET: &str = "whsec_made_up_for_this_test";
-const START: u64 = 1_795_253_400;
-
-/// The time of tokio, which is paused: the sleeps of this test, of the client and of the emulator pass it for all of them.
-#[derive(Clone, Copy, Debug)]
-pub struct TestClock(pub Instant);
-
-impl TestClock {
-    fn passed(self) -> Duration {
-        self.0.elapsed()
-    }
-}
-
-impl Clock for TestClock {
-    fn now(&self) -> UnixSeconds {
-        UnixSeconds::new((self.unix_millis() / 1_000) as i64)
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        Monotonic::new(self.passed())
-    }
-
-    fn unix_millis(&self) -> u64 {
-        START * 1_000 + self.passed().as_millis() as u64
-    }
-}
-
 #[derive(Clone)]
 pub struct Program {
     start: Instant,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate_client::{Client, ErrorKind, Trigger};
+use hookgate_client::{Client, ErrorKind};
 use hookgate_emulator::Emulator;
 use http::Method;
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::super::service::Chance;
 use super::ledger::{Kind, Ledger, PROPERTIES};
 use super::{MODEL, MONTH};
+use crate::support::control;
 
 pub struct Users {
     pub emulator: Arc<Emulator>,
@@ -131,16 +132,6 @@ impl Users {
             }
         }
     }
-}
-
-async fn control(emulator: &Emulator, method: Method, path: &str, body: Option<Value>) -> Value {
-    let url = format!("{}/_emulator/{path}", emulator.url());
-    let trigger = Trigger::new(&url).unwrap().method(method);
-    let mut call = trigger.call();
-    if let Some(body) = body {
-        call = call.json(&body).unwrap();
-    }
-    call.send().await.unwrap().json().unwrap()
 }
 
 pub async fn set_switch(emulator: &Emulator, name: &str, value: &str) {

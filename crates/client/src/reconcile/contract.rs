@@ -119,13 +119,15 @@ pub async fn check(mirror: &impl Mirror) -> Result<(), StoreError> {
     got.sort();
     assert_eq!(got, ids, "many rows are read at once");
 
-    // Rows that live are never forgotten, and others once they are old enough.
+    // Deleted rows are forgotten once they are old enough, and others never.
     let hour = Duration::from_secs(60 * 60);
     let deleted = &ids[..2];
     for id in deleted {
         let state = RowState::blank(Life::Deleted);
         assert!(mirror.swap(&other, id, 1, state).await?);
     }
+    let uncreated = RowState::blank(Life::Uncreated);
+    assert!(mirror.swap(&other, &ids[2], 1, uncreated).await?);
     for (age, forgotten) in [
         (Duration::MAX, 0),
         (hour, 0),
@@ -141,7 +143,7 @@ pub async fn check(mirror: &impl Mirror) -> Result<(), StoreError> {
     assert_eq!(
         mirror.list(&other, None, 100).await?.len(),
         ids.len() - deleted.len(),
-        "the rows that live stay"
+        "the other rows stay"
     );
     assert_eq!(
         mirror.get(&model, rows).await?.len(),

@@ -54,7 +54,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Claims each finding before it is handled, so that replicas which share the store and the scope handle it once. The scope is
-    /// the program's, such as its name. Without this call each replica handles each finding. A claim lasts 60 s, and is renewed
+    /// the program's, such as its name. Without this call several replicas may handle one finding. A claim lasts 60 s, and is renewed
     /// while the handler runs, which needs a tokio runtime with time.
     ///
     /// The claims are apart from those of events: the same store can be used for both.

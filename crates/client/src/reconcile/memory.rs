@@ -117,7 +117,8 @@ impl Mirror for MemoryMirror {
         if let Some(rows) = models.get_mut(model) {
             let before = rows.len();
             rows.retain(|_, kept| {
-                kept.known.state.life == Life::Live || now.saturating_since(kept.written_at) < age
+                kept.known.state.life != Life::Deleted
+                    || now.saturating_since(kept.written_at) < age
             });
             forgotten = before - rows.len();
         }

@@ -48,8 +48,8 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         state: RowState,
     ) -> MirrorFuture<'a, bool>;
 
-    /// Forgets the states of this data model's rows that are not [live](super::Life::Live) and were written at least `age` ago, by
-    /// the mirror's own clock. Returns their number. A forgotten row has no state, and its next revision is 1.
+    /// Forgets this data model's [deleted](super::Life::Deleted) rows whose states were written at least `age` ago, by the mirror's
+    /// own clock. Returns their number. A forgotten row has no state, and its next revision is 1.
     ///
     /// [`Reconcile`](super::Reconcile) calls it after each complete pass: see
     /// [`Settings::keep_deleted`](super::Settings::keep_deleted).

@@ -224,7 +224,8 @@ impl Planner {
         let last = rows.last().map(|(row, _)| row.clone());
         let is_last = rows.len() < CHUNK;
         for (row, known) in rows {
-            if known.state.life == Life::Live {
+            // An event for the row was handled, even where its creation was not.
+            if known.state.life != Life::Deleted {
                 self.expected.insert(row, known.revision);
                 self.mirrored_rows += 1;
             }

@@ -30,7 +30,7 @@ const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, u
   written_at = now()
 WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
 const FORGET: &str = "WITH forgotten AS (
-  DELETE FROM hookgate_mirror WHERE model = $1 AND life <> $2 AND written_at <= now() - make_interval(secs => $3) RETURNING 1
+  DELETE FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) RETURNING 1
 ) SELECT count(*) FROM forgotten";
 
 /// A mirror in a table of PostgreSQL, which the replicas of a program share.
@@ -209,7 +209,7 @@ impl Mirror for PostgresMirror {
         MirrorFuture::boxed(async move {
             let bound: [(&(dyn ToSql + Sync), Type); 3] = [
                 (&model.as_str(), Type::TEXT),
-                (&Life::Live.number(), Type::INT2),
+                (&Life::Deleted.number(), Type::INT2),
                 // An interval has a greatest value, of which this is a small part.
                 (&age.as_secs_f64().min(1e11), Type::FLOAT8),
             ];

@@ -35,7 +35,8 @@ VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?7, ?8, unixepoch()) ON CONFLICT DO NOTHING"
 const UPDATE: &str = "UPDATE hookgate_mirror SET revision = ?3 + 1, life = ?4, updated_at = ?5, read_at = ?6, hash = ?7, row_values = ?8,
   written_at = unixepoch()
 WHERE model = ?1 AND row = ?2 AND revision = ?3";
-const FORGET: &str = "DELETE FROM hookgate_mirror WHERE model = ?1 AND life <> ?2 AND written_at <= unixepoch() - ?3";
+const FORGET: &str =
+    "DELETE FROM hookgate_mirror WHERE model = ?1 AND life = ?2 AND written_at <= unixepoch() - ?3";
 
 /// A mirror in a table of a SQLite file, which a restart does not forget: for the processes of one machine.
 ///
@@ -200,7 +201,7 @@ impl Mirror for SqliteMirror {
                 return Ok(0);
             }
             let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
-            let bound = params![model.as_str(), Life::Live.number(), age];
+            let bound = params![model.as_str(), Life::Deleted.number(), age];
             Ok(connection.execute(FORGET, bound)? as u64)
         })
     }

@@ -180,6 +180,21 @@ fn a_creation_and_an_update_are_found_in_the_second_pass_and_a_deletion_in_the_t
     assert_eq!((pass.differing, pass.absent, pass.number), (0, 0, 4));
 }
 
+/// Its creation and its deletion were lost, and an update in between was handled.
+#[test]
+fn a_deleted_row_that_was_never_seen_created_is_found_too() {
+    let still = Still::new(10);
+    let changes = json!({ "changes": { "Name": { "before": "Ada", "after": "Bo" } } });
+    still.feed(&event("row.updated", 300, "row_9999", changes));
+    let mut planner = planner();
+    for _ in 0..2 {
+        assert!(still.pass(&mut planner, true).1.is_empty());
+    }
+    let (_, third) = still.pass(&mut planner, true);
+    assert_eq!(kinds(&third), ["deleted row_9999"]);
+    assert_eq!(still.pass(&mut planner, true).0.absent, 0);
+}
+
 #[test]
 fn an_event_for_an_absent_row_begins_its_three_passes_again() {
     let mut still = Still::new(100);

@@ -212,12 +212,12 @@ impl Ledger {
             assert!(is_equal, "{id}: {properties} {state:?}");
         }
         for (id, deleted_at) in &self.deleted_at {
-            let is_live = states
+            let is_there = states
                 .get(id.as_str())
-                .is_some_and(|known| known.state.life == Life::Live);
+                .is_some_and(|known| known.state.life != Life::Deleted);
             let is_told = *deleted_at >= since || is_excused(id);
             assert!(
-                !is_live || is_told,
+                !is_there || is_told,
                 "the deletion of {id} was not found: {:?}",
                 states[id.as_str()]
             );

@@ -250,6 +250,9 @@ async fn month(size: Size) {
     assert!(deleted * 2 < seen.deletions, "{deleted} {seen:?}");
     assert!(seen.repaired * 20 > seen.changes, "{seen:?}");
     assert!(seen.late > 0, "{seen:?}");
+    let unseen = seen.overtaken + seen.traceless;
+    assert!(unseen * 100 < seen.changes, "{seen:?}");
+    assert!(seen.reordered * 1_000 < seen.changes, "{seen:?}");
     assert!(unresolved.iter().all(|rows| *rows > 0), "{unresolved:?}");
 }
 
@@ -259,7 +262,7 @@ async fn after_a_month_with_outages_and_every_fault_each_change_was_handled_once
         Size {
             changes: 3_000,
             rows: 500,
-            pass_every: HOUR * 6,
+            pass_every: HOUR * 8,
         }
     } else {
         Size {

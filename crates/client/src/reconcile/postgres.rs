@@ -16,7 +16,7 @@ use super::row_state::{Life, RowState};
 /// The connections of [`PostgresMirror::open`].
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
 
 const GET: &str =
     "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
@@ -83,8 +83,8 @@ impl PostgresMirror {
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(PATIENCE))
-            .create_timeout(Some(PATIENCE))
+            .wait_timeout(Some(POOL_TIMEOUT))
+            .create_timeout(Some(POOL_TIMEOUT))
             .build();
         let refused = |error| StoreError::new(StoreErrorKind::Setting).caused_by(error);
         Ok(Self::with_pool(pool.map_err(refused)?))

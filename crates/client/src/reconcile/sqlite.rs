@@ -13,7 +13,7 @@ use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{Life, RowState};
 
 /// How long a call waits for another connection that writes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The rows of one statement: SQLite allows 32,766 parameters.
 const CHUNK: usize = 500;
 
@@ -65,7 +65,7 @@ impl SqliteMirror {
     /// The file can't be opened or written, or is no database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
         let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         // A write that a power cut takes back is found by the next passes.
@@ -80,7 +80,7 @@ impl SqliteMirror {
     /// The file can't be opened, is no database, or has no mirror.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         let mirror = Self::on(connection)?;
         let lock = mirror.connection.lock();
         lock.unwrap_or_else(PoisonError::into_inner)

@@ -62,7 +62,6 @@ const SEED: &str = r#"{
   }]
 }"#;
 
-/// How large the month is.
 struct Size {
     changes: u64,
     rows: u64,
@@ -212,16 +211,16 @@ async fn month(size: Size) {
     let mut unresolved = Vec::new();
     while world.start.elapsed() < MONTH {
         sleep(size.pass_every).await;
-        let passed = world.pass(&mut reconcile).await;
-        if let Some((_, until)) = outages.next_if(|(from, _)| world.start.elapsed() >= HOUR * *from)
-        {
-            drop(passed);
-            sleep_until(world.start + HOUR * until).await;
-            unresolved.push(world.catch_up().await);
-            reconcile = world.reconcile(settings(1, false));
-            // From the second outage on with the longer reading of the schedule: retries come a day after the repairs.
-            users::set_switch(&world.emulator, "attempts", "6").await;
-        }
+        let is_down = |(from, _): &(u32, u32)| world.start.elapsed() >= HOUR * *from;
+        let Some((_, until)) = outages.next_if(is_down) else {
+            world.pass(&mut reconcile).await;
+            continue;
+        };
+        sleep_until(world.start + HOUR * until).await;
+        unresolved.push(world.catch_up().await);
+        reconcile = world.reconcile(settings(1, false));
+        // From here on with the longer reading of the schedule: retries come a day after the repairs.
+        users::set_switch(&world.emulator, "attempts", "6").await;
     }
     users.await.unwrap();
     let last = world.three_passes(&mut reconcile).await;

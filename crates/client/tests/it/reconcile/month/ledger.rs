@@ -1,4 +1,4 @@
-//! Every change of the month, and what became of it.
+//! Every change of the month, with its outcome.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -34,7 +34,7 @@ struct Row {
     at: usize,
 }
 
-/// What the program did, in order.
+/// The program's work, in order.
 #[derive(Debug)]
 enum Done {
     /// An event came: its change, and whether it was recognised as known.
@@ -61,7 +61,7 @@ pub struct Ledger {
     known: u64,
 }
 
-/// How many changes there were, by what became of them.
+/// The changes, counted by their outcome.
 #[derive(Debug, Default)]
 pub struct Account {
     pub changes: u64,

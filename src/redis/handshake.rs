@@ -15,7 +15,7 @@ use ::redis::{
 use rustls::crypto::{CryptoProvider, ring};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// A call that has waited this long for its first answer on a connection looks for the reason. Less than the limit of a call,
 /// so that it ends with the reason.
@@ -26,8 +26,8 @@ const LOOK_AFTER: Duration = Duration::from_millis(200);
 pub(super) struct Handshake {
     /// One more than the last generation of the connection that has answered.
     answered: AtomicU64,
-    /// The reason that was found last, and the generation.
-    refused: Mutex<Option<(u64, RedisError)>>,
+    /// The reason that was found last, and when. Calls that waited then are told it; a later call looks anew.
+    refused: Mutex<Option<(Instant, RedisError)>>,
 }
 
 impl Handshake {
@@ -47,7 +47,7 @@ impl Handshake {
             return asked.await;
         }
         let mut asked = pin!(asked);
-        let mut refused = pin!(self.refused(client, limit, generation));
+        let mut refused = pin!(self.refused(client, limit));
         let mut is_sound = false;
         std::future::poll_fn(|context| {
             if let Poll::Ready(answered) = asked.as_mut().poll(context) {
@@ -68,18 +68,14 @@ impl Handshake {
     }
 
     /// Connects until that succeeds, or TLS is refused: then returns the error.
-    async fn refused(
-        &self,
-        client: &Client,
-        limit: Duration,
-        generation: u64,
-    ) -> Option<RedisError> {
+    async fn refused(&self, client: &Client, limit: Duration) -> Option<RedisError> {
+        let begun = Instant::now();
         let config = AsyncConnectionConfig::new().set_connection_timeout(Some(limit));
         loop {
             sleep(LOOK_AFTER).await;
             let mut last = self.refused.lock().await;
-            if let Some((of, error)) = &*last
-                && *of == generation
+            if let Some((found, error)) = &*last
+                && *found > begun
             {
                 return Some(error.clone());
             }
@@ -91,7 +87,7 @@ impl Handshake {
                 error = io::Error::new(io::ErrorKind::TimedOut, unanswered).into();
             }
             if crate::tls::refused_handshake(&error).is_some() {
-                *last = Some((generation, error.clone()));
+                *last = Some((Instant::now(), error.clone()));
                 return Some(error);
             }
         }

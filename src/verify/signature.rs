@@ -15,6 +15,7 @@ use hmac::block_api::HmacCore;
 use hmac::digest::block_api::{Block, Buffer, FixedOutputCore, UpdateCore};
 use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
 
 use super::error::Malformed;
 use super::secret::Secret;
@@ -25,6 +26,10 @@ pub(super) const MOST_KEYS: usize = 4;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;
+/// The words of the stack that are overwritten after a secret was keyed: more than that takes, in builds without optimisation too.
+const STACK_OF_A_KEY: usize = 1 << 10;
+/// The same for states that were copied. Few, because a body in pieces waits for it.
+const STACK_OF_A_COPY: usize = if cfg!(debug_assertions) { 1 << 9 } else { 64 };
 
 /// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
 ///
@@ -125,18 +130,27 @@ impl fmt::Debug for Signature {
 /// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form includes: one buffer serves all keys.
 type Core = HmacCore<Sha256>;
 
-/// A secret, keyed once: the two compressed pads, cloned for each delivery.
-pub(super) struct MacKey(Core);
+/// A secret, keyed once: the two compressed pads, cloned for each delivery. Boxed, because a move of them would leave a copy behind.
+pub(super) struct MacKey(Box<Core>);
 
 impl MacKey {
     pub(super) fn new(secret: &Secret) -> Self {
+        let key = Self::of_bytes(secret.as_bytes());
+        wipe_stack::<STACK_OF_A_KEY>();
+        key
+    }
+
+    /// Leaves the padded key blocks on the stack, and copies of the states. Not inlined: they must be below the caller's frame.
+    #[inline(never)]
+    fn of_bytes(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        Self(Core::new_from_slice(secret.as_bytes()).expect("HMAC takes keys of any length"))
+        let core = Core::new_from_slice(key).expect("HMAC takes keys of any length");
+        Self(Box::new(core))
     }
 
     /// Returns a key of no subscription, which hashes the deliveries of unknown subscriptions.
     pub(super) fn decoy() -> Self {
-        Self(Core::new(&[0; 64].into()))
+        Self::of_bytes(&[])
     }
 
     /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
@@ -152,7 +166,7 @@ impl MacKey {
 
     /// Returns the MAC of no bytes at all, which signs no delivery.
     fn over_nothing(&self) -> CtOutput<Core> {
-        finalize(&mut self.0.clone(), &mut Buffer::<Core>::default())
+        finalize(&mut Core::clone(&self.0), &mut Buffer::<Core>::default())
     }
 
     /// Returns whether the signature is this key's over the whole delivery: the result of [`Macs`], without a state to move.
@@ -168,7 +182,7 @@ impl MacKey {
 
     #[inline]
     fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
-        let mut core = self.0.clone();
+        let mut core = Core::clone(&self.0);
         let update = |blocks: &[Block<Core>]| core.update_blocks(blocks);
         let mut rest = Buffer::<Core>::default();
         match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
@@ -203,9 +217,8 @@ impl Macs {
         self.cores[0].is_some()
     }
 
-    /// Starts the MAC of each key, with the first bytes of the signed string: the timestamp's, and the dot. Not inlined: the compiler
-    /// would make a variable of each word of a state, and leave copies of them on the stack.
-    #[inline(never)]
+    /// Starts the MAC of each key, with the first bytes of the signed string: the timestamp's, and the dot.
+    #[inline]
     pub(super) fn start<'k>(
         &mut self,
         keys: impl Iterator<Item = &'k MacKey>,
@@ -213,18 +226,27 @@ impl Macs {
     ) {
         let (block, length) = timestamp.signed_prefix();
         self.buffer.set(block.into(), length);
-        for (core, key) in self.cores.iter_mut().zip(keys) {
-            *core = Some(key.0.clone());
-        }
+        self.copy(keys.map(|key| &*key.0));
     }
 
-    /// Copies the states of others. Not inlined, for the reason of [`start`](Self::start).
+    /// Goes on in place of others.
     #[cfg(feature = "tower")]
-    #[inline(never)]
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.buffer = other.buffer.clone();
-        for (core, other) in self.cores.iter_mut().zip(other.cores.iter().flatten()) {
-            *core = Some(other.clone());
+        self.copy(other.cores.iter().flatten());
+    }
+
+    /// Copies the states, and wipes the stack: the compiler makes each copy there first.
+    #[inline]
+    fn copy<'c>(&mut self, states: impl Iterator<Item = &'c Core>) {
+        self.copy_over_the_stack(states);
+        wipe_stack::<STACK_OF_A_COPY>();
+    }
+
+    #[inline(never)]
+    fn copy_over_the_stack<'c>(&mut self, states: impl Iterator<Item = &'c Core>) {
+        for (core, state) in self.cores.iter_mut().zip(states) {
+            *core = Some(state.clone());
         }
     }
 
@@ -287,6 +309,13 @@ fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
     tag.into()
 }
 
+/// Overwrites the part of the stack that the calls before this one have used. Not inlined, so that it begins where they began.
+#[inline(never)]
+fn wipe_stack<const WORDS: usize>() {
+    let mut used = [0_u64; WORDS];
+    used.zeroize();
+}
+
 /// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
 pub(crate) fn fingerprint(parts: [&[u8]; 2]) -> [u8; 16] {
     let mut hash = Sha256::new();
@@ -322,7 +351,7 @@ mod tests {
         let Ok(signature) = Signature::parse(header.as_bytes()) else {
             return false;
         };
-        let key = MacKey(Core::new_from_slice(key).unwrap());
+        let key = MacKey::of_bytes(key);
         let mut macs = Macs::new();
         macs.start([&key].into_iter(), &Timestamp::parse(b"1").unwrap());
         macs.buffer.reset();
@@ -417,7 +446,7 @@ mod tests {
 
     #[test]
     fn keys_are_the_same_when_their_signatures_are() {
-        let key = |bytes| MacKey(Core::new_from_slice(bytes).unwrap());
+        let key = |bytes| MacKey::of_bytes(bytes);
         assert!(key(b"a").same(&key(b"a")));
         assert!(!key(b"a").same(&key(b"b")));
         // HMAC pads short keys with zeros, so these two give the same signatures.

@@ -6,6 +6,8 @@ use super::delivery::{Delivery, RecognisedBy};
 use super::gate::Gate;
 use super::head::RequestHead;
 use super::stale::StaleSample;
+#[cfg(feature = "tower")]
+use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};
 #[cfg(feature = "tower")]
 use crate::dedupe::Attempt;
@@ -128,7 +130,9 @@ impl Authenticator {
     pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
         // The time is part of the signed body. An event from the future counts as new.
         let created = created_at(verified)?;
-        let age = self.clock.now().since(created).unwrap_or_default();
+        // The program's clock may panic. That costs the number, and neither the answer nor the report.
+        let now = caught(|| self.clock.now()).ok()?;
+        let age = now.since(created).unwrap_or_default();
         Some(self.schedule.probable_attempt(age))
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::health::Health;
+use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -56,9 +57,11 @@ impl HealthSigns {
         self.authentic.set(now);
     }
 
-    /// Notes that an event was found done or became done.
+    /// Notes that an event was found done or became done. If the program's clock panics, only this note is lost.
     pub(crate) fn accepted(&self) {
-        self.accepted.set(self.clock.now());
+        if let Ok(now) = caught(|| self.clock.now()) {
+            self.accepted.set(now);
+        }
     }
 
     /// Notes the result of a call of the store.
@@ -84,8 +87,9 @@ impl HealthSigns {
         let _ = self
             .store_failures
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        self.store_failed_at
-            .store(self.monotonic_millis(), Ordering::Relaxed);
+        if let Ok(at) = caught(|| self.monotonic_millis()) {
+            self.store_failed_at.store(at, Ordering::Relaxed);
+        }
     }
 
     fn store_is_failing(&self) -> bool {

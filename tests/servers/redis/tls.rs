@@ -2,6 +2,9 @@
 
 use std::error::Error as _;
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hookgate::Claimed::{Done, Fresh};
@@ -10,7 +13,7 @@ use hookgate::redis::Connection;
 use hookgate::{DedupeStore, RedisStore, StoreError, StoreErrorKind};
 
 use super::{LONG, key, token};
-use crate::support::Certificates;
+use crate::support::{Certificates, Fault, Proxy};
 
 /// Claims and commits an event, as another program of the same service sees it afterwards.
 async fn works(store: &RedisStore) {
@@ -165,6 +168,54 @@ async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
     }
     let error = RedisStore::connect(&url).await.unwrap_err();
     assert!(error.to_string().contains(words), "{error:?}");
+}
+
+/// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
+    let certificates = Certificates::new();
+    let Some(server) = certificates.redis() else {
+        return;
+    };
+    let proxy = Proxy::before(server.server.address);
+    proxy.set(Fault::Delay(Duration::from_millis(150)));
+    let front = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("rediss://localhost:{}", front.local_addr().unwrap().port());
+    let (is_sound, behind) = (Arc::new(AtomicBool::new(false)), proxy.address);
+    let sound = Arc::clone(&is_sound);
+    std::thread::spawn(move || {
+        for client in front.incoming() {
+            let mut client = client.unwrap();
+            if !sound.load(Ordering::SeqCst) {
+                // What can't be written went to a client that has left.
+                let _ = client.write_all(b"-ERR unknown command\r\n");
+                continue;
+            }
+            let server = TcpStream::connect(behind).unwrap();
+            for (mut from, mut to) in [
+                (client.try_clone().unwrap(), server.try_clone().unwrap()),
+                (server, client),
+            ] {
+                std::thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    let trusted = ::redis::TlsCertificates {
+        client_tls: None,
+        root_cert: Some(Certificates::AUTHORITY.to_vec()),
+    };
+    let client = ::redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
+    let patience = Duration::from_secs(20);
+    let connection = Connection::new(client).with_connect_limit(patience);
+    let store = RedisStore::on(connection.with_response_limit(patience)).with_call_limit(patience);
+    // Two, so that the second comes too soon for a new connection.
+    for number in 0..2 {
+        let event = key(&number.to_string());
+        let error = store.claim(&event, token(), LONG).await.unwrap_err();
+        assert!(error.to_string().contains("is no TLS"), "{error:?}");
+    }
+    is_sound.store(true, Ordering::SeqCst);
+    works(&store).await;
 }
 
 #[test]

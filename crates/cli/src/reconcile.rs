@@ -86,10 +86,12 @@ async fn scan(
                 let Pass {
                     number,
                     rows,
+                    total,
                     pages,
                     ..
                 } = pass;
-                shown.set_message(format!("pass {number}: {rows} rows in {pages} pages"));
+                let of = total.map_or_else(String::new, |total| format!(" of {total}"));
+                shown.set_message(format!("pass {number}: {rows}{of} rows in {pages} pages"));
                 shown.tick();
             },
         )
@@ -216,7 +218,7 @@ const FILL: &str = "a program makes the mirror and feeds it with each event that
 
 fn failed(error: ReconcileError<hookgate_client::Error>) -> Fault {
     match error {
-        ReconcileError::Source(error) => fault(&error),
+        ReconcileError::Source(error) | ReconcileError::NoModel(error) => fault(&error),
         ReconcileError::EmptyMirror => Fault::new(Class::Input, error.to_string()).advise(FILL),
         error => Fault::caused_by(Class::Input, "the rows could not be compared", &error),
     }

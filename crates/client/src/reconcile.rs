@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../docs/reconciliation.md")]
 
+mod claims;
 mod columns;
 pub mod contract;
 mod difference;

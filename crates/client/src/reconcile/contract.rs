@@ -1,5 +1,7 @@
 //! The tests that every mirror passes.
 
+use std::time::Duration;
+
 use hookgate::{DataModelId, RowId, StoreError};
 
 use super::hash::RowHash;
@@ -116,6 +118,46 @@ pub async fn check(mirror: &impl Mirror) -> Result<(), StoreError> {
         .collect();
     got.sort();
     assert_eq!(got, ids, "many rows are read at once");
+
+    // Deleted rows are forgotten once they are old enough, and others never.
+    let hour = Duration::from_secs(60 * 60);
+    let deleted = &ids[..2];
+    for id in deleted {
+        let state = RowState::blank(Life::Deleted);
+        assert!(mirror.swap(&other, id, 1, state).await?);
+    }
+    let uncreated = RowState::blank(Life::Uncreated);
+    assert!(mirror.swap(&other, &ids[2], 1, uncreated).await?);
+    for (age, forgotten) in [
+        (Duration::MAX, 0),
+        (hour, 0),
+        (Duration::ZERO, 2),
+        (Duration::ZERO, 0),
+    ] {
+        assert_eq!(
+            mirror.forget(&other, age).await?,
+            forgotten,
+            "deleted rows are forgotten by their age, and others not"
+        );
+    }
+    assert_eq!(
+        mirror.list(&other, None, 100).await?.len(),
+        ids.len() - deleted.len(),
+        "the other rows stay"
+    );
+    assert_eq!(
+        mirror.get(&model, rows).await?.len(),
+        1,
+        "another data model forgets nothing"
+    );
+    for id in deleted {
+        assert!(
+            mirror
+                .swap(&other, id, 0, RowState::blank(Life::Live))
+                .await?,
+            "a forgotten row has no state"
+        );
+    }
     Ok(())
 }
 

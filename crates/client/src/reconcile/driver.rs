@@ -1,26 +1,25 @@
 //! The driver: makes the planner's requests, and has the findings handled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
-use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, DataModelId, DedupeStore, EventKey, RowId, StoreError};
+use hookgate::{Claimed, DataModelId, DedupeStore, RowId, StoreError};
+use tokio::time::Instant;
 
+use super::claims::{Claims, RETAIN};
 use super::finding::{Finding, Reconciled};
-use super::mirror::{Mirror, Mirrored};
+use super::mirror::{Mirror, Mirrored, one};
 use super::planner::Planner;
 use super::report::{Outcome, ReconcileError, Report};
 use super::requests::PassRequests;
 use super::source::RowSource;
 use super::steps::{Pass, Settings, Step};
 
-/// How long the handler of one finding may take before another replica may handle it as well.
-const LEASE: Duration = Duration::from_secs(60);
-/// How long a finding that was handled is remembered: longer than the last retry of the event that it stands for.
-const RETAIN: Duration = Duration::from_secs(48 * 60 * 60);
+/// A deleted row's state is kept for so many complete passes at least.
+const KEPT_PASSES: usize = 3;
 
 /// Compares a data model's rows with the mirror, pass by pass, and has the findings handled.
 ///
@@ -34,14 +33,11 @@ pub struct Reconcile<S, M> {
     claims: Option<Claims>,
     on_progress: Option<OnProgress>,
     requests: PassRequests,
+    /// When the last complete passes began.
+    complete: VecDeque<Instant>,
 }
 
 type OnProgress = Box<dyn Fn(&Pass) + Send + Sync>;
-
-struct Claims {
-    store: Box<dyn DedupeStore>,
-    scope: String,
-}
 
 impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     /// Compares this data model's rows.
@@ -56,20 +52,18 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             claims: None,
             on_progress: None,
             requests: PassRequests::default(),
+            complete: VecDeque::new(),
         }
     }
 
     /// Claims each finding before it is handled, so that replicas which share the store and the scope handle it once. The scope is
-    /// the program's, such as its name. Without this call each replica handles each finding. A handler that takes longer than 60 s may
-    /// overlap with that of another replica.
+    /// the program's, such as its name. Without this call several replicas may handle one finding. A claim lasts 60 s, and is renewed
+    /// while the handler runs, which needs a tokio runtime with time.
     ///
     /// The claims are apart from those of events: the same store can be used for both.
     #[must_use]
     pub fn claims(mut self, store: impl DedupeStore, scope: &str) -> Self {
-        self.claims = Some(Claims {
-            store: Box::new(store),
-            scope: format!("reconcile {scope}"),
-        });
+        self.claims = Some(Claims::new(store, scope));
         self
     }
 
@@ -170,6 +164,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         E: fmt::Display,
     {
         let model = self.planner.model_id().clone();
+        let began = Instant::now();
         let is_empty =
             !self.settings.is_filling && self.mirror.list(&model, None, 1).await?.is_empty();
         loop {
@@ -177,6 +172,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                 Step::Done(pass) => {
                     #[cfg(feature = "metrics")]
                     super::metrics::pass(model.as_str(), &pass);
+                    if pass.is_complete && !self.settings.is_filling {
+                        self.forget(&model, began).await;
+                    }
                     report.pass = pass;
                     return Ok(());
                 }
@@ -191,7 +189,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                         self.stop(report);
                         return Ok(());
                     };
-                    self.planner.model(columns.map_err(ReconcileError::Source)?);
+                    let columns = columns.map_err(|error| self.failure(error))?;
+                    self.planner.model(columns);
                     continue;
                 }
                 Step::Page { offset, limit } => {
@@ -201,7 +200,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                         self.stop(report);
                         return Ok(());
                     };
-                    let page = page.map_err(ReconcileError::Source)?;
+                    let page = page.map_err(|error| self.failure(error))?;
                     let rows = page.total.unwrap_or(page.rows.len() as u64);
                     if is_empty && rows > self.settings.guard_rows {
                         return Err(ReconcileError::EmptyMirror);
@@ -225,6 +224,32 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         }
     }
 
+    fn failure(&self, error: S::Error) -> ReconcileError<S::Error> {
+        if self.source.is_no_model(&error) {
+            ReconcileError::NoModel(error)
+        } else {
+            ReconcileError::Source(error)
+        }
+    }
+
+    /// Forgets the rows that were deleted long ago, after a complete pass that began then.
+    async fn forget(&mut self, model: &DataModelId, began: Instant) {
+        self.complete.push_back(began);
+        if self.complete.len() > KEPT_PASSES {
+            self.complete.pop_front();
+        }
+        let Some(first) = self
+            .complete
+            .front()
+            .filter(|_| self.complete.len() == KEPT_PASSES)
+        else {
+            return;
+        };
+        let age = self.settings.keep_deleted.max(RETAIN).max(first.elapsed());
+        // The pass is complete also where this fails: the next one tries again.
+        let _ = self.mirror.forget(model, age).await;
+    }
+
     fn stop(&mut self, report: &mut Report) {
         report.stopped_at = Some(self.planner.interrupt());
         report.pass = self.planner.pass();
@@ -241,7 +266,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     /// Claims the finding, has it handled, writes it into the mirror, and commits the claim. If the process dies in between, the next
     /// pass finds the row again, under the same id.
     async fn settle<F, E>(
-        &self,
+        &mut self,
         finding: &Finding,
         handle: &mut impl FnMut(Reconciled) -> F,
         report: &mut Report,
@@ -264,12 +289,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             }
             return Ok(());
         };
-        let claim = self.claims.as_ref().map(|claims| {
-            let key = EventKey::new(&claims.scope, id);
-            (&*claims.store, key, ClaimToken::new(id.as_bytes()))
-        });
-        if let Some((store, key, token)) = &claim {
-            match store.claim(key, *token, LEASE).await? {
+        let claim = self.claims.as_ref().map(|claims| claims.of(id));
+        if let Some(claim) = &claim {
+            match claim.take().await? {
                 Claimed::Fresh => {}
                 Claimed::Running { .. } => {
                     report.count(finding, Outcome::Elsewhere);
@@ -281,23 +303,49 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                 }
             }
         }
-        match handle(finding.reconciled.clone()).await {
+        // The findings of a page are handled one after the other, and events come meanwhile.
+        let is_overtaken = self.is_overtaken(finding).await;
+        if !matches!(is_overtaken, Ok(false)) {
+            if let Some(claim) = &claim {
+                claim.release().await?;
+            }
+            if is_overtaken? {
+                report.count(finding, Outcome::Elsewhere);
+            }
+            return Ok(());
+        }
+        let handled = handle(finding.reconciled.clone());
+        let handled = match &claim {
+            Some(claim) => claim.hold(handled).await,
+            None => handled.await,
+        };
+        match handled {
             Ok(()) => {
                 report.count(finding, Outcome::Handled);
-                finding.record(&self.mirror).await?;
-                if let Some((store, key, token)) = &claim {
-                    store.commit(key, *token, RETAIN).await?;
+                let is_written = finding.write(&self.mirror).await?;
+                if let Some(claim) = &claim {
+                    claim.commit().await?;
+                }
+                if !is_written {
+                    self.planner.look_again(finding.reconciled.row_id());
                 }
             }
             Err(error) => {
                 report.count(finding, Outcome::Failed);
                 report.last_error = Some(error.to_string());
-                if let Some((store, key, token)) = &claim {
-                    store.release(key, *token).await?;
+                if let Some(claim) = &claim {
+                    claim.release().await?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the mirror's row was written since the finding.
+    async fn is_overtaken(&self, finding: &Finding) -> Result<bool, StoreError> {
+        let row = finding.reconciled.row_id();
+        let known = one(&self.mirror, self.planner.model_id(), row).await?;
+        Ok(known.map_or(0, |known| known.revision) != finding.revision)
     }
 }
 

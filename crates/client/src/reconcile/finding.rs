@@ -212,14 +212,19 @@ impl Finding {
     /// # Errors
     /// The mirror could not be written: the next pass finds the row again, under the same id.
     pub async fn record(&self, mirror: &(impl Mirror + ?Sized)) -> Result<(), StoreError> {
-        if let Some(mut state) = self.state.clone() {
-            if !mirror.keeps_values() {
-                state.values = None;
-            }
-            let (model, row) = (self.reconciled.datamodel_id(), self.reconciled.row_id());
-            mirror.swap(model, row, self.revision, state).await?;
+        self.write(mirror).await.map(drop)
+    }
+
+    /// Returns whether the state was written.
+    pub(super) async fn write(&self, mirror: &(impl Mirror + ?Sized)) -> Result<bool, StoreError> {
+        let Some(mut state) = self.state.clone() else {
+            return Ok(false);
+        };
+        if !mirror.keeps_values() {
+            state.values = None;
         }
-        Ok(())
+        let (model, row) = (self.reconciled.datamodel_id(), self.reconciled.row_id());
+        mirror.swap(model, row, self.revision, state).await
     }
 }
 

@@ -3,22 +3,38 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use hookgate::{DataModelId, RowId};
+use hookgate::{Clock, DataModelId, Monotonic, RowId, SystemClock};
 
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
-use super::row_state::RowState;
+use super::row_state::{Life, RowState};
 
-type Rows = BTreeMap<RowId, Mirrored>;
+type Rows = BTreeMap<RowId, Kept>;
+
+struct Kept {
+    known: Mirrored,
+    written_at: Monotonic,
+}
 
 /// A mirror that a restart forgets: for tests, and for a program that fills it again at its start.
 ///
 /// A row takes its id, 24 bytes for each property and about 150 bytes more, and its values where they are kept.
-#[derive(Default)]
 pub struct MemoryMirror {
     models: Mutex<BTreeMap<DataModelId, Rows>>,
     keeps_values: bool,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for MemoryMirror {
+    fn default() -> Self {
+        Self {
+            models: Mutex::default(),
+            keeps_values: false,
+            clock: Arc::new(SystemClock),
+        }
+    }
 }
 
 impl MemoryMirror {
@@ -29,6 +45,13 @@ impl MemoryMirror {
             keeps_values: true,
             ..Self::default()
         }
+    }
+
+    /// Takes the age of states from this clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Arc::new(clock);
+        self
     }
 
     fn models(&self) -> MutexGuard<'_, BTreeMap<DataModelId, Rows>> {
@@ -46,7 +69,7 @@ impl Mirror for MemoryMirror {
         let models = self.models();
         let found = models.get(model).into_iter().flat_map(|known| {
             rows.iter()
-                .filter_map(|row| Some((row.clone(), known.get(row)?.clone())))
+                .filter_map(|row| Some((row.clone(), known.get(row)?.known.clone())))
         });
         MirrorFuture::ready(Ok(found.collect()))
     }
@@ -61,7 +84,7 @@ impl Mirror for MemoryMirror {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let listed = models.get(model).into_iter().flat_map(|known| {
             let range = known.range::<RowId, _>((from, Bound::Unbounded));
-            range.map(|(row, state)| (row.clone(), state.clone()))
+            range.map(|(row, kept)| (row.clone(), kept.known.clone()))
         });
         MirrorFuture::ready(Ok(listed.take(limit).collect()))
     }
@@ -75,12 +98,31 @@ impl Mirror for MemoryMirror {
     ) -> MirrorFuture<'a, bool> {
         let mut models = self.models();
         let rows = models.entry(model.clone()).or_default();
-        let is_unchanged = rows.get(row).map_or(0, |known| known.revision) == revision;
+        let is_unchanged = rows.get(row).map_or(0, |kept| kept.known.revision) == revision;
         if is_unchanged {
             let revision = revision.saturating_add(1);
-            rows.insert(row.clone(), Mirrored { revision, state });
+            let kept = Kept {
+                known: Mirrored { revision, state },
+                written_at: self.clock.monotonic(),
+            };
+            rows.insert(row.clone(), kept);
         }
         MirrorFuture::ready(Ok(is_unchanged))
+    }
+
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        let now = self.clock.monotonic();
+        let mut models = self.models();
+        let mut forgotten = 0;
+        if let Some(rows) = models.get_mut(model) {
+            let before = rows.len();
+            rows.retain(|_, kept| {
+                kept.known.state.life != Life::Deleted
+                    || now.saturating_since(kept.written_at) < age
+            });
+            forgotten = before - rows.len();
+        }
+        MirrorFuture::ready(Ok(forgotten as u64))
     }
 
     fn keeps_values(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hookgate::{CallFuture, DataModelId, RowId, StoreError};
 
@@ -17,7 +18,8 @@ pub type MirrorFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 /// `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the state that the writer has read: [`swap`](Self::swap).
-/// 2. **A revision is never used twice for one row**, so an unchanged revision says that nothing was written.
+/// 2. **A revision is never used twice for one row**, so an unchanged revision says that nothing was written, until the row is
+///    [forgotten](Self::forget).
 /// 3. A row of one data model is no row of another, also with the same id.
 pub trait Mirror: fmt::Debug + Send + Sync + 'static {
     /// Returns the states of these rows. A row without a state is left out.
@@ -45,6 +47,13 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         revision: u64,
         state: RowState,
     ) -> MirrorFuture<'a, bool>;
+
+    /// Forgets this data model's [deleted](super::Life::Deleted) rows whose states were written at least `age` ago, by the mirror's
+    /// own clock. Returns their number. A forgotten row has no state, and its next revision is 1.
+    ///
+    /// [`Reconcile`](super::Reconcile) calls it after each complete pass: see
+    /// [`Settings::keep_deleted`](super::Settings::keep_deleted).
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64>;
 
     /// Whether to write the values of rows as well as their hashes: then a finding has the values from before, at the price of
     /// a copy of the data. `false` by default.
@@ -97,6 +106,10 @@ impl<M: Mirror + ?Sized> Mirror for Arc<M> {
         state: RowState,
     ) -> MirrorFuture<'a, bool> {
         (**self).swap(model, row, revision, state)
+    }
+
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        (**self).forget(model, age)
     }
 
     fn keeps_values(&self) -> bool {

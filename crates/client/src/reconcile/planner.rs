@@ -38,6 +38,8 @@ pub struct Planner {
     differing: HashMap<RowId, Difference>,
     /// Rows that were absent in the last complete passes.
     absent: HashMap<RowId, Absence>,
+    /// Rows that were repaired while an event for them was handled, with the pass.
+    looked_at_again: HashMap<RowId, u64>,
     /// Updated rows that differed in this pass, and whether they were too many in the last one.
     updates: u64,
     had_too_many_updates: bool,
@@ -85,6 +87,7 @@ impl Planner {
             columns: None,
             differing: HashMap::new(),
             absent: HashMap::new(),
+            looked_at_again: HashMap::new(),
             updates: 0,
             had_too_many_updates: false,
             last_loss: 0,
@@ -130,6 +133,12 @@ impl Planner {
     pub fn interrupt(&mut self) -> u64 {
         self.is_resumed = true;
         self.scan.offset()
+    }
+
+    /// Finds this row once more, although the mirror has its state: it was repaired while an event for it was handled, so the older of
+    /// the two states may have been written last.
+    pub(super) fn look_again(&mut self, row: &RowId) {
+        self.looked_at_again.insert(row.clone(), self.pass.number);
     }
 
     /// Ends the present pass as incomplete: the next step begins another one.
@@ -215,7 +224,8 @@ impl Planner {
         let last = rows.last().map(|(row, _)| row.clone());
         let is_last = rows.len() < CHUNK;
         for (row, known) in rows {
-            if known.state.life == Life::Live {
+            // An event for the row was handled, even where its creation was not.
+            if known.state.life != Life::Deleted {
                 self.expected.insert(row, known.revision);
                 self.mirrored_rows += 1;
             }
@@ -230,6 +240,7 @@ impl Planner {
     /// Takes a page of rows, with the mirror's states of these rows, read **after** the page. Returns the findings of the page.
     pub fn page(&mut self, page: &PassPage, known: &HashMap<RowId, Mirrored>) -> Vec<Finding> {
         let mut findings = Vec::new();
+        self.pass.total = page.total;
         for row in &page.rows {
             self.expected.remove(&row.id);
             self.order.take(micros(&row.created_at));
@@ -266,6 +277,7 @@ impl Planner {
         self.had_too_many_updates = has_too_many_updates;
         self.differing
             .retain(|_, difference| difference.pass == number);
+        self.looked_at_again.retain(|_, pass| *pass == number);
         self.pass.absent = expected.len() as u64;
         for (row, revision) in expected {
             let absence = self.absent.entry(row).or_insert(Absence {

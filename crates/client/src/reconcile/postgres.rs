@@ -24,10 +24,14 @@ WHERE model = $1 AND row = ANY ($2)";
 const LIST: &str =
     "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
 WHERE model = $1 AND ($2 IS NULL OR row > $2) ORDER BY row LIMIT $3";
-const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values)
-VALUES ($1, $2, $3 + 1, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING true";
-const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, updated_at = $5, read_at = $6, hash = $7, row_values = $8
+const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values, written_at)
+VALUES ($1, $2, $3 + 1, $4, $5, $6, $7, $8, now()) ON CONFLICT DO NOTHING RETURNING true";
+const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, updated_at = $5, read_at = $6, hash = $7, row_values = $8,
+  written_at = now()
 WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
+const FORGET: &str = "WITH forgotten AS (
+  DELETE FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) RETURNING 1
+) SELECT count(*) FROM forgotten";
 
 /// A mirror in a table of PostgreSQL, which the replicas of a program share.
 ///
@@ -41,7 +45,7 @@ WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
 /// # }
 /// ```
 ///
-/// The table is found by the connection's `search_path`. The role needs `SELECT`, `INSERT` and `UPDATE` on it. Statements are not
+/// The table is found by the connection's `search_path`. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it. Statements are not
 /// prepared, so that a pooler of transactions may lie in between.
 #[derive(Clone)]
 pub struct PostgresMirror {
@@ -60,6 +64,7 @@ impl PostgresMirror {
   read_at bigint,
   hash bytea NOT NULL,
   row_values text,
+  written_at timestamptz NOT NULL,
   PRIMARY KEY (model, row)
 )"#;
 
@@ -197,6 +202,23 @@ impl Mirror for PostgresMirror {
                 return Ok(false);
             }
             Ok(!self.query(sql, &bound).await?.is_empty())
+        })
+    }
+
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        MirrorFuture::boxed(async move {
+            let bound: [(&(dyn ToSql + Sync), Type); 3] = [
+                (&model.as_str(), Type::TEXT),
+                (&Life::Deleted.number(), Type::INT2),
+                // An interval has a greatest value, of which this is a small part.
+                (&age.as_secs_f64().min(1e11), Type::FLOAT8),
+            ];
+            let rows = self.query(FORGET, &bound).await?;
+            let forgotten: i64 = match rows.first() {
+                Some(row) => row.try_get(0)?,
+                None => 0,
+            };
+            Ok(forgotten.unsigned_abs())
         })
     }
 

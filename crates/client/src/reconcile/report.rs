@@ -16,7 +16,7 @@ pub struct Report {
     pub pass: Pass,
     /// Findings that were handled here; in a filling pass, the rows that were taken over.
     pub handled: u64,
-    /// Findings that another replica handles or has handled.
+    /// Findings that another replica handles or has handled, and those for whose row an event was handled since.
     pub elsewhere: u64,
     /// Findings whose handler failed. The next pass finds them again.
     pub failed: u64,
@@ -32,6 +32,8 @@ pub struct Report {
 pub enum ReconcileError<E> {
     /// The service's rows could not be read.
     Source(E),
+    /// The service has no such data model, or has it no more: its rows stay in the mirror, and none is found as deleted.
+    NoModel(E),
     /// The mirror or the store of claims failed.
     Store(StoreError),
     /// The mirror has no row of this data model, and the service has many: fill it first, see [`Settings::is_filling`](super::Settings::is_filling).
@@ -74,6 +76,10 @@ impl<E: fmt::Display> fmt::Display for ReconcileError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Source(error) => write!(f, "the service's rows could not be read: {error}"),
+            Self::NoModel(error) => write!(
+                f,
+                "there is no such data model, so none of its rows is found as deleted: {error}"
+            ),
             Self::Store(error) => write!(f, "the mirror or the store of claims failed: {error}"),
             Self::EmptyMirror => f.write_str(
                 "the mirror has no row of this data model, and the service has many: fill it first",
@@ -85,7 +91,7 @@ impl<E: fmt::Display> fmt::Display for ReconcileError<E> {
 impl<E: Error + 'static> Error for ReconcileError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Source(error) => Some(error),
+            Self::Source(error) | Self::NoModel(error) => Some(error),
             Self::Store(error) => Some(error),
             Self::EmptyMirror => None,
         }

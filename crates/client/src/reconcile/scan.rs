@@ -23,6 +23,8 @@ pub(super) struct Scan {
     is_stepping_back: bool,
     /// Connected pages in a row that had no new row.
     repeated: u32,
+    /// The most rows of a page so far.
+    most: u64,
 }
 
 /// So many pages without a new row are no coincidence: the offset has no effect.
@@ -43,13 +45,14 @@ impl Scan {
         let page_rows = page_rows.max(2);
         Self {
             page_rows,
-            overlap: overlap.min(page_rows / 2),
+            overlap: overlap.clamp(1, page_rows / 2),
             offset,
             pages: 0,
             tail: Vec::new(),
             seen: HashSet::new(),
             is_stepping_back: false,
             repeated: 0,
+            most: 0,
         }
     }
 
@@ -76,8 +79,8 @@ impl Scan {
         let rows: Vec<u64> = rows.iter().map(digest).collect();
         let count = rows.len() as u64;
         self.pages += 1;
-        let overlap = self.overlap.min(count / 2);
-        let step = (count - overlap).max(1);
+        let overlap = self.overlap.min((count / 2).max(1));
+        let step = count.saturating_sub(overlap).max(1);
         let is_connected = self.offset == 0 || self.pages == 1 || self.is_connected(&rows);
         if self.pages > 3 * (total.unwrap_or(self.offset) / step + 1) + 20 {
             return Next::End { is_complete: false };
@@ -103,22 +106,20 @@ impl Scan {
             // Pages overlap, so the last one has rows too.
             return Next::End { is_complete: false };
         }
-        let is_last = match total {
-            Some(total) => end >= total,
-            None => count < self.page_rows,
-        };
-        if is_last {
+        // A total that ends with a full page may be the most that the service counts, so another page is asked for.
+        let is_tail_alone = self.repeated > 0 && count <= self.tail.len() as u64;
+        let is_short = count < self.most || count == 0 || is_tail_alone;
+        if is_short && total.is_none_or(|total| end >= total) {
             return Next::End { is_complete: true };
         }
+        self.most = self.most.max(count);
         if count == 0 || self.repeated >= REPEATED {
             // The list says that it goes on, and gives no more rows.
             return Next::End { is_complete: false };
         }
-        let tail = rows
-            .len()
-            .saturating_sub(usize::try_from(self.overlap).unwrap_or(usize::MAX));
+        let tail = usize::try_from(count.saturating_sub(overlap)).unwrap_or_default();
         self.tail = rows.get(tail..).unwrap_or_default().to_vec();
-        self.offset = end - overlap;
+        self.offset = end.saturating_sub(overlap);
         Next::Page
     }
 
@@ -157,12 +158,54 @@ mod tests {
         loop {
             let from = scan.offset();
             offsets.push(from);
-            if scan.page(&rows(from..(from + 500).min(1_450)), Some(1_450)) != Next::Page {
+            if scan.page(&rows(from..(from + 500).min(1_400)), Some(1_400)) != Next::Page {
                 break;
             }
         }
         assert_eq!(offsets, [0, 475, 950]);
-        assert_eq!(scan.rows(), 1_450);
+        assert_eq!(scan.rows(), 1_400);
+    }
+
+    /// The offsets of a scan of a list of so many rows, and its end.
+    fn scanned(count: u64, total: impl Fn(u64) -> Option<u64>) -> (Vec<u64>, Next) {
+        let offsets = std::cell::RefCell::new(vec![]);
+        let end = ended(|_, from| {
+            offsets.borrow_mut().push(from);
+            let listed = rows(from.min(count)..(from + 500).min(count));
+            (listed, total(count))
+        });
+        (offsets.into_inner(), end)
+    }
+
+    #[test]
+    fn a_list_that_ends_with_a_full_page_is_complete_after_the_next_one() {
+        let totals: [fn(u64) -> Option<u64>; 2] = [Some, |_| None];
+        for total in totals {
+            for (count, asked) in [
+                (0, vec![0]),
+                (1, vec![0, 0]),
+                (2, vec![0, 1]),
+                (3, vec![0, 2]),
+                (30, vec![0, 15]),
+                (499, vec![0, 474]),
+                (500, vec![0, 475]),
+                (501, vec![0, 475]),
+                (1_450, vec![0, 475, 950, 1_425]),
+            ] {
+                let complete = Next::End { is_complete: true };
+                assert_eq!(scanned(count, total), (asked, complete));
+            }
+        }
+    }
+
+    #[test]
+    fn a_total_that_is_capped_at_the_end_of_a_page_ends_incomplete() {
+        for cap in [500, 975, 1_450] {
+            for count in [cap + 1, cap + 24, cap + 400, 100_000] {
+                let (_, end) = scanned(count, |count| Some(count.min(cap)));
+                assert_eq!(end, Next::End { is_complete: false }, "{cap} of {count}");
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use hookgate::{CallFuture, DataModelId};
 
 use super::columns::Column;
 use super::steps::{PassPage, PassRow};
-use crate::{Client, Error, Options};
+use crate::{Client, Error, ErrorKind, Options};
 
 /// Where a reconciliation reads the service's rows: a [`Client`], or a source of your own.
 pub trait RowSource: Send + Sync {
@@ -27,6 +27,12 @@ pub trait RowSource: Send + Sync {
         offset: u64,
         limit: u64,
     ) -> CallFuture<'a, Result<PassPage, Self::Error>>;
+
+    /// Returns whether the error says that there is no such data model. `false` by default.
+    fn is_no_model(&self, error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 }
 
 /// The share of the request rate that a reconciliation takes at most.
@@ -71,6 +77,10 @@ impl RowSource for Client {
                 total: page.total,
             })
         })
+    }
+
+    fn is_no_model(&self, error: &Error) -> bool {
+        error.kind() == ErrorKind::NotFound
     }
 }
 

@@ -26,13 +26,17 @@ const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_mirror (
   read_at INTEGER,
   hash BLOB NOT NULL,
   row_values TEXT,
+  written_at INTEGER NOT NULL,
   PRIMARY KEY (model, row)
 ) STRICT, WITHOUT ROWID";
 const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
-const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values)
-VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?7, ?8) ON CONFLICT DO NOTHING";
-const UPDATE: &str = "UPDATE hookgate_mirror SET revision = ?3 + 1, life = ?4, updated_at = ?5, read_at = ?6, hash = ?7, row_values = ?8
+const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values, written_at)
+VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?7, ?8, unixepoch()) ON CONFLICT DO NOTHING";
+const UPDATE: &str = "UPDATE hookgate_mirror SET revision = ?3 + 1, life = ?4, updated_at = ?5, read_at = ?6, hash = ?7, row_values = ?8,
+  written_at = unixepoch()
 WHERE model = ?1 AND row = ?2 AND revision = ?3";
+const FORGET: &str =
+    "DELETE FROM hookgate_mirror WHERE model = ?1 AND life = ?2 AND written_at <= unixepoch() - ?3";
 
 /// A mirror in a table of a SQLite file, which a restart does not forget: for the processes of one machine.
 ///
@@ -186,6 +190,19 @@ impl Mirror for SqliteMirror {
             ];
             let sql = if revision == 0 { INSERT } else { UPDATE };
             Ok(connection.prepare(sql)?.execute(values)? == 1)
+        })
+    }
+
+    /// A mirror that was opened for reading alone forgets nothing.
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        let model = model.clone();
+        self.call(move |connection| {
+            if connection.is_readonly("main")? {
+                return Ok(0);
+            }
+            let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+            let bound = params![model.as_str(), Life::Deleted.number(), age];
+            Ok(connection.execute(FORGET, bound)? as u64)
         })
     }
 

@@ -1,5 +1,7 @@
 //! The planner's settings, its questions, the answers that it takes, and its report.
 
+use std::time::Duration;
+
 use hookgate::RowId;
 use hookgate::event::Fields;
 
@@ -9,7 +11,7 @@ use hookgate::event::Fields;
 pub struct Settings {
     /// The rows of a page: 500, the most that the service gives.
     pub page_rows: u64,
-    /// The rows at a page's end that the next page begins with: 25.
+    /// The rows at a page's end that the next page begins with: 25. One at least, and half of the page at most.
     pub overlap: u64,
     /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But never more than half
     /// of the rows may be found as deleted.
@@ -19,6 +21,9 @@ pub struct Settings {
     /// How much older than the mirror's a row's `updatedAt` may be before the row is taken for a stale read, in microseconds: 5 s.
     /// An event's `createdAt` may be a little later than the row's `updatedAt`.
     pub clock_tolerance: i64,
+    /// How long the state of a deleted row is kept, so that a late event does not bring the row back: 7 days. At least 48 h, since the
+    /// last retry comes 26 h 36 min after the event, and at least the time of the last three complete passes.
+    pub keep_deleted: Duration,
     /// Take the rows over as they are, without findings: for the first pass with an empty mirror, and after a property was
     /// renamed. Deletions are not looked for.
     pub is_filling: bool,
@@ -32,6 +37,7 @@ impl Default for Settings {
             guard_rows: 50,
             guard_percent: 1,
             clock_tolerance: 5_000_000,
+            keep_deleted: Duration::from_secs(7 * 24 * 60 * 60),
             is_filling: false,
         }
     }
@@ -96,6 +102,8 @@ pub struct Pass {
     pub pages: u64,
     /// Different rows.
     pub rows: u64,
+    /// The rows that the list has, as the last page said.
+    pub total: Option<u64>,
     /// Rows that differ from the mirror, found or not: most of them have an event under way.
     pub differing: u64,
     /// Rows that the mirror has and the list had not.

@@ -7,10 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hookgate_client::{ApiKey, Body, Client, ClientBuilder, Options};
+use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate_client::{ApiKey, Body, Client, ClientBuilder, Options, Trigger};
 use hookgate_emulator::{Emulator, Seed};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::time::Instant;
 
 /// Some properties of the sample's orders.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -55,16 +58,8 @@ pub fn client(emulator: &Emulator) -> Client {
 
 /// The requests that the emulator's API has answered: method and path with query.
 pub async fn requests(emulator: &Emulator) -> Vec<String> {
-    let url = format!("{}/_emulator/requests", emulator.url());
-    let answer = hookgate_client::Trigger::new(&url).unwrap();
-    let answer = answer
-        .method(http::Method::GET)
-        .call()
-        .send()
-        .await
-        .unwrap();
-    let answer: serde_json::Value = answer.json().unwrap();
-    let text = |request: &serde_json::Value| {
+    let answer = control(emulator, Method::GET, "requests", None).await;
+    let text = |request: &Value| {
         format!(
             "{} {}",
             request["method"].as_str().unwrap(),
@@ -162,4 +157,46 @@ impl http_body::Body for Whole {
     ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, Infallible>>> {
         Poll::Ready(self.0.take().map(|data| Ok(http_body::Frame::data(data))))
     }
+}
+
+const START: u64 = 1_795_253_400;
+
+/// The time of tokio, which is paused: the sleeps of this test, of the client and of the emulator pass it for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct TestClock(pub Instant);
+
+impl TestClock {
+    fn passed(self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> UnixSeconds {
+        UnixSeconds::new((self.unix_millis() / 1_000) as i64)
+    }
+
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::new(self.passed())
+    }
+
+    fn unix_millis(&self) -> u64 {
+        START * 1_000 + self.passed().as_millis() as u64
+    }
+}
+
+/// A request of the emulator's control API.
+pub async fn control(
+    emulator: &Emulator,
+    method: Method,
+    path: &str,
+    body: Option<Value>,
+) -> Value {
+    let url = format!("{}/_emulator/{path}", emulator.url());
+    let trigger = Trigger::new(&url).unwrap().method(method);
+    let mut call = trigger.call();
+    if let Some(body) = body {
+        call = call.json(&body).unwrap();
+    }
+    call.send().await.unwrap().json().unwrap()
 }

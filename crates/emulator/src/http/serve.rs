@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderName, SET_COOKIE};
+use hookgate::Clock as _;
+use http::header::{CONTENT_TYPE, DATE, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{Either, Full};
 use hyper::body::Body as _;
@@ -22,6 +23,7 @@ use crate::hub::Hub;
 use crate::page;
 use crate::query::Query;
 use crate::requests;
+use crate::time::http_date;
 
 /// A body of the API: about 10,000 rows in a batch.
 const API_BODY: usize = 8 << 20;
@@ -49,6 +51,10 @@ impl Serve for Hub {
             Ok(()) => routed(&self, &access, peer, &head, body).await?,
         };
         guard::add_headers(response.headers_mut());
+        // The end of a rate's window is told in the emulator's time, and a client compares it with this header.
+        if let Ok(date) = HeaderValue::from_str(&http_date(self.clock.now())) {
+            response.headers_mut().insert(DATE, date);
+        }
         Ok(response)
     }
 }

@@ -1,6 +1,9 @@
 //! *Limits*: the request rate and its headers.
 
-use hookgate::Clock;
+use std::time::Duration;
+
+use hookgate::{Clock, ManualClock, UnixSeconds};
+use hookgate_emulator::{Emulator, Seed};
 use serde_json::json;
 
 use crate::Service;
@@ -49,6 +52,27 @@ async fn the_window_follows_the_emulators_time() {
     let answer = service.get("/datamodels").await;
     answer.data();
     assert_eq!(answer.number("x-ratelimit-remaining"), 59);
+}
+
+/// The end of a window is told in the emulator's time. A client that compares it with `Date` knows how long to wait.
+#[tokio::test]
+async fn answers_have_the_date_of_the_emulators_clock() {
+    let emulator = Emulator::builder(Seed::orders())
+        .clock(ManualClock::at(UnixSeconds::new(1_795_253_400)))
+        .start()
+        .await
+        .unwrap();
+    let service = Service::of(emulator);
+    for date in [
+        "Sat, 21 Nov 2026 09:30:00 GMT",
+        "Mon, 23 Nov 2026 09:30:00 GMT",
+    ] {
+        assert_eq!(service.get("/datamodels").await.headers["date"], date);
+        service
+            .emulator
+            .advance(Duration::from_secs(2 * 86_400))
+            .await;
+    }
 }
 
 #[tokio::test]

@@ -31,7 +31,10 @@ impl Planner {
                     .collect();
                 if other.is_empty() {
                     self.differing.remove(&row.id);
-                    return None;
+                    let is_wanted = self.looked_at_again.remove(&row.id).is_some();
+                    let before = known.state.properties();
+                    return is_wanted
+                        .then(|| self.found(row, properties, before, Some(known), state));
                 }
                 let tolerance = self.settings.clock_tolerance;
                 match (at, known.state.updated_at) {
@@ -66,14 +69,17 @@ impl Planner {
             () if is_update && self.had_too_many_updates => UnresolvedReason::ManyUpdates,
             () if !is_confirmed => return None,
             () if is_older => UnresolvedReason::StaleRead,
-            () => return Some(self.found(row, properties, before(), known, state)),
+            () => {
+                self.last_loss = number;
+                return Some(self.found(row, properties, before(), known, state));
+            }
         };
         let is_first = self.doubted.insert(row.id.clone());
         is_first.then(|| self.doubtful(row.id.clone(), revision, doubt))
     }
 
     fn found(
-        &mut self,
+        &self,
         row: &PassRow,
         properties: Properties,
         before: Option<Properties>,
@@ -81,7 +87,6 @@ impl Planner {
         state: RowState,
     ) -> Finding {
         let is_update = known.is_some_and(|known| known.state.life == Life::Live);
-        self.last_loss = self.pass.number;
         // A row that is created again, after it was deleted, is another finding than the first.
         let died_at = known
             .filter(|known| known.state.life == Life::Deleted)

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::{pending, ready};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use hookgate::{CallFuture, DataModelId, MemoryStore, RowId, StoreError, StoreErrorKind};
 use hookgate_client::reconcile::{
@@ -11,8 +12,10 @@ use hookgate_client::reconcile::{
     Reconciled, RowSource, RowState, Settings, feed,
 };
 use serde_json::json;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::service::{Chance, ListOrder, MODEL, Service, columns, event};
+use crate::support::TestClock;
 
 /// A service that stands still, and counts requests for pages.
 #[derive(Clone)]
@@ -249,16 +252,24 @@ async fn an_empty_mirror_is_filled_first() {
     assert_eq!(reconcile.pass(handle).await.unwrap().handled, 50);
 }
 
-/// The event comes while the finding is handled: the mirror keeps the event's state.
+/// Gives these rows another name, without an event.
+fn rename(source: &Source, rows: &[usize]) {
+    source.change(|service| {
+        service.now += 10;
+        for row in rows {
+            service.rows[*row].name = "Bo".into();
+            service.rows[*row].updated_at = service.now;
+        }
+    });
+}
+
+/// The event comes while the finding is handled: the mirror keeps the event's state, and the row is found once more, since the
+/// handler may have written the older state last.
 #[tokio::test]
 async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
     let source = Source::with_rows(10);
     let mirror = filled(&source).await;
-    source.change(|service| {
-        service.now += 10;
-        service.rows[3].name = "Bo".into();
-        service.rows[3].updated_at = service.now;
-    });
+    rename(&source, &[3]);
     let row = source.change(|service| service.rows[3].clone());
     let mut reconcile = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false));
     reconcile
@@ -281,11 +292,117 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
         }
     };
     assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
-    let report = reconcile
-        .pass(|_| ready(Ok::<_, Infallible>(())))
-        .await
-        .unwrap();
-    assert_eq!((report.pass.differing, report.handled), (0, 0));
+    for handled in [1, 0] {
+        let is_new = |finding: Reconciled| {
+            let Reconciled::Updated(found) = finding else {
+                panic!("{finding:?}")
+            };
+            assert_eq!(json!(found.properties)["Name"], "Cy");
+            ready(Ok::<_, Infallible>(()))
+        };
+        let report = reconcile.pass(is_new).await.unwrap();
+        assert_eq!((report.pass.differing, report.handled), (0, handled));
+    }
+}
+
+/// The findings of a page are handled one after the other. An event for the last row comes while the first is handled.
+#[tokio::test]
+async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {
+    let source = Source::with_rows(10);
+    let mirror = filled(&source).await;
+    rename(&source, &[3, 7]);
+    let (last, before) = source.change(|service| (service.rows[7].clone(), "name 8"));
+    let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings(false))
+        .claims(MemoryStore::default(), "shop");
+    let handled = Mutex::new(0);
+    for expected in [(0, 0), (1, 1), (0, 0)] {
+        let handle = |_| {
+            *handled.lock().unwrap() += 1;
+            async {
+                let changes = json!({ "changes": { "Name": { "before": before, "after": "Bo" } } });
+                let event = event("row.updated", last.updated_at, &last.id, changes);
+                feed(&mirror, &event).await.map(drop)
+            }
+        };
+        let report = reconcile.pass(handle).await.unwrap();
+        assert_eq!((report.handled, report.elsewhere), expected);
+    }
+    assert_eq!(handled.into_inner().unwrap(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_renewed_while_its_handler_runs() {
+    let source = Source::with_rows(10);
+    let mirror = filled(&source).await;
+    rename(&source, &[3]);
+    let clock = TestClock(Instant::now());
+    let store = Arc::new(MemoryStore::default().with_clock(clock));
+    let replica = || {
+        Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
+            .claims(Arc::clone(&store), "shop")
+    };
+    let quick = |_| ready(Ok::<_, Infallible>(()));
+    let slow = async |_| {
+        sleep(Duration::from_secs(600)).await;
+        Ok::<_, Infallible>(())
+    };
+    let (mut one, mut other) = (replica(), replica());
+    one.pass(quick).await.unwrap();
+    let others = async {
+        for _ in 0..9 {
+            sleep(Duration::from_secs(59)).await;
+            assert_eq!(other.pass(quick).await.unwrap().handled, 0);
+        }
+        sleep(Duration::from_secs(100)).await;
+        other.pass(quick).await.unwrap().pass
+    };
+    let (one, other) = tokio::join!(one.pass(slow), others);
+    assert_eq!((one.unwrap().handled, other.differing), (1, 0));
+
+    // The claim of a replica that died in its handler ends.
+    rename(&source, &[4]);
+    let (mut died, mut other) = (replica(), replica());
+    died.pass(quick).await.unwrap();
+    other.pass(quick).await.unwrap();
+    let passed = timeout(Duration::from_secs(30), died.pass(slow)).await;
+    assert!(passed.is_err());
+    assert_eq!(other.pass(quick).await.unwrap().elsewhere, 1);
+    sleep(Duration::from_secs(61)).await;
+    assert_eq!(other.pass(quick).await.unwrap().handled, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_row_is_forgotten_after_a_week_and_three_complete_passes() {
+    const DAY: Duration = Duration::from_secs(86_400);
+    // The deletion is written a moment after its pass has begun.
+    let slow = async |_| {
+        sleep(Duration::from_secs(1)).await;
+        Ok::<_, Infallible>(())
+    };
+    // The days that a row's state is kept for, the days between two passes, and those after which the state is gone.
+    for (keep, between, gone_after) in [(7, 1, 7), (0, 1, 3), (7, 10, 30), (30, 1, 30)] {
+        let source = Source::with_rows(10);
+        let mirror = Arc::new(MemoryMirror::default().with_clock(TestClock(Instant::now())));
+        let mut settings = settings(true);
+        settings.keep_deleted = DAY * keep;
+        let mut filling =
+            Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings.clone());
+        filling.pass(slow).await.unwrap();
+        source.change(|service| service.rows.remove(3));
+        settings.is_filling = false;
+        let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings);
+        let states = async || mirror.list(&MODEL.into(), None, 100).await.unwrap().len();
+        for _ in 0..3 {
+            reconcile.pass(slow).await.unwrap();
+        }
+        let deleted_at = Instant::now();
+        while states().await == 10 {
+            sleep(DAY * between).await;
+            reconcile.pass(slow).await.unwrap();
+        }
+        assert_eq!(states().await, 9);
+        assert_eq!(deleted_at.elapsed(), DAY * gone_after, "{keep} {between}");
+    }
 }
 
 /// A mirror whose calls fail from this one on.
@@ -335,6 +452,10 @@ impl Mirror for Failing {
         state: RowState,
     ) -> MirrorFuture<'a, bool> {
         self.call(self.mirror.swap(model, row, revision, state))
+    }
+
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        self.call(self.mirror.forget(model, age))
     }
 }
 

@@ -3,11 +3,20 @@
 use std::convert::Infallible;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use hookgate_client::reconcile::{MemoryMirror, Reconcile, Reconciled, Settings};
-use hookgate_client::{ApiKey, Client};
+use hookgate::{CallFuture, DataModelId};
+use hookgate_client::reconcile::{
+    Column, Life, MemoryMirror, Mirror, PassPage, Reconcile, ReconcileError, Reconciled, RowSource,
+    Settings,
+};
+use hookgate_client::{ApiKey, Client, Error};
 use hookgate_emulator::{Emulator, Seed};
+use http::Method;
 use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::support::{TestClock, builder, control};
 
 #[allow(dead_code)] // its `main`
 #[path = "../../../examples/reconcile.rs"]
@@ -89,4 +98,139 @@ async fn changes_without_a_delivery_are_found_through_the_api() {
             format!("updated {updated}")
         ]
     );
+}
+
+/// A client that notes when it had each page, and deletes the data model before the second where it is told to.
+struct Watched {
+    client: Client,
+    pages: Arc<Mutex<Vec<Instant>>>,
+    deletes_as: Option<Client>,
+}
+
+impl RowSource for Watched {
+    type Error = Error;
+
+    fn columns<'a>(&'a self, model: &'a DataModelId) -> CallFuture<'a, Result<Vec<Column>, Error>> {
+        self.client.columns(model)
+    }
+
+    fn page<'a>(
+        &'a self,
+        model: &'a DataModelId,
+        offset: u64,
+        limit: u64,
+    ) -> CallFuture<'a, Result<PassPage, Error>> {
+        CallFuture::boxed(async move {
+            let number = self.pages.lock().unwrap().len();
+            if let Some(client) = self.deletes_as.as_ref().filter(|_| number == 1) {
+                client.delete_data_model(model.as_str()).await?;
+            }
+            let page = RowSource::page(&self.client, model, offset, limit).await;
+            self.pages.lock().unwrap().push(Instant::now());
+            page
+        })
+    }
+
+    fn is_no_model(&self, error: &Error) -> bool {
+        self.client.is_no_model(error)
+    }
+}
+
+#[tokio::test]
+async fn a_data_model_that_is_deleted_during_a_pass_deletes_no_row() {
+    let emulator = Emulator::start(Seed::orders()).await.unwrap();
+    let rows = emulator.rows("dm_orders");
+    for number in 0..600 {
+        rows.create(json!({ "prop_total": number })).unwrap();
+    }
+    let client = builder(&emulator, "tk_test_read").build().unwrap();
+    let mirror = Arc::new(MemoryMirror::default());
+    let mut filling = Settings::default();
+    filling.is_filling = true;
+    let mut filling = Reconcile::new(client.clone(), Arc::clone(&mirror), "dm_orders", filling);
+    let never = |finding: Reconciled| ready(Err(format!("{finding:?}")));
+    filling.pass(never).await.unwrap();
+
+    let source = Watched {
+        client: client.clone(),
+        pages: Arc::default(),
+        deletes_as: Some(builder(&emulator, "tk_test_admin").build().unwrap()),
+    };
+    let mut reconcile = Reconcile::new(
+        source,
+        Arc::clone(&mirror),
+        "dm_orders",
+        Settings::default(),
+    );
+    for _ in 0..5 {
+        let error = reconcile.pass(never).await.unwrap_err();
+        assert!(matches!(error, ReconcileError::NoModel(_)), "{error}");
+        let said = "there is no such data model, so none of its rows is found as deleted: ";
+        assert!(error.to_string().starts_with(said), "{error}");
+    }
+    let states = mirror.list(&"dm_orders".into(), None, 1_000).await.unwrap();
+    let live = states
+        .iter()
+        .filter(|(_, known)| known.state.life == Life::Live);
+    assert_eq!(live.count(), 603);
+    // A name that never was one.
+    let mut wrong = Reconcile::new(client, mirror, "dm_order", Settings::default());
+    let error = wrong.pass(never).await.unwrap_err();
+    assert!(matches!(error, ReconcileError::NoModel(_)), "{error}");
+}
+
+/// 60 requests a minute, of which another part of the program makes 30: it never waits, and the pass has the rest.
+#[tokio::test(start_paused = true)]
+async fn a_pass_takes_half_of_the_rate_and_leaves_half_to_others() {
+    const ROWS: u64 = 2_000;
+    let emulator = Emulator::builder(Seed::orders())
+        .clock(TestClock(Instant::now()))
+        .start()
+        .await
+        .unwrap();
+    let tier = json!({ "tier": "standard" });
+    control(&emulator, Method::PATCH, "workspace", Some(tier)).await;
+    for number in 0..ROWS {
+        let row = json!({ "prop_total": number });
+        emulator.rows("dm_orders").create(row).unwrap();
+    }
+    let client = builder(&emulator, "tk_test_read").build().unwrap();
+    let pages = Arc::new(Mutex::new(Vec::new()));
+    let source = Watched {
+        client: client.clone(),
+        pages: Arc::clone(&pages),
+        deletes_as: None,
+    };
+    let mut settings = Settings::default();
+    settings.is_filling = true;
+    settings.page_rows = 20;
+    let mut reconcile = Reconcile::new(source, MemoryMirror::default(), "dm_orders", settings);
+    let began = Instant::now();
+    let pass = reconcile.pass(|_| ready(Ok::<_, Infallible>(())));
+    let others = async {
+        loop {
+            let asked = Instant::now();
+            client.stats().list().all().await.unwrap();
+            let waited = asked.elapsed();
+            assert!(waited < Duration::from_secs(1), "waited {waited:?}");
+            sleep(Duration::from_millis(2_010)).await;
+        }
+    };
+    tokio::select! {
+        report = pass => assert!(report.unwrap().pass.is_complete),
+        () = others => {}
+    }
+    let pages = pages.lock().unwrap();
+    let minutes = began.elapsed().as_secs_f64() / 60.0;
+    println!("{} pages in {minutes:.2} minutes", pages.len());
+    let begun_minutes = minutes as usize + 1;
+    assert!(
+        pages.len() > 30 * (begun_minutes - 1),
+        "more was left to it"
+    );
+    assert!(pages.len() <= 30 * begun_minutes, "it took more than half");
+    // Two halves may meet at the end of a minute.
+    for (first, last) in pages.iter().zip(&pages[60..]) {
+        assert!(*last - *first >= Duration::from_secs(58));
+    }
 }

@@ -18,6 +18,8 @@ struct Still {
     columns: Vec<Column>,
     /// Whether the rows are in another order than that of their creation.
     moves: bool,
+    /// The most rows that the list counts.
+    most: u64,
 }
 
 impl Still {
@@ -29,6 +31,7 @@ impl Still {
                 .collect(),
             columns: columns(),
             moves: false,
+            most: u64::MAX,
         };
         for (id, name, at) in &this.rows {
             this.feed(&event(
@@ -46,7 +49,7 @@ impl Still {
     }
 
     fn page(&self, offset: u64, limit: u64) -> PassPage {
-        let total = self.rows.len() as u64;
+        let total = (self.rows.len() as u64).min(self.most);
         let rows = self.rows.iter().skip(offset as usize).take(limit as usize);
         let rows = rows.map(
             |(id, name, updated_at)| hookgate_client::reconcile::PassRow {
@@ -177,6 +180,21 @@ fn a_creation_and_an_update_are_found_in_the_second_pass_and_a_deletion_in_the_t
     assert_eq!((pass.differing, pass.absent, pass.number), (0, 0, 4));
 }
 
+/// Its creation and its deletion were lost, and an update in between was handled.
+#[test]
+fn a_deleted_row_that_was_never_seen_created_is_found_too() {
+    let still = Still::new(10);
+    let changes = json!({ "changes": { "Name": { "before": "Ada", "after": "Bo" } } });
+    still.feed(&event("row.updated", 300, "row_9999", changes));
+    let mut planner = planner();
+    for _ in 0..2 {
+        assert!(still.pass(&mut planner, true).1.is_empty());
+    }
+    let (_, third) = still.pass(&mut planner, true);
+    assert_eq!(kinds(&third), ["deleted row_9999"]);
+    assert_eq!(still.pass(&mut planner, true).0.absent, 0);
+}
+
 #[test]
 fn an_event_for_an_absent_row_begins_its_three_passes_again() {
     let mut still = Still::new(100);
@@ -238,6 +256,20 @@ fn an_empty_list_deletes_nothing() {
                 panic!()
             };
             assert_eq!(unresolved.reason, UnresolvedReason::ManyDeletions);
+        }
+    }
+}
+
+/// The list says that it ends with its first page: the rows after it are not absent.
+#[test]
+fn a_total_that_is_capped_deletes_nothing() {
+    for rows in [501, 520, 2_000] {
+        let mut still = Still::new(rows);
+        still.most = 500;
+        let mut planner = planner();
+        for _ in 0..5 {
+            let (pass, found) = still.pass(&mut planner, true);
+            assert_eq!((pass.is_complete, found.len()), (false, 0), "{rows}");
         }
     }
 }
@@ -399,7 +431,7 @@ fn a_changed_property_begins_the_pass_again() {
             Step::Absent(_) => panic!(),
         }
     };
-    assert_eq!((details, pages, pass.is_complete), (3, 2, true));
+    assert_eq!((details, pages, pass.is_complete), (3, 4, true));
 
     // A model that never stands still ends the pass.
     let mut requests = 0;

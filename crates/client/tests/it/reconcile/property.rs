@@ -223,7 +223,7 @@ impl World {
             let Some(deleted_at) = self.service.deleted.get(row) else {
                 continue;
             };
-            if known.state.life == Life::Live
+            if known.state.life != Life::Deleted
                 && *deleted_at < three_passes_ago
                 && !is_excused(row, three_passes_ago)
             {

@@ -85,16 +85,22 @@ mod error;
 mod hyper;
 mod json;
 mod key;
+#[cfg(feature = "reconcile")]
+mod ledger;
 mod list;
 mod model;
 mod names;
 mod objects;
 mod options;
+#[cfg(feature = "postgres")]
+mod postgres_pool;
 mod rate;
 #[cfg(feature = "reconcile")]
 pub mod reconcile;
 mod rows;
 mod rust_struct;
+#[cfg(feature = "sqlite")]
+mod sqlite_file;
 mod transport;
 mod trigger;
 
@@ -102,6 +108,8 @@ pub use call::{Wait, WaitReason};
 pub use client::{Client, ClientBuilder, DataModels};
 pub use error::{BatchProgress, Error, ErrorKind, Scope};
 pub use key::ApiKey;
+#[cfg(feature = "reconcile")]
+pub use ledger::{Echo, Ledger};
 pub use list::{List, Page};
 pub use model::{DataModel, Icon, Property, PropertyType, RelationConfig, SelectOption};
 pub use objects::Objects;

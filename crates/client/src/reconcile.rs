@@ -8,7 +8,7 @@ mod difference;
 mod driver;
 mod feed;
 mod finding;
-mod hash;
+pub(crate) mod hash;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -17,7 +17,7 @@ mod planner;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod report;
-mod row_state;
+pub(crate) mod row_state;
 mod scan;
 mod source;
 #[cfg(feature = "sqlite")]

@@ -1,4 +1,4 @@
-//! The mirrors that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
+//! The mirrors and ledgers that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
 //!
 //! Where PostgreSQL is missing, its tests print that and are left out; `scripts/test` installs it, and sets
 //! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
@@ -10,17 +10,26 @@
 // Shared with the tests of the library.
 #[path = "../../../../tests/servers/support/folder.rs"]
 mod folder;
+#[path = "../it/ledger/contract.rs"]
+mod ledger_contract;
 #[allow(dead_code)]
 #[path = "../../../../tests/servers/support/postgres.rs"]
 mod postgres;
 #[allow(dead_code)]
 #[path = "../../../../tests/servers/support/server.rs"]
 mod server;
+#[allow(dead_code)]
+#[path = "../it/ledger/service.rs"]
+mod service;
+#[allow(dead_code)]
+#[path = "../it/support.rs"]
+mod support;
 
 use std::sync::Arc;
 
 use folder::Folder;
 use hookgate::{DataModelId, RowId};
+use hookgate_client::Ledger;
 use hookgate_client::reconcile::{
     Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
 };
@@ -132,4 +141,63 @@ async fn the_mirror_on_postgresql_keeps_the_contract() {
     let mirror = PostgresMirror::open(&url(&other)).unwrap().with_values();
     mirror.migrate().await.unwrap();
     contract::check(&mirror).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_on_sqlite_passes_the_suite_and_keeps_nothing_in_clear() {
+    let folder = Folder::new();
+    let path = folder.path().join("ledger.db");
+    ledger_contract::check(|| Ledger::open_sqlite(&path).unwrap()).await;
+    let ledger = Ledger::open_sqlite(&path).unwrap();
+    write_secretly(&ledger).await;
+    drop(ledger);
+    let mut kept = Vec::new();
+    for end in ["", "-wal"] {
+        let path = format!("{}{end}", path.display());
+        kept.extend(std::fs::read(path).unwrap_or_default());
+    }
+    let has = |text: &str| kept.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("sync") && !has("top secret") && !has("row_secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let open = || Ledger::open_postgres(&url(&server)).unwrap();
+    let ledger = open();
+    let missing = ledger.echo(&service::deleted("evt_1", "row_1")).await;
+    assert_eq!(
+        missing.unwrap_err().kind(),
+        hookgate::StoreErrorKind::Missing
+    );
+    let made = (0..4).map(|_| {
+        let ledger = ledger.clone();
+        tokio::spawn(async move { ledger.migrate().await })
+    });
+    for made in made.collect::<Vec<_>>() {
+        made.await.unwrap().unwrap();
+    }
+    ledger_contract::check(open).await;
+    write_secretly(&ledger).await;
+    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    // A `bytea` in the form `escape` shows the texts in it.
+    let all =
+        "SELECT string_agg(encode(written, 'escape') || encode(coalesce(answered, ''), 'escape')
+        || encode(place, 'escape') || writer, ' ') FROM hookgate_ledger";
+    let kept: String = client.query_one(all, &[]).await.unwrap().get(0);
+    assert!(kept.contains("sync") && !kept.contains("secret"));
+}
+
+/// Values and ids that must not be found.
+async fn write_secretly(ledger: &Ledger) {
+    let orders = service::orders(ledger, service::usual);
+    let values = serde_json::json!({ "Customer": "top secret" });
+    orders.create(&values).await.unwrap();
+    orders.update("row_secret", &values).await.unwrap();
+    orders.delete("row_secret").await.unwrap();
 }

@@ -1,0 +1,119 @@
+//! Entries in memory.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use hookgate::StoreFuture;
+
+use super::entry::{Entry, Place};
+use super::store::{Bounds, Kept, Store};
+use crate::reconcile::RowHash;
+
+#[derive(Debug, Default)]
+pub(super) struct Memory(Mutex<Entries>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    last: i64,
+    kept: BTreeMap<i64, Kept>,
+    /// In the order of the numbers.
+    places: HashMap<Place, Vec<i64>>,
+}
+
+impl Entries {
+    fn insert(&mut self, kept: Kept) {
+        let numbers = self.places.entry(kept.entry.place).or_default();
+        let at = numbers.partition_point(|number| *number < kept.number);
+        numbers.insert(at, kept.number);
+        self.kept.insert(kept.number, kept);
+    }
+
+    fn remove(&mut self, number: i64) {
+        let Some(kept) = self.kept.remove(&number) else {
+            return;
+        };
+        let place = kept.entry.place;
+        if let Some(numbers) = self.places.get_mut(&place) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.places.remove(&place);
+            }
+        }
+    }
+
+    fn forget(&mut self, bounds: Bounds) {
+        let least = bounds.least(self.last);
+        while let Some((number, first)) = self.kept.first_key_value()
+            && (*number < least || first.entry.written_at < bounds.oldest)
+        {
+            self.remove(*number);
+        }
+    }
+}
+
+impl Memory {
+    fn with<T>(&self, call: impl FnOnce(&mut Entries) -> T) -> StoreFuture<'_, T> {
+        // No step leaves the entries half changed.
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        StoreFuture::ready(Ok(call(&mut entries)))
+    }
+}
+
+impl Store for Memory {
+    fn add<'a>(
+        &'a self,
+        entry: &'a Entry,
+        written: &'a [RowHash],
+        bounds: Bounds,
+    ) -> StoreFuture<'a, Vec<i64>> {
+        self.with(|entries| {
+            let mut numbers = Vec::with_capacity(written.len());
+            for written in written {
+                entries.last += 1;
+                let mut entry = entry.clone();
+                entry.written = written.clone();
+                entries.insert(Kept {
+                    number: entries.last,
+                    revision: 1,
+                    entry,
+                });
+                numbers.push(entries.last);
+            }
+            entries.forget(bounds);
+            numbers
+        })
+    }
+
+    fn find<'a>(&'a self, places: &'a [Place]) -> StoreFuture<'a, Vec<Kept>> {
+        self.with(|entries| {
+            let numbers = places.iter().filter_map(|place| entries.places.get(place));
+            let mut numbers: Vec<_> = numbers.flatten().copied().collect();
+            numbers.sort_unstable();
+            let kept = numbers
+                .iter()
+                .filter_map(|number| entries.kept.get(number).cloned());
+            kept.collect()
+        })
+    }
+
+    fn swap(&self, number: i64, revision: i64, entry: Option<Entry>) -> StoreFuture<'_, bool> {
+        self.with(|entries| {
+            let is_unchanged = entries
+                .kept
+                .get(&number)
+                .is_some_and(|kept| kept.revision == revision);
+            if is_unchanged {
+                entries.remove(number);
+                if let Some(entry) = entry {
+                    let revision = revision + 1;
+                    entries.insert(Kept {
+                        number,
+                        revision,
+                        entry,
+                    });
+                }
+            }
+            is_unchanged
+        })
+    }
+}

@@ -20,11 +20,10 @@ use self::memory::Memory;
 use self::store::{Bounds, Store};
 use crate::reconcile::RowHash;
 
+pub use self::entry::Echo;
 pub(crate) use self::entry::{Entry, Place};
 pub(crate) use self::store::Kept;
 
-/// The service's last attempt comes 26 h 36 min after the event.
-const KEPT: Duration = Duration::from_secs(27 * 60 * 60);
 /// 27 h of the Standard tier's 60 requests a minute.
 const CAPACITY: u64 = 100_000;
 /// How long an event waits for the answer of a write that may be its cause, and how often it looks.
@@ -61,14 +60,6 @@ pub struct Ledger {
     store: Arc<dyn Store>,
     capacity: u64,
     clock: Arc<dyn Clock>,
-}
-
-/// An event's cause: a write that was noted, from [`Ledger::echo`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Echo {
-    /// The name of the writer: see [`Client::writer`](crate::Client::writer).
-    pub writer: String,
 }
 
 /// A client's ledger, and the name that its writes have there.
@@ -223,7 +214,7 @@ impl Ledger {
         written: &[RowHash],
     ) -> Result<Vec<Kept>, StoreError> {
         let bounds = Bounds {
-            oldest: entry.written_at.saturating_sub(micros(KEPT)),
+            oldest: entry::oldest(entry.written_at),
             capacity: self.capacity,
         };
         let numbers = self.store.add(&entry, written, bounds).await?;
@@ -276,8 +267,4 @@ impl fmt::Debug for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ledger").finish_non_exhaustive()
     }
-}
-
-fn micros(time: Duration) -> i64 {
-    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }

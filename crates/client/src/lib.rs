@@ -65,15 +65,16 @@
 //! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
 //! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect.
 //!
-//! # Reconciliation
-//! The feature `reconcile` adds `reconcile`, which finds the rows that changed without a handled event.
+//! # Events
+//! The feature `reconcile` adds `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which recognises the
+//! events of the client's own writes.
 //!
 //! # Security
 //! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http is refused for other machines, unless
 //! [`ClientBuilder::allow_plain_http`] permits it. Errors hold no value of a row, except in the words of the service itself.
 #![forbid(unsafe_code)]
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "reconcile"))]
 #[doc = include_str!("../../../docs/client.md")]
 mod page {}
 

@@ -12,6 +12,8 @@ use tokio_postgres::types::{ToSql, Type};
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// `unique_violation` and `duplicate_table`.
+const TAKEN: [&str; 2] = ["23505", "42P07"];
 
 /// Makes a pool for this URL. It connects at the first call.
 pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
@@ -29,9 +31,17 @@ pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
 
 /// Makes the tables of this schema, unless they are there.
 pub(crate) async fn migrate(pool: &Pool, schema: &str) -> Result<(), StoreError> {
-    match client(pool).await?.batch_execute(schema).await {
-        // Of two processes that make it at the same time, one is refused, although the statement says otherwise.
-        Err(error) if error.code().is_some_and(|code| code.code() == "23505") => Ok(()),
+    let client = client(pool).await?;
+    match client.batch_execute(schema).await {
+        // Of two processes that make a table or its sequence at the same time, one is refused, although the statement says
+        // otherwise. It has waited for the other's commit.
+        Err(error)
+            if error
+                .code()
+                .is_some_and(|code| TAKEN.contains(&code.code())) =>
+        {
+            Ok(client.batch_execute(schema).await?)
+        }
         made => Ok(made?),
     }
 }

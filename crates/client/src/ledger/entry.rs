@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use hookgate::EventKey;
 
-use super::{Echo, KEPT, micros};
 use crate::reconcile::{RowHash, row_state};
 
+/// The service's last attempt comes 26 h 36 min after the event.
+const KEPT: i64 = micros_of_seconds(27 * 60 * 60);
 /// The most characters of a writer's name.
 const NAME: usize = 64;
 /// How far the clocks of this machine and of the service may differ: the receiver accepts signatures of this age.
@@ -53,6 +54,14 @@ impl Place {
     }
 }
 
+/// An event's cause: a write that was noted, from [`Ledger::echo`](crate::Ledger::echo).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Echo {
+    /// The name of the writer: see [`Client::writer`](crate::Client::writer).
+    pub writer: String,
+}
+
 /// A write. Times are in microseconds since 1970.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
@@ -75,7 +84,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// A write that is about to be sent, and will be answered within this time.
     pub(crate) fn new(place: Place, writer: &str, now: i64, time: Duration) -> Self {
-        let open_until = now.saturating_add(micros(time));
+        let open_until = now.saturating_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX));
         Self {
             place,
             writer: writer.to_owned(),
@@ -138,7 +147,7 @@ impl Entry {
     }
 
     pub(super) fn is_over(&self, now: i64) -> bool {
-        self.written_at < now.saturating_sub(micros(KEPT))
+        self.written_at < oldest(now)
     }
 
     /// Whether its event may have been made at this time. `None`: the event has no date that can be read.
@@ -154,6 +163,11 @@ impl Entry {
             writer: self.writer.clone(),
         }
     }
+}
+
+/// Entries that were written before this time are over.
+pub(super) fn oldest(now: i64) -> i64 {
+    now.saturating_sub(KEPT)
 }
 
 /// A writer's name: bounded, and without characters that a terminal acts on.

@@ -117,3 +117,39 @@ impl Store for Memory {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn entries_that_are_forgotten_take_no_memory() {
+        let memory = Memory::default();
+        let add = |row: &str, at, count, capacity| {
+            let entry = Entry::new(Place::updated("dm", row), "sync", at, Duration::ZERO);
+            let bounds = Bounds {
+                oldest: at - 10,
+                capacity,
+            };
+            let written = vec![RowHash::default(); count];
+            hookgate::block_on(memory.add(&entry, &written, bounds)).unwrap()
+        };
+        let size = || {
+            let entries = memory.0.lock().unwrap();
+            (entries.kept.len(), entries.places.len())
+        };
+        assert_eq!(add("a", 1, 5, 3), [1, 2, 3, 4, 5]);
+        assert_eq!(size(), (3, 1));
+        assert_eq!(add("b", 5, 1, 3), [6]);
+        assert_eq!(size(), (3, 2));
+        assert_eq!(add("c", 12, 1, 3), [7]);
+        assert_eq!(size(), (2, 2));
+        assert!(hookgate::block_on(memory.swap(6, 1, None)).unwrap());
+        assert!(!hookgate::block_on(memory.swap(6, 1, None)).unwrap());
+        assert_eq!(size(), (1, 1));
+        assert_eq!(add("d", i64::MAX, 1, u64::MAX), [8]);
+        assert_eq!(size(), (1, 1));
+    }
+}

@@ -95,13 +95,14 @@ async fn the_mirror_on_sqlite_keeps_the_contract_and_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_mirror_on_sqlite_shares_the_file_of_a_store_of_claims() {
+async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
     let folder = Folder::new();
     let path = folder.path().join("both.db");
     drop(hookgate::SqliteStore::open(&path).unwrap());
     contract::check(&SqliteMirror::open(&path).unwrap())
         .await
         .unwrap();
+    drop(Ledger::open_sqlite(&path).unwrap());
     hookgate::SqliteStore::open(&path).unwrap();
 }
 
@@ -151,6 +152,10 @@ async fn the_ledger_on_sqlite_passes_the_suite_and_keeps_nothing_in_clear() {
     let ledger = Ledger::open_sqlite(&path).unwrap();
     write_secretly(&ledger).await;
     drop(ledger);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let count = "SELECT count(*) FROM hookgate_ledger";
+    let count: i64 = file.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 3, "the suite's entries are over, and deleted");
     let mut kept = Vec::new();
     for end in ["", "-wal"] {
         let path = format!("{}{end}", path.display());
@@ -190,10 +195,13 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
         "SELECT string_agg(encode(written, 'escape') || encode(coalesce(answered, ''), 'escape')
         || encode(place, 'escape') || writer, ' ') FROM hookgate_ledger";
     let kept: String = client.query_one(all, &[]).await.unwrap().get(0);
+    let count = "SELECT count(*) FROM hookgate_ledger";
+    let count: i64 = client.query_one(count, &[]).await.unwrap().get(0);
+    assert_eq!(count, 3, "the suite's entries are over, and deleted");
     assert!(kept.contains("sync") && !kept.contains("secret"));
 }
 
-/// Values and ids that must not be found.
+/// Three writes of today, with values and ids that must not be found.
 async fn write_secretly(ledger: &Ledger) {
     let orders = service::orders(ledger, service::usual);
     let values = serde_json::json!({ "Customer": "top secret" });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Properties, StoreErrorKind};
+use hookgate::{ManualClock, Properties, StoreErrorKind};
 use hookgate_client::{Client, ErrorKind, Ledger, Options};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -25,6 +25,7 @@ struct Held {
     ledger: Ledger,
     sent: Arc<Notify>,
     answer: Arc<Notify>,
+    clock: ManualClock,
 }
 
 fn held(answer_with: impl Fn(&Asked) -> (u16, Value) + Clone + Send + Sync + 'static) -> Held {
@@ -42,8 +43,10 @@ fn held(answer_with: impl Fn(&Asked) -> (u16, Value) + Clone + Send + Sync + 'st
             answer_with(&asked)
         }
     });
-    let ledger = Ledger::in_memory().with_clock(clock());
+    let clock = clock();
+    let ledger = Ledger::in_memory().with_clock(clock.clone());
     Held {
+        clock,
         client: client.writer("sync", &ledger),
         ledger,
         sent,
@@ -90,6 +93,7 @@ async fn an_event_whose_answer_does_not_come_is_recognised_by_what_was_written()
         ledger,
         sent,
         answer,
+        ..
     } = held(usual);
     let orders = client.rows::<Properties>(MODEL);
     let writing = tokio::spawn(async move {
@@ -144,19 +148,44 @@ async fn a_write_that_was_given_up_may_have_been_made() {
         client,
         ledger,
         sent,
+        clock,
         ..
     } = held(usual);
     let orders = client.rows::<Properties>(MODEL);
     let writing = tokio::spawn(async move { orders.update("row_1", &json!({ "Total": 1 })).await });
     sent.notified().await;
     writing.abort();
-    assert!(
-        is_echo(
-            &ledger,
-            &updated("evt_1", 0, "row_1", json!({ "Total": 1 }))
-        )
-        .await
-    );
+    // The total time of the call is over: no answer is waited for.
+    clock.advance(Duration::from_secs(151));
+    let began = tokio::time::Instant::now();
+    let event = updated("evt_1", 0, "row_1", json!({ "Total": 1 }));
+    assert!(is_echo(&ledger, &event).await);
+    assert_eq!(began.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_began_after_the_event_had_come_is_not_its_cause() {
+    let held = held(usual);
+    let orders = held.client.rows::<Properties>(MODEL);
+    let write = |total: u32| {
+        let orders = orders.clone();
+        tokio::spawn(async move { orders.update("row_1", &json!({ "Total": total })).await })
+    };
+    let first = write(1);
+    held.sent.notified().await;
+    let ledger = held.ledger.clone();
+    let event = updated("evt_1", 0, "row_1", json!({ "Total": 2 }));
+    let look = tokio::spawn(async move { is_echo(&ledger, &event).await });
+    tokio::time::sleep(Duration::from_millis(120)).await;
+    let second = write(2);
+    held.sent.notified().await;
+    assert!(!look.await.unwrap());
+    held.answer.notify_one();
+    first.await.unwrap().unwrap();
+    held.answer.notify_one();
+    second.await.unwrap().unwrap();
+    let event = updated("evt_2", 0, "row_1", json!({ "Total": 2 }));
+    assert!(is_echo(&held.ledger, &event).await);
 }
 
 #[tokio::test(start_paused = true)]

@@ -123,7 +123,12 @@ impl Call<'_> {
             let taken = self.take(way, until, attempts).await;
             let taken = taken.map_err(|error| told(error, attempts))?;
             if let Some(before) = before.take() {
-                before.await.map_err(|error| told(error, attempts))?;
+                let late = |_| {
+                    let message = "the call's total time was over before the write was noted";
+                    Err(Error::new(ErrorKind::Timeout, message))
+                };
+                let ran = timeout_at(until, before).await.unwrap_or_else(late);
+                ran.map_err(|error| told(error, attempts))?;
             }
             attempts += 1;
             let failed = match self.attempt(way, until, taken).await {

@@ -12,8 +12,8 @@ use tokio_postgres::types::{ToSql, Type};
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// `unique_violation` and `duplicate_table`.
-const TAKEN: [&str; 2] = ["23505", "42P07"];
+/// The number of the lock that processes hold while they make tables.
+const LOCK: i64 = 0x686f_6f6b_636c_6e74;
 
 /// Makes a pool for this URL. It connects at the first call.
 pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
@@ -31,19 +31,10 @@ pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
 
 /// Makes the tables of this schema, unless they are there.
 pub(crate) async fn migrate(pool: &Pool, schema: &str) -> Result<(), StoreError> {
-    let client = client(pool).await?;
-    match client.batch_execute(schema).await {
-        // Of two processes that make a table or its sequence at the same time, one is refused, although the statement says
-        // otherwise. It has waited for the other's commit.
-        Err(error)
-            if error
-                .code()
-                .is_some_and(|code| TAKEN.contains(&code.code())) =>
-        {
-            Ok(client.batch_execute(schema).await?)
-        }
-        made => Ok(made?),
-    }
+    // One transaction. Without the lock, one of two processes that make a table at the same time is refused, although the
+    // statement says otherwise.
+    let script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{schema}");
+    Ok(client(pool).await?.batch_execute(&script).await?)
 }
 
 pub(crate) async fn query(

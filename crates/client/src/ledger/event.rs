@@ -1,4 +1,4 @@
-//! What an event says of a row, in the form of entries.
+//! A row's event, in the form of entries.
 
 use hookgate::{Event, EventData, EventKey};
 
@@ -60,8 +60,8 @@ impl Seen {
         })
     }
 
-    /// Whether the event carries what was written, or what the service has answered: of a new row all of it, and of an update
-    /// nothing else, since values that the row had before are no change.
+    /// Whether the event carries the values that were written or answered. A new row has all of them; an update has no other, and those
+    /// that the row had before are no change.
     pub(super) fn carries(&self, entry: &Entry) -> bool {
         let fits = |name, value| {
             let answered = entry.answered.as_ref();

@@ -20,7 +20,7 @@ pub(super) trait Store: fmt::Debug + Send + Sync + 'static {
         bounds: Bounds,
     ) -> StoreFuture<'a, Vec<i64>>;
 
-    /// Returns the entries at these places, in the order of their numbers.
+    /// Returns the entries at these places, three at most, in the order of their numbers.
     fn find<'a>(&'a self, places: &'a [Place]) -> StoreFuture<'a, Vec<Kept>>;
 
     /// Writes the entry with the next revision, or removes it, if its present revision is this one. Returns whether it did. Writer,

@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hookgate::Json;
+use hookgate::{Json, StoreError};
+use tokio::time::timeout;
 
 use super::{Rows, Values, Wire};
 use crate::call::Before;
@@ -12,6 +13,9 @@ use crate::ledger::{Entry, Kept, Place, Writer};
 use crate::names::Names;
 use crate::reconcile::RowHash;
 use crate::reconcile::hash::{name_hash, value_hash};
+
+/// How long a write that has ended waits for the ledger.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The rows that one request writes. Nothing, where the client has no ledger.
 pub(super) struct Note<'r>(Option<Open<'r>>);
@@ -126,11 +130,14 @@ impl Note<'_> {
             })
         };
         let kept = open.kept.into_inner().unwrap_or_default();
-        for (at, kept) in kept.into_iter().enumerate() {
-            if ledger.close(kept, |entry| end(at, entry)).await.is_err() {
-                return;
+        let note = async {
+            for (at, kept) in kept.into_iter().enumerate() {
+                ledger.close(kept, |entry| end(at, entry)).await?;
             }
-        }
+            Ok::<_, StoreError>(())
+        };
+        // The write's own result matters more.
+        let _ = timeout(PATIENCE, note).await;
     }
 }
 

@@ -26,13 +26,14 @@ mod service;
 mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use folder::Folder;
-use hookgate::{DataModelId, RowId};
-use hookgate_client::Ledger;
+use hookgate::{DataModelId, Properties, RowId};
 use hookgate_client::reconcile::{
     Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
 };
+use hookgate_client::{ErrorKind, Ledger, Options};
 use postgres::PostgresServer;
 
 fn url(server: &PostgresServer) -> String {
@@ -199,6 +200,20 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     let count: i64 = client.query_one(count, &[]).await.unwrap().get(0);
     assert_eq!(count, 3, "the suite's entries are over, and deleted");
     assert!(kept.contains("sync") && !kept.contains("secret"));
+    // Another program holds the table.
+    client
+        .batch_execute("BEGIN; LOCK TABLE hookgate_ledger")
+        .await
+        .unwrap();
+    let quick = Options::default().total_timeout(Duration::from_millis(300));
+    let orders = service::client(|_| async { panic!("a request") }).with(quick);
+    let orders = orders
+        .writer("sync", &ledger)
+        .rows::<Properties>("dm_orders");
+    let error = orders.delete("row_1").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 0));
+    assert!(!error.is_outcome_unknown());
+    client.batch_execute("ROLLBACK").await.unwrap();
 }
 
 /// Three writes of today, with values and ids that must not be found.

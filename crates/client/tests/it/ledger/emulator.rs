@@ -56,7 +56,7 @@ impl House {
             let ((seen, failures), ledger) = (shared.clone(), ledger.clone());
             async move {
                 let echo = ledger.echo(&event).await.unwrap();
-                let writer = echo.map_or("nobody's".to_owned(), |echo| echo.writer);
+                let writer = echo.map_or("foreign".to_owned(), |echo| echo.writer);
                 let line = format!("{} {writer}", event.event_type());
                 seen.lock().unwrap().push(line);
                 match failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
@@ -111,7 +111,7 @@ async fn writes_of_the_client_are_echoes_and_those_of_a_person_are_not() {
     let person = house.emulator.rows("dm_orders");
     for total in [14, 13] {
         person.update(&row, json!({ "prop_total": total })).unwrap();
-        assert_eq!(house.seen().await, ["row.updated nobody's"], "{total}");
+        assert_eq!(house.seen().await, ["row.updated foreign"], "{total}");
     }
     house.orders.delete(&row).await.unwrap();
     assert_eq!(house.seen().await, ["row.deleted sync"]);
@@ -119,7 +119,7 @@ async fn writes_of_the_client_are_echoes_and_those_of_a_person_are_not() {
     person.delete(&row).unwrap();
     assert_eq!(
         house.seen().await,
-        ["row.created nobody's", "row.deleted nobody's"]
+        ["row.created foreign", "row.deleted foreign"]
     );
 }
 

@@ -41,7 +41,7 @@ async fn an_update_carries_what_was_written_or_a_part_of_it() {
         (
             json!({ "Customer": "Ada", "Total": 12.5, "Status": "open" }),
             false,
-        ), // somebody else's
+        ),
         (
             json!({ "Customer": "Ada", "Total": 12.5, "Status": null }),
             true,

@@ -6,22 +6,12 @@ use crate::error::Error;
 
 pub(super) struct Note;
 
-#[expect(
-    clippy::unused_async,
-    clippy::unused_self,
-    reason = "as the other `note.rs`"
-)]
 impl<R> Rows<R> {
     pub(super) async fn note(&self, _: Option<&str>, _: &[Values]) -> Result<Note, Error> {
         Ok(Note)
     }
 }
 
-#[expect(
-    clippy::unused_async,
-    clippy::unused_self,
-    reason = "as the other `note.rs`"
-)]
 impl Note {
     pub(super) fn before(&self) -> Option<Before<'_>> {
         None

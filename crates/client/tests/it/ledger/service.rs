@@ -84,6 +84,7 @@ fn detail() -> Value {
         ("prop_3", "Status"),
         ("prop_4", "Twin"),
         ("prop_5", "Twin"),
+        ("prop_6", "Tags"),
     ]
     .map(property);
     json!({ "id": MODEL, "title": "Orders", "properties": properties })

@@ -10,6 +10,9 @@ use hookgate::{
 
 #[path = "../benches/support/counting.rs"]
 mod counting;
+#[cfg(feature = "axum")]
+#[path = "../benches/support/delivery.rs"]
+mod delivery;
 
 const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
@@ -196,13 +199,15 @@ fn headers_are_read_and_refused_without_an_allocation() {
 fn a_delivery_through_a_route_stays_within_its_allocations() {
     use std::time::Duration;
 
-    use axum::{Router, body::Body, body::Bytes, routing::post};
+    use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
     use hookgate::{ClaimToken, Clock, DedupeStore, Event, EventKey, MemoryStore, block_on};
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 
-    const VERIFIED: [usize; 2] = [16, 3_000];
-    const TYPED_AND_CLAIMED: [usize; 2] = [16, 3_000];
+    const VERIFIED: [usize; 2] = [16, 2_800];
+    const TYPED_AND_CLAIMED: [usize; 2] = [16, 2_800];
+    /// A body of 1 KiB, its row of eight properties: their texts and the copy of the body are 1,793 of the bytes.
+    const OF_1_KIB: [usize; 2] = [24, 4_400];
     const REFUSED: [usize; 2] = [9, 400];
 
     #[derive(serde::Deserialize)]
@@ -210,10 +215,13 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         total: f64,
     }
 
-    let request = |key: &str, id: &str| {
-        let body = format!(
+    let small = |id: &str| {
+        format!(
             r#"{{"id":"{id}","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{{"total":12.5}},"createdBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
-        );
+        )
+    };
+    let of_1_kib = |id: &str| delivery::body(&format!("{id}_of_1_kib"), 1 << 10);
+    let request = |key: &str, body: String| {
         let timestamp = Timestamp::at(NOW).unwrap();
         let signature = Signature::sign(&secret(key), &timestamp, body.as_bytes());
         Request::post("/")
@@ -236,6 +244,12 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         }
         _ => StatusCode::BAD_REQUEST,
     });
+    let order = post(async |event: Event<delivery::Order>| match event.data {
+        hookgate::EventData::RowCreated(row) if row.properties.weigh() > 0 => {
+            StatusCode::NO_CONTENT
+        }
+        _ => StatusCode::BAD_REQUEST,
+    });
     let verifying = receiver().without_deduplication().build().unwrap();
     // A store that is in use: the first record of a shard and each 128th one add a piece.
     let store = MemoryStore::default();
@@ -252,13 +266,14 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
 
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
-    let count = |app: Router, key: &str, status: u16| {
+    let count = |app: Router, key: &str, status: u16, body: &dyn Fn(&str) -> String| {
         // With its state, as a server has it: without, axum makes the route anew for each request.
         let app = app.with_state(());
         runtime.block_on(async {
             let mut counted = Vec::new();
             for number in 1..=9 {
-                let (app, request) = (app.clone(), request(key, &format!("evt_{number}")));
+                let body = body(&format!("evt_{number}"));
+                let (app, request) = (app.clone(), request(key, body));
                 let before = counting::allocated();
                 let answer = app.oneshot(request).await.unwrap();
                 assert_eq!(answer.status(), status);
@@ -270,28 +285,18 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
             counted[counted.len() / 2]
         })
     };
-    let unguarded = count(Router::new().route("/", plain.clone()), "first", 204);
-    let added = |app, key, status| {
-        let counted = count(app, key, status);
+    let added = |route: MethodRouter, key, status, body: &dyn Fn(&str) -> String| {
+        let unguarded = count(Router::new().route("/", plain.clone()), "first", 204, body);
+        let counted = count(Router::new().route("/", route), key, status, body);
         [0, 1].map(|at: usize| counted[at].saturating_sub(unguarded[at]))
     };
-    let verified = added(
-        Router::new().route("/", plain.clone().layer(verifying.layer())),
-        "first",
-        204,
-    );
-    let claimed = added(
-        Router::new().route("/", typed.layer(claiming.layer())),
-        "first",
-        204,
-    );
-    let refused = added(
-        Router::new().route("/", plain.layer(verifying.layer())),
-        "second",
-        401,
-    );
+    let guarded = || plain.clone().layer(verifying.layer());
+    let verified = added(guarded(), "first", 204, &small);
+    let claimed = added(typed.layer(claiming.layer()), "first", 204, &small);
+    let large = added(order.layer(claiming.layer()), "first", 204, &of_1_kib);
+    let refused = added(guarded(), "second", 401, &small);
     println!(
-        "allocations and bytes, added to {unguarded:?}: verified {verified:?}, typed and claimed {claimed:?}, refused {refused:?}"
+        "allocations and bytes, added to an unguarded route: verified {verified:?}, typed and claimed {claimed:?}, of 1 KiB {large:?}, refused {refused:?}"
     );
     let within = |added: [usize; 2], most: [usize; 2]| added[0] <= most[0] && added[1] <= most[1];
     assert!(within(verified, VERIFIED), "verified: {verified:?}");
@@ -299,6 +304,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         within(claimed, TYPED_AND_CLAIMED),
         "typed and claimed: {claimed:?}"
     );
+    assert!(within(large, OF_1_KIB), "of 1 KiB: {large:?}");
     assert!(within(refused, REFUSED), "refused: {refused:?}");
 }
 

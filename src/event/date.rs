@@ -312,6 +312,10 @@ fn expected(text: &str) -> &'static str {
 pub struct DateText(Text);
 
 impl DateText {
+    pub(super) fn of(text: &str) -> Self {
+        Self(text.into())
+    }
+
     /// The text as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {

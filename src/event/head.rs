@@ -10,6 +10,7 @@ use serde_json::error::Category;
 use super::date::Date;
 use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
+use super::in_order::plain_length;
 use super::json::Name;
 #[cfg(feature = "tower")]
 use crate::UnixSeconds;
@@ -78,33 +79,22 @@ fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     Some(created?.ok()?.unix_seconds())
 }
 
-/// Reads id and type where they come first, as plain texts without white space around them: the form in which the service writes
-/// them. `None` for any other body, which [`search`] reads.
+/// Reads id and type where they come first, as texts without escapes and without white space around them: the form in which the
+/// service writes them. `None` for any other body, which [`search`] reads.
 fn at_the_front(body: &[u8]) -> Option<EventHead> {
     let (id, rest) = plain_text(body.strip_prefix(br#"{"id":""#)?)?;
     let (event_type, _) = plain_text(rest.strip_prefix(br#","type":""#)?)?;
     Some(EventHead {
-        id: EventId::of_plain(id)?,
-        event_type: EventType::parse(std::str::from_utf8(event_type).ok()?).ok()?,
+        id: EventId::parse(id).ok()?,
+        event_type: EventType::parse(event_type).ok()?,
     })
 }
 
-/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or not only ASCII that shows.
-fn plain_text(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = text.iter().position(|&byte| !PLAIN[usize::from(byte)])?;
-    let (text, rest) = text.split_at(end);
-    Some((text, rest.strip_prefix(b"\"")?))
+/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or a control character.
+fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
+    let (text, rest) = text.split_at_checked(plain_length(text))?;
+    Some((std::str::from_utf8(text).ok()?, rest.strip_prefix(b"\"")?))
 }
-
-/// The bytes that a plain text is made of. A table, because each byte of each id is looked up.
-static PLAIN: [bool; 256] = {
-    let (mut plain, mut byte) = ([false; 256], b' ');
-    while byte <= b'~' {
-        plain[byte as usize] = !matches!(byte, b'"' | b'\\');
-        byte += 1;
-    }
-    plain
-};
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     // A pinned workspace stands behind both.

@@ -18,12 +18,18 @@ use serde_json::value::RawValue;
 
 use super::content::{Event, EventData, Other};
 use super::ids::{ActorId, EventId, EventType};
+use super::in_order;
 use super::integral::WithIntegers;
 use super::json::{Fields, Json, Name};
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
 
 /// Reads an event from a text. The text must have nothing after the event.
 pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
+    in_order::event(text).unwrap_or_else(|| in_any_order(text))
+}
+
+/// Reads an event with its fields in any order, with serde_json alone.
+pub(super) fn in_any_order<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(text);
     let event = json.deserialize_map(EnvelopeVisitor(PhantomData))?;
     json.end()?;
@@ -177,15 +183,7 @@ impl<'de> Deserialize<'de> for Wire<RowUpdated> {
             actor_key: "updatedBy",
             content: None,
         })?;
-        Ok(Self(RowUpdated {
-            datamodel_id: row.datamodel_id,
-            datamodel_name: row.datamodel_name,
-            row_id: row.row_id,
-            changes: row.properties,
-            updated_by: row.created_by,
-            extra: row.extra,
-            actor_is_null: row.actor_is_null,
-        }))
+        Ok(Self(RowUpdated::of(row)))
     }
 }
 

@@ -51,6 +51,21 @@ pub struct RowUpdated {
     pub(super) actor_is_null: bool,
 }
 
+impl RowUpdated {
+    /// Returns the row whose changes were read as its properties, and its actor as its creator.
+    pub(super) fn of(row: RowCreated<Changes>) -> Self {
+        Self {
+            datamodel_id: row.datamodel_id,
+            datamodel_name: row.datamodel_name,
+            row_id: row.row_id,
+            changes: row.properties,
+            updated_by: row.created_by,
+            extra: row.extra,
+            actor_is_null: row.actor_is_null,
+        }
+    }
+}
+
 /// A row was deleted.
 #[derive(Clone)]
 #[non_exhaustive]

@@ -25,12 +25,6 @@ impl From<&str> for Text {
 }
 
 impl Text {
-    /// Returns the text of these bytes, if they are ASCII.
-    pub(super) fn of_ascii(text: &[u8]) -> Option<Self> {
-        let short = Self::short(text).filter(|_| text.is_ascii());
-        short.or_else(|| std::str::from_utf8(text).ok().map(Self::from))
-    }
-
     /// Returns a text that needs no allocation. Its bytes must be UTF-8.
     fn short(text: &[u8]) -> Option<Self> {
         let (mut bytes, length) = ([0; SHORT], u8::try_from(text.len()).ok()?);

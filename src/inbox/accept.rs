@@ -83,7 +83,13 @@ where
         let ended = Attached::to(state, run).until(budget_ends).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            delivering.guarded().guard.auth.gate.vitals.store_failed();
+            delivering
+                .guarded()
+                .guard
+                .auth
+                .gate
+                .health_signs
+                .store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
@@ -176,13 +182,13 @@ fn judged<R>(
     let Some(answered) = asked else {
         return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
     };
-    let vitals = &guard.auth.gate.vitals;
+    let health_signs = &guard.auth.gate.health_signs;
     if !state.is_detached() || state.hung_up() {
-        vitals.store_said(&answered);
+        health_signs.record_store_answer(&answered);
     }
     match answered {
         Ok(accepted) => {
-            vitals.accepted();
+            health_signs.accepted();
             match accepted {
                 Accepted::New => Ended::own(Own::Accepted, Outcome::Accepted),
                 Accepted::Duplicate { same_body } => {

@@ -33,41 +33,9 @@ use crate::walk::Delivery;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # In a file
-/// [`open`](Self::open) keeps the inbox in an SQLite file; SQLite is compiled in. An accepted delivery has been flushed to the
-/// disk. It survives a `kill -9`, and it survives a power cut if the disk keeps the data that it reports as flushed. One thread
-/// writes. Calls that wait while the disk is flushed share the next flush; no thread of the runtime waits.
-///
-/// - **One machine.** Any number of processes on one machine may open the file: receivers, workers, `hookgate inbox`. A file
-///   system of a network, or of the host of a virtual machine, is refused where it can be detected. It is never safe: SQLite's
-///   locks and shared memory do not work there. For several machines, use PostgreSQL. A file system in memory (`tmpfs`, such as
-///   `/dev/shm`) is refused too, except below the folder for temporary files, for tests.
-/// - **The file is full, locked, broken or moved away**: the delivery is answered 503, and the sender delivers it again. Later
-///   deliveries are accepted again, without a restart, as soon as this is possible. On a full disk, workers still handle the
-///   accepted entries: 16 MiB beside the file are reserved for this, which is enough for bodies of up to 8 MiB.
-/// - **Size.** About 350 bytes, plus the body, for an event that waits or is a dead letter, and up to 500 more if the body has 500 to
-///   1,000 bytes; about 250 for an id that is remembered. 48 hours of 10 events a second are 1.7 million ids, or 430 MB. Freed space in the file is used again; only
-///   SQLite's `VACUUM` shrinks the file. Beside the file are `-wal`, about 4 MB and after a burst up to 64 MB, and `-shm`. Both
-///   belong to the inbox and must not be deleted or left behind. `-reserve`, 16 MiB, holds no data; deliveries are accepted only
-///   while it has its full size. If `-wal` was deleted, no delivery is acknowledged until a restart. The restart saves the
-///   deliveries that were acknowledged, unless the process is ended by `kill -9`.
-/// - **Writes.** An event of 0.5 KB writes about 35 KB to the disk: three commits, and in them 19 pages of 1 KiB. A file that an
-///   older version has made has pages of 4 KiB, and writes 90 KB. To change them, stop all programs that open it, and run in
-///   SQLite's shell: `PRAGMA journal_mode = DELETE; PRAGMA page_size = 1024; VACUUM;`.
-/// - **Backup** with SQLite itself, while the inbox is in use: `VACUUM INTO 'backup.db'`, or `.backup` in its shell. Never use
-///   `cp`: it can copy an inconsistent state. After a backup is restored, entries that were handled since the backup are in the
-///   inbox again.
-/// - **SQLite's shell**, and every other program that opens the file, must be version 3.51.3 or newer. Older versions can damage
-///   a file that two connections write. Debian 12 has 3.40.1. `hookgate inbox` brings its own.
-///
-/// # Time
-/// Leases, back-offs and retention use the machine's wall clock, since processes share it. If the clock is **set back**, the wait
-/// or the lease of an entry lasts its whole original time, counted from then on, and no longer; ids are remembered longer by the
-/// jump. Where very many entries wait in a file, those that are due last are corrected some seconds later. If the clock is **set
-/// forward**, retries come earlier by the jump, and ids are forgotten earlier by the jump. A
-/// retention of 48 hours allows a jump of 21 hours before a redelivery could be accepted as a new event. After such a jump,
-/// leases seem to have ended: workers do not take entries that run in their own process, but workers of another process do, so
-/// that a handler may run twice at the same time. No accepted delivery is lost by a change of the clock.
+/// An SQLite file keeps the inbox: [`open`](Self::open). An accepted delivery has been flushed to the disk. It survives a
+/// `kill -9`, and a power cut if the disk keeps the data that it reports as flushed. [The guide](crate::guide::inbox#in-a-file)
+/// describes the file: full disks, sizes, backups, and changes of the clock.
 ///
 /// # Security
 /// The file holds bodies, with data of your users, until entries are done; bodies of dead letters stay until they are purged. The
@@ -119,7 +87,7 @@ impl Inbox {
 impl InboxOptions {
     /// Opens the inbox in this file, and creates the file if it does not exist, readable and writable for its owner alone.
     ///
-    /// Blocks the thread until the file is open: some milliseconds, or up to the [`patience`](Self::patience) for each lock.
+    /// Blocks the thread until the file is open: some milliseconds, or up to the [`busy_timeout`](Self::busy_timeout) for each lock.
     ///
     /// # Errors
     /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see

@@ -101,7 +101,7 @@ pub(crate) const CLOCK_LEAP: Duration = Duration::from_secs(3_600);
 pub(crate) const NEVER_SETTLED: &str = "the lease of its last try ended without an outcome: the process was killed or blocked, or the handler ran for too long";
 
 /// The last error of an entry that is too old to be run without an operator's decision.
-pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it all the same with: hookgate inbox retry --even-if-older-than-claims";
+pub(crate) const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it with: hookgate inbox retry --even-if-older-than-claims";
 
 /// The change that an operator makes to entries.
 #[derive(Clone)]

@@ -116,16 +116,9 @@ impl Inbox {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// # On SQLite
-    /// The call ends with a `VACUUM`, also where no entry is given: it writes the whole file anew and empties the log beside it, so
-    /// that neither has bytes of what was deleted, now or earlier. This needs as much free space as the file takes, twice, and some
-    /// seconds for each gigabyte. Deliveries that wait for longer than the [`patience`](super::InboxOptions::patience) in the
-    /// meantime are answered 503, and the sender delivers them again. Blocks that the file system had given to the file before are
-    /// beyond its reach, and so are backups.
-    ///
-    /// # On PostgreSQL
-    /// The old row stays in the table's file until it is vacuumed, and in the server's write-ahead log, its replicas and its backups.
-    /// `VACUUM hookgate_inbox`, run by the owner of the table, makes its space free; it is overwritten when it is used again.
+    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given. It takes free space of twice the file
+    /// and some seconds for each gigabyte, in which deliveries may be answered 503. On PostgreSQL the old rows stay in the table's
+    /// file until it is vacuumed. [Operations](crate::guide::operations#erasing-personal-data) has the details.
     ///
     /// # Errors
     /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file. It is safe to

@@ -162,7 +162,7 @@ impl<N> Exchange<N> {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
                 // answers.
                 if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
-                    self.guard().auth.gate.vitals.store_failed();
+                    self.guard().auth.gate.health_signs.store_failed();
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }

@@ -26,7 +26,7 @@ pub(super) fn share_of(budget: Duration) -> Duration {
 
 /// Waits for the look-up, at most for this time.
 pub(super) async fn within(
-    patience: Duration,
+    limit: Duration,
     auth: &Authenticator,
     head: CheckedHead<'_>,
     waiting: Waiting,
@@ -35,7 +35,7 @@ pub(super) async fn within(
         waiting: Some(waiting),
         runtime: Handle::try_current().ok(),
     };
-    let found = timeout(patience, &mut look_up).await;
+    let found = timeout(limit, &mut look_up).await;
     auth.keys_found(&head, found.unwrap_or_else(|_| Err(too_slow())))
 }
 

@@ -11,8 +11,8 @@ use http_body::Body;
 use tokio::task::consume_budget;
 use tokio::time::Instant;
 
-use super::alarm::Alarm;
 use super::budget::{BodyBudget, BodyShare, BudgetSpent};
+use super::timer::Timer;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::Intake;
 
@@ -24,7 +24,7 @@ const MOST_DISCARDED: u64 = 16 << 20;
 pub(super) struct Reading<'b> {
     share: BodyShare<'b>,
     deadline: Instant,
-    alarm: Alarm,
+    timer: Timer,
 }
 
 impl<'b> Reading<'b> {
@@ -32,7 +32,7 @@ impl<'b> Reading<'b> {
         Self {
             share: budget.share(),
             deadline,
-            alarm: Alarm::default(),
+            timer: Timer::default(),
         }
     }
 
@@ -41,7 +41,7 @@ impl<'b> Reading<'b> {
         Self {
             share: self.share.take(),
             deadline: self.deadline,
-            alarm: mem::take(&mut self.alarm),
+            timer: mem::take(&mut self.timer),
         }
     }
 
@@ -102,7 +102,7 @@ impl<'b> Reading<'b> {
                 return Poll::Ready(spent.into());
             }
         }
-        let over = self.alarm.poll(self.deadline, context);
+        let over = self.timer.poll(self.deadline, context);
         over.map(|()| Refusal::new(RefusalKind::BodyTooSlow))
     }
 
@@ -131,11 +131,11 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     if body.size_hint().lower() > MOST_DISCARDED {
         return;
     }
-    let mut alarm = Alarm::default();
+    let mut timer = Timer::default();
     let mut discarded = 0_u64;
     while discarded <= MOST_DISCARDED && Instant::now() < deadline {
         let frame = poll_fn(|context| match body.as_mut().poll_frame(context) {
-            Poll::Pending => alarm.poll(deadline, context).map(|()| None),
+            Poll::Pending => timer.poll(deadline, context).map(|()| None),
             frame => frame,
         });
         let Some(Ok(frame)) = frame.await else { return };

@@ -16,7 +16,6 @@ use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use tower_service::Service;
 
-use super::alarm::{Alarm, Patience};
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::{Guard, Guarded};
@@ -24,6 +23,7 @@ use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
 use super::settle::{dead_letter, judge, settle};
 use super::supervise::{Watch, supervise};
+use super::timer::{CallLimit, Timer};
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Admission, Claim, Claims, Delivery};
@@ -48,7 +48,7 @@ pub(crate) struct Attached<R: 'static, E: 'static> {
     run: Option<Run<R, E>>,
     /// Taken once the run waits, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
-    alarm: Alarm,
+    timer: Timer,
     state: Arc<RunState<R, E>>,
 }
 
@@ -72,7 +72,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
         Self {
             run: Some(Box::pin(run)),
             runtime: None,
-            alarm: Alarm::default(),
+            timer: Timer::default(),
             state,
         }
     }
@@ -96,7 +96,7 @@ impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
                         self.runtime = Handle::try_current().ok();
                     }
                     // If the answer is due, the run is dropped after this, and so detached if it must go on.
-                    let due = self.alarm.poll(self.state.due(budget_ends), context);
+                    let due = self.timer.poll(self.state.due(budget_ends), context);
                     due.map(|()| self.state.answer_due())
                 }
             }
@@ -124,7 +124,7 @@ impl<R: 'static, E: 'static> Drop for Attached<R, E> {
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 fn run<S, R>(
     work: Work<S>,
-    now: Instant,
+    mut now: Instant,
     state: Arc<RunState<R, S::Error>>,
 ) -> impl Future<Output = Option<Ended<R, S::Error>>> + use<S, R>
 where
@@ -148,11 +148,13 @@ where
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&guarded.guard, delivery, &state, too_late);
-            let mut patience = Patience::of(LATE_STORE_CALL);
-            let _ = patience.wait(pin!(claim.give_up_unheard()), || ()).await;
+            let mut limit = CallLimit::of(LATE_STORE_CALL);
+            let _ = limit.wait(pin!(claim.give_up_unheard()), || ()).await;
             return None;
         }
-        let now = if has_waited { Instant::now() } else { now };
+        if has_waited {
+            now = Instant::now();
+        }
         let mut inner = work.inner;
         let handled = {
             // One expression: a variable for the call's result would be in the frame beside the future.
@@ -231,14 +233,11 @@ async fn claim_in_turn<R, E>(
     loop {
         // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
         let heard = || !state.is_detached();
-        let mut patience = Patience::of(LATE_STORE_CALL);
+        let mut limit = CallLimit::of(LATE_STORE_CALL);
         let admitted = pin!(guarded.next.admit_while(delivery, heard));
         let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
-        let admitted = patience
-            .wait(admitted, || ())
-            .await
-            .unwrap_or_else(too_slow);
-        *has_waited |= patience.has_waited();
+        let admitted = limit.wait(admitted, || ()).await.unwrap_or_else(too_slow);
+        *has_waited |= limit.has_waited();
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {

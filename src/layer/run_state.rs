@@ -7,7 +7,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use super::response::Own;
-use super::waiting::{WaitingPlace, WaitingRoom};
+use super::waiting::{WaitingCopies, WaitingPlace};
 use crate::dedupe::EventKey;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
@@ -115,7 +115,7 @@ impl<R, E> RunState<R, E> {
     /// Takes a place among the copies that wait, unless it already has one.
     pub(crate) fn queue(
         &self,
-        room: &Arc<WaitingRoom>,
+        room: &Arc<WaitingCopies>,
         event: EventKey,
     ) -> Result<(), RefusalKind> {
         let mut progress = self.lock();

@@ -10,7 +10,7 @@ use super::budget::BodyBudget;
 use super::dead_letter::DeadLetterHook;
 use super::drain::ShutdownSignal;
 use super::response::Shape;
-use super::waiting::WaitingRoom;
+use super::waiting::WaitingCopies;
 use crate::config::ConfigError;
 use crate::dedupe::RetrySchedule;
 use crate::observe::Observers;
@@ -26,7 +26,7 @@ pub(crate) struct LayerSettings {
     pub(crate) body_deadline: Duration,
     pub(crate) bodies: BodyBudget,
     pub(crate) run_limit: Duration,
-    pub(crate) waiting: Arc<WaitingRoom>,
+    pub(crate) waiting: Arc<WaitingCopies>,
     /// Called with the request before the handler gets it.
     pub(crate) prepare: Option<fn(&mut Request<VerifiedBody>, &Delivery)>,
     /// Shared with the gate, which tells it the end of the last run.
@@ -43,7 +43,7 @@ impl Default for LayerSettings {
             body_deadline: Duration::from_secs(2),
             bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
-            waiting: Arc::new(WaitingRoom::new(64, 4)),
+            waiting: Arc::new(WaitingCopies::new(64, 4)),
             prepare: None,
             shutdown: Arc::default(),
             dead_letter: None,

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::alarm::Patience;
 use super::catch::{CatchUnwind, caught};
 use super::dead_letter::{DeadLetter, DeadLettered};
 use super::guard::Guard;
@@ -15,7 +14,8 @@ use super::handler_end::{HandlerEnd, classify};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};
-use crate::dedupe::{Ownership, StoreError};
+use super::timer::CallLimit;
+use crate::dedupe::Ownership;
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::walk::Claim;
@@ -135,9 +135,9 @@ pub(super) fn settle<'a, R, E>(
         state,
     };
     async move {
-        let mut patience = Patience::of(LATE_STORE_CALL);
-        let recorded = pin!(record(claim, done));
-        let recorded = patience.wait(recorded, || unsettled.waits()).await;
+        let mut limit = CallLimit::of(LATE_STORE_CALL);
+        let recorded = pin!(claim.settle(done));
+        let recorded = limit.wait(recorded, || unsettled.waits()).await;
         let outcome = match recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
             _ if !done => outcome,
@@ -145,7 +145,7 @@ pub(super) fn settle<'a, R, E>(
             Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
             Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
             None => {
-                guard.auth.gate.vitals.store_failed();
+                guard.auth.gate.health_signs.store_failed();
                 Outcome::HandledUnrecorded(Unrecorded::TooSlow)
             }
         };
@@ -170,7 +170,7 @@ pub(super) fn settle<'a, R, E>(
         let ended = unsettled.ended.take().or_else(|| state.settled())?;
         Some(Ended {
             outcome,
-            at: (!patience.has_waited()).then_some(now),
+            at: (!limit.has_waited()).then_some(now),
             ..ended
         })
     }
@@ -196,13 +196,5 @@ impl<R, E> Unsettled<'_, R, E> {
 impl<R, E> Drop for Unsettled<'_, R, E> {
     fn drop(&mut self) {
         self.waits();
-    }
-}
-
-async fn record(claim: &Claim, done: bool) -> Result<Ownership, StoreError> {
-    if done {
-        claim.record_done().await
-    } else {
-        claim.give_up().await
     }
 }

@@ -137,9 +137,9 @@ impl<N> Exchange<N> {
                 Next::LookUp(head, checked, waiting) => {
                     // The budget starts at `call`, so it may be nearly over when the future is first polled.
                     let left = self.budget_ends().saturating_duration_since(Instant::now());
-                    let patience = look_up::share_of(self.guard().settings.budget).min(left);
+                    let limit = look_up::share_of(self.guard().settings.budget).min(left);
                     let auth = &self.guard().auth;
-                    let intake = look_up::within(patience, auth, checked, waiting).await?;
+                    let intake = look_up::within(limit, auth, checked, waiting).await?;
                     // The time of the receiver's own look-up does not count as slowness of the sender.
                     let mut opened = Opened {
                         head,

@@ -9,7 +9,7 @@ use crate::outcome::RefusalKind;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Holds no more copies than it has places: each copy holds a body.
-pub(crate) struct WaitingRoom {
+pub(crate) struct WaitingCopies {
     places: usize,
     places_per_event: usize,
     taken: Mutex<Taken>,
@@ -22,7 +22,7 @@ struct Taken {
     by_event: HashMap<EventKey, usize>,
 }
 
-impl WaitingRoom {
+impl WaitingCopies {
     pub(crate) fn new(places: usize, places_per_event: usize) -> Self {
         Self {
             places,
@@ -60,7 +60,7 @@ impl WaitingRoom {
 
 /// A place in the waiting room.
 pub(crate) struct WaitingPlace {
-    room: Arc<WaitingRoom>,
+    room: Arc<WaitingCopies>,
     event: EventKey,
 }
 
@@ -86,7 +86,7 @@ mod races {
     #[test]
     fn no_place_is_taken_twice_and_each_comes_back() {
         crate::dedupe::races::explore(|| {
-            let room = Arc::new(WaitingRoom::new(2, 1));
+            let room = Arc::new(WaitingCopies::new(2, 1));
             let inside = Arc::new([(); 2].map(|()| AtomicUsize::new(0)));
             let guests: Vec<_> = [0, 0, 1, 1]
                 .into_iter()
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn places_are_bounded_in_all_and_by_event() {
-        let room = Arc::new(WaitingRoom::new(3, 2));
+        let room = Arc::new(WaitingCopies::new(3, 2));
         let [one, two] = ["evt_1", "evt_2"].map(|id| EventKey::new("default", id));
         let full = |event| room.enter(event).err() == Some(RefusalKind::TooManyWaiting);
         let places = [room.enter(one), room.enter(one)];

@@ -72,31 +72,11 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
     }
 }
 
-/// Makes a provider from an async closure.
+/// Makes a provider from an async closure. The [module docs](super#example) have an example.
 ///
 /// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) becomes
 /// an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
 /// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
-///
-/// ```
-/// use std::collections::HashMap;
-/// use std::sync::Arc;
-/// use hookgate::{MemoryStore, Receiver, Secret, ConfigError, provider_fn};
-///
-/// let secrets = Arc::new(HashMap::from([("wh_1".to_owned(), "whsec_made_up_for_this_example")]));
-/// let receiver = Receiver::builder()
-///     .provider(provider_fn(move |id| {
-///         let secrets = Arc::clone(&secrets);
-///         async move {
-///             let found = secrets.get(id.as_str());
-///             found.map(|secret| Secret::new(secret)).transpose()
-///         }
-///     }))
-///     .store(MemoryStore::default())
-///     .build()?;
-/// # let _ = receiver;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 ///
 /// # Security
 /// As for [`SecretProvider`].

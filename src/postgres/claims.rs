@@ -247,7 +247,7 @@ impl DedupeStore for PostgresStore {
                     .caused_by("other claims came and went between this one's statements"))
             };
             // Each statement has its own limit; this is the limit of all of them.
-            let in_time = timeout(self.postgres.patience(), asked).await;
+            let in_time = timeout(self.postgres.call_timeout(), asked).await;
             in_time.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })
     }

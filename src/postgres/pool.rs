@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::connect::{Connector, Listener, PoolConnector};
 use super::pooled::{Held, PooledConnection};
 use super::session::Session;
-use super::spare::{ReservedConnections, STARVED, first_of};
+use super::spare::{POOL_WAIT, ReservedConnections, first_of};
 use crate::dedupe::ScopesInUse;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -23,7 +23,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 const CONNECTIONS: usize = 8;
 /// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
 /// that the call ends here, with a reason.
-const PATIENCE: Duration = Duration::from_millis(900);
+const CALL_TIMEOUT: Duration = Duration::from_millis(900);
 const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 /// How long a migration waits for a connection.
 const TO_MIGRATE: Duration = Duration::from_secs(10);
@@ -52,7 +52,7 @@ pub struct Postgres {
     connector: Option<Arc<Connector>>,
     spares: Arc<ReservedConnections>,
     session: Arc<Session>,
-    patience: Duration,
+    call_timeout: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: ScopesByName,
     /// For each name, the acceptors of its inbox. Claims and inboxes remember separately.
@@ -132,7 +132,7 @@ impl Postgres {
             spares: Arc::new(ReservedConnections::new(connector.clone())),
             session: Arc::new(Session::new(false, "")),
             connector,
-            patience: PATIENCE,
+            call_timeout: CALL_TIMEOUT,
             scopes: Arc::default(),
             inbox_scopes: Arc::default(),
         }
@@ -172,7 +172,7 @@ impl Postgres {
     /// store itself. Workers wait for their leases, and operators for their lists, with separate limits.
     #[must_use]
     pub fn with_timeout(mut self, most: Duration) -> Self {
-        self.patience = most;
+        self.call_timeout = most;
         self
     }
 
@@ -213,22 +213,22 @@ impl Postgres {
     }
 
     /// Returns how long a call may take.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.call_timeout
     }
 
     /// Returns a connection, also for several statements. It goes back to the pool by [`PooledConnection::keep`] alone.
     pub(crate) async fn client_within(
         &self,
-        patience: Duration,
+        limit: Duration,
     ) -> Result<PooledConnection, StoreError> {
         // The wait is bounded here and not by the pool, which may belong to the user.
-        let patient = Timeouts {
+        let unlimited = Timeouts {
             wait: None,
             create: None,
             recycle: None,
         };
-        match timeout(patience, self.pool.timeout_get(&patient)).await {
+        match timeout(limit, self.pool.timeout_get(&unlimited)).await {
             Ok(Ok(object)) => Ok(self.pooled(Held::Pooled(object))),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
@@ -239,7 +239,7 @@ impl Postgres {
     /// Returns a spare connection, or one of the pool, whichever is free first.
     pub(super) async fn spare_within(
         &self,
-        patience: Duration,
+        limit: Duration,
     ) -> Result<PooledConnection, StoreError> {
         if let Some(spare) = self.spares.idle() {
             return Ok(self.pooled(Held::Spare(spare)));
@@ -249,20 +249,20 @@ impl Postgres {
         let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
         let pool = async {
             loop {
-                match self.client_within(patience).await {
+                match self.client_within(limit).await {
                     // A spare connection in use now is soon put back.
                     Err(error) if self.spares.count() > 0 => failed = Some(error),
                     lent => return lent,
                 }
                 // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
                 while {
-                    sleep(STARVED).await;
+                    sleep(POOL_WAIT).await;
                     self.pool.status().available == 0
                 } {}
             }
         };
         // A little less than the whole limit of the call, so that it ends with a reason.
-        match timeout(patience / 8 * 7, first_of(spare, pool)).await {
+        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
             Ok(Ok(lent)) => Ok(lent),
             Ok(Err(lent)) => lent,
             Err(_) => {
@@ -300,7 +300,7 @@ impl Postgres {
         if self.session.is_shared {
             return Ok(None);
         }
-        match timeout(self.patience, Listener::open(connector, channel, lock)).await {
+        match timeout(self.call_timeout, Listener::open(connector, channel, lock)).await {
             Ok(Ok(listener)) => Ok(Some(listener)),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),

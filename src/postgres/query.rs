@@ -30,20 +30,19 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.query_within(self.patience(), statement, types, values)
+        self.query_within(self.call_timeout(), statement, types, values)
             .await
     }
 
     /// As `query`, with a limit of its own, for statements that may take longer than a store's call.
     pub(crate) async fn query_within(
         &self,
-        patience: Duration,
+        limit: Duration,
         statement: &str,
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.run(From::Pool, patience, statement, types, values)
-            .await
+        self.run(From::Pool, limit, statement, types, values).await
     }
 
     /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
@@ -55,7 +54,7 @@ impl Postgres {
     ) -> Result<Vec<Row>, StoreError> {
         self.run(
             From::ReservedConnections,
-            self.patience(),
+            self.call_timeout(),
             statement,
             types,
             values,
@@ -66,7 +65,7 @@ impl Postgres {
     async fn run(
         &self,
         from: From,
-        patience: Duration,
+        limit: Duration,
         statement: &str,
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
@@ -76,8 +75,8 @@ impl Postgres {
             loop {
                 left -= 1;
                 let client = match from {
-                    From::Pool => self.client_within(patience).await?,
-                    From::ReservedConnections => self.spare_within(patience).await?,
+                    From::Pool => self.client_within(limit).await?,
+                    From::ReservedConnections => self.spare_within(limit).await?,
                 };
                 let is_reused = client.is_reused();
                 let error = match client.run_alone(statement, types, values).await {
@@ -109,10 +108,10 @@ impl Postgres {
                 }
             }
         };
-        match timeout(patience, asked).await {
+        match timeout(limit, asked).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.drop_silent(patience);
+                self.drop_silent(limit);
                 Err(StoreError::new(StoreErrorKind::TimedOut))
             }
         }

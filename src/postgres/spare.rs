@@ -22,7 +22,7 @@ use crate::clock::{Clock, Monotonic, SystemClock};
 /// The greatest number of them: two, so that one that hangs does not block the others.
 pub(super) const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
-pub(super) const STARVED: Duration = Duration::from_millis(100);
+pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
 pub(super) struct ReservedConnections {
     /// Absent on a pool of the user.
@@ -83,7 +83,7 @@ impl ReservedConnections {
 
     /// Tries once to open one, as soon as there is a free slot.
     async fn opened(&self, unopened: &mut Option<Error>) -> Spare {
-        sleep(STARVED).await;
+        sleep(POOL_WAIT).await;
         if let Some(connector) = &self.connector
             && let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await
         {
@@ -217,7 +217,7 @@ mod tests {
         let held = timeout(LIMIT, spares.wait(&mut None)).await.unwrap();
         let mut unopened = None;
         let put_back = async {
-            sleep(STARVED * 5).await;
+            sleep(POOL_WAIT * 5).await;
             spares.put(held);
         };
         let (waited, ()) = tokio::join!(timeout(LIMIT, spares.wait(&mut unopened)), put_back);

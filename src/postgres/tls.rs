@@ -119,7 +119,7 @@ fn maker(authority: Authority) -> Result<Maker, StoreError> {
                 "the system has no certificates to trust: install them, such as the package ca-certificates, or name a file by sslrootcert",
             ));
         }
-        return trusting(roots);
+        return with_roots(roots);
     };
     const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
     for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -130,11 +130,11 @@ fn maker(authority: Authority) -> Result<Maker, StoreError> {
     if roots.is_empty() {
         return Err(refused(NO_PEM));
     }
-    trusting(roots)
+    with_roots(roots)
 }
 
 #[cfg(feature = "postgres-tls")]
-fn trusting(roots: rustls::RootCertStore) -> Result<Maker, StoreError> {
+fn with_roots(roots: rustls::RootCertStore) -> Result<Maker, StoreError> {
     use rustls::ClientConfig;
     use rustls::crypto::{CryptoProvider, ring};
 
@@ -155,7 +155,7 @@ fn trusting(roots: rustls::RootCertStore) -> Result<Maker, StoreError> {
 /// For connections without TLS: no certificate is trusted.
 #[cfg(feature = "postgres-tls")]
 fn none() -> Result<Maker, StoreError> {
-    trusting(rustls::RootCertStore::empty())
+    with_roots(rustls::RootCertStore::empty())
 }
 
 #[cfg(not(feature = "postgres-tls"))]

@@ -68,30 +68,10 @@ const COPIED: usize = 16 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # When the disk fails
-/// A file that can't be written, on a full disk or in a directory that was removed, is tried again twice a second, and opened
-/// again if it is gone. Meanwhile deliveries wait in the queue; when the queue is full, they are dropped.
-/// [`on_error`](RecorderBuilder::on_error) is called when the failure begins, [`last_error`](Self::last_error) returns it
-/// until a line is written again, and [`failures`](Self::failures) counts.
-///
-/// # When the program ends
-/// Dropping the last clone waits until the queue is written, for 5 s at most. A receiver holds a clone, so a receiver that
-/// lives as long as the program prevents this drop: call [`flush`](Self::flush) before such a program ends. After a program
-/// is killed, its file is complete except for the last line. Readers skip that line, and the next recorder ends it. Data is
-/// not forced from the system's cache to the disk: a power failure can lose the last seconds.
-///
-/// # Files
-/// On Unix the file's mode is 0600 from its creation on. When a recorder opens an existing file, it removes the access of
-/// other users from the file and from its rotated files. Where that is not allowed, because another user owns the file, it is
-/// not opened.
-///
-/// A file that would grow beyond [`max_bytes`](RecorderBuilder::max_bytes) is renamed to `path.1`, that one to `path.2`, and
-/// so on. A delivery is never split between two files, and a delivery larger than the limit gets a file of its own. Another
-/// tool may rotate the files as well (on Unix: on other systems a file can't be told from another file of its name). Where
-/// the file can't be renamed, it grows on, and `on_error` is called.
-///
-/// Two processes may write to one file on a local disk: their lines don't mix. Each rotates the file when it finds it full. A
-/// line that the other process writes at that moment may end up in `path.1`, out of order.
+/// # When the disk fails, and when the program ends
+/// It tries again twice a second, and calls [`on_error`](RecorderBuilder::on_error) when the failure begins. Dropping the last
+/// clone waits until the queue is written, for 5 s at most; a receiver holds a clone, so call [`flush`](Self::flush) before a
+/// program ends whose receiver lives as long as it does. [The module docs](super#the-file) describe both, and the files.
 #[derive(Clone)]
 pub struct Recorder(Arc<Handle>);
 
@@ -140,11 +120,11 @@ impl Recorder {
         }
     }
 
-    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `patience` the result may be
+    /// Waits until all earlier entries are written or dropped. Returns whether they are: after `timeout` the result may be
     /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
-    pub fn flush(&self, patience: Duration) -> bool {
-        self.0.0.queue.flush(patience)
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.0.0.queue.flush(timeout)
     }
 
     /// The number of deliveries that were written.

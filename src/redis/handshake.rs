@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 /// A call that has waited this long for its first answer on a connection looks for the reason. Less than the limit of a call,
 /// so that it ends with the reason.
-const PATIENCE: Duration = Duration::from_millis(200);
+const LOOK_AFTER: Duration = Duration::from_millis(200);
 
 /// Makes one try to connect at a time, where calls get no answer.
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl Handshake {
     ) -> Option<RedisError> {
         let config = AsyncConnectionConfig::new().set_connection_timeout(Some(limit));
         loop {
-            sleep(PATIENCE).await;
+            sleep(LOOK_AFTER).await;
             let mut last = self.refused.lock().await;
             if let Some((of, error)) = &*last
                 && *of == generation

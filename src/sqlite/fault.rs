@@ -28,7 +28,7 @@ pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
         ),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
             Kind::TimedOut,
-            "another process keeps the file locked: end it, or wait for longer with .patience(…), or the busy_timeout of a connection of your own",
+            "another process keeps the file locked: end it, or wait for longer with .busy_timeout(…), or the busy_timeout of a connection of your own",
         ),
         Some(ErrorCode::DiskFull) => (Kind::Full, NO_ROOM),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (

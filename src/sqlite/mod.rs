@@ -89,7 +89,7 @@ pub(crate) mod header;
 pub(crate) mod open;
 mod open_files;
 pub(crate) mod reserve;
-pub(crate) mod seat;
+pub(crate) mod slot;
 pub(crate) mod statements;
 mod store;
 pub(crate) mod thread;

@@ -72,11 +72,11 @@ fn may_be_for_room(error: &StoreError) -> bool {
     lacks_room(error) || cannot_open(error.source().and_then(|source| source.downcast_ref()))
 }
 
-pub(crate) fn connect(file: &Path, patience: Duration) -> Result<Connection, StoreError> {
+pub(crate) fn connect(file: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     // Each connection belongs to one thread.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
-    connection.busy_timeout(patience).map_err(failed)?;
+    connection.busy_timeout(busy_timeout).map_err(failed)?;
     Ok(connection)
 }
 
@@ -120,9 +120,9 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
 /// file at the same time, SQLite refuses one at once, without the wait of its `busy_timeout`: so that wait is made here.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
     const STEP_MS: i64 = 2;
-    let patience_ms: i64 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
+    let busy_timeout_ms: i64 = connection.query_row("PRAGMA busy_timeout", [], |row| row.get(0))?;
     let ask = || connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0));
-    for _ in 0..patience_ms / STEP_MS {
+    for _ in 0..busy_timeout_ms / STEP_MS {
         match ask() {
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
                 std::thread::sleep(Duration::from_millis(STEP_MS.unsigned_abs()));

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::commits::Commits;
 use super::fault::{ended, failed};
 use super::open::{connect, durably, flush_what_is_there, open};
-use super::seat::Seat;
+use super::slot::WaitingSlot;
 use super::thread::start;
 use super::writer::{Call, Task, Writer};
 use super::{claims, header};
@@ -24,7 +24,7 @@ use crate::dedupe::{
 };
 
 /// How long a write waits for another process that holds the file's lock.
-const PATIENCE: Duration = Duration::from_millis(500);
+const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// The largest number of claims that wait for the writer.
 const MAX_WAITING: usize = 1_024;
 
@@ -143,7 +143,7 @@ impl SqliteStore {
         &self,
         key: &EventKey,
         token: ClaimToken,
-        seat: Option<Seat>,
+        slot: Option<WaitingSlot>,
         task: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Task,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
@@ -151,7 +151,7 @@ impl SqliteStore {
             key: *key,
             token,
             task: task(reply),
-            _seat: seat,
+            _slot: slot,
         };
         self.inner.calls.send(call).map_err(|_| ended())?;
         answer.await.unwrap_or_else(|_| Err(ended()))
@@ -159,7 +159,7 @@ impl SqliteStore {
 }
 
 fn open_file(file: &Path) -> Result<Connection, StoreError> {
-    let writer = connect(file, PATIENCE)?;
+    let writer = connect(file, BUSY_TIMEOUT)?;
     header::check(&writer, true)?;
     durably(&writer)?;
     claims::create(&writer).map_err(failed)?;
@@ -175,14 +175,14 @@ impl DedupeStore for SqliteStore {
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
         StoreFuture::boxed(async move {
-            let Some(seat) = Seat::take(&self.inner.waiting, MAX_WAITING) else {
+            let Some(slot) = WaitingSlot::take(&self.inner.waiting, MAX_WAITING) else {
                 return Err(StoreError::saying(
                     StoreErrorKind::Unavailable,
                     "1,024 claims wait for the file already",
                 ));
             };
             let task = move |reply| Task::Claim(lease, reply);
-            self.ask(key, token, Some(seat), task).await
+            self.ask(key, token, Some(slot), task).await
         })
     }
 

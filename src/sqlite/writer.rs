@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::claims::Claims;
 use super::commits::Commits;
 use super::fault::lacks_room;
-use super::seat::Seat;
+use super::slot::WaitingSlot;
 use super::units::reading;
 use crate::caught::caught;
 use crate::clock::{Clock, SystemClock};
@@ -27,7 +27,7 @@ pub(super) struct Call {
     pub(super) token: ClaimToken,
     pub(super) task: Task,
     /// A claim's. It is freed when the call is dropped.
-    pub(super) _seat: Option<Seat>,
+    pub(super) _slot: Option<WaitingSlot>,
 }
 
 type Reply<T> = oneshot::Sender<std::result::Result<T, StoreError>>;

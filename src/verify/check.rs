@@ -53,7 +53,7 @@ impl Selected {
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
         let proof = self.prove(head, body.as_ref())?;
-        Ok(Verified::vouch(proof, body))
+        Ok(Verified::new(proof, body))
     }
 
     /// Not generic, so that it is compiled with this crate and not with the caller's settings.

@@ -173,7 +173,7 @@ impl Intake {
                 None => return Err(VerifyError::new(VerifyErrorKind::SignatureMismatch)),
             },
         };
-        Ok(Verified::vouch(proof, body))
+        Ok(Verified::new(proof, body))
     }
 }
 

@@ -28,7 +28,7 @@ pub struct Verified<B = Bytes> {
 }
 
 impl<B: SignedBytes> Verified<B> {
-    pub(super) fn vouch(proof: Proof, body: B) -> Self {
+    pub(super) fn new(proof: Proof, body: B) -> Self {
         Self { proof, body }
     }
 
@@ -36,7 +36,7 @@ impl<B: SignedBytes> Verified<B> {
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(timestamp: Timestamp, noted: StoredRing, body: B) -> Self {
         let ring = Arc::new(Ring::noted(noted));
-        Self::vouch(Proof::new(timestamp, ring, 0), body)
+        Self::new(Proof::new(timestamp, ring, 0), body)
     }
 
     /// Returns the raw bytes that were signed.

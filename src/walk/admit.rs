@@ -52,28 +52,17 @@ impl Claims {
         let Some(store) = &self.store else {
             return Ok(Admission::Fresh(Claim::new(None, permit)));
         };
-        let (key, token) = (*delivery.key(), ClaimToken::new(delivery.body()));
-        let vitals = &self.gate.vitals;
+        let (key, token) = (delivery.key(), ClaimToken::new(delivery.body()));
         let asked = self.clock.monotonic();
         let claimed = store
-            .call(|store| store.claim(&key, token, self.lease))
+            .call(|store| store.claim(key, token, self.lease))
             .await;
         let age = self.clock.monotonic().saturating_since(asked);
-        let claimed = match claimed {
-            // The lease has ended: another copy may have the event by now, or may have handled it.
-            Ok(Claimed::Fresh) if age >= self.lease => {
-                Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-            answered => answered,
-        };
-        if heard() {
-            vitals.store_said(&claimed);
-        }
-        match claimed {
+        match self.noted(claimed, age, heard()) {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {
                     store: store.clone(),
-                    key,
+                    key: *key,
                     token,
                     lease: self.lease,
                     age,
@@ -82,7 +71,7 @@ impl Claims {
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
             Ok(Claimed::Done { body_mark }) => {
-                vitals.accepted();
+                self.gate.health_signs.accepted();
                 Ok(Admission::Replayed {
                     same_body: body_mark == token.body_mark(),
                 })
@@ -90,12 +79,35 @@ impl Claims {
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
                 // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
-                // nothing.
-                let released = store.call(|store| store.release(&key, token));
-                let _ = Box::pin(released).await; // boxed, because it is rare and must not enlarge the frame of the other claims
-                Err(error.into())
+                // nothing. Boxed with the error, because it is rare and must not enlarge the frame of the other claims.
+                let released = store.call(|store| store.release(key, token));
+                let refusal = Box::pin(async {
+                    let _ = released.await;
+                    error.into()
+                });
+                Err(refusal.await)
             }
         }
+    }
+
+    /// Returns the answer of the store after `age`, and counts it for the store's health if it was `heard`.
+    fn noted(
+        &self,
+        claimed: Result<Claimed, StoreError>,
+        age: Duration,
+        heard: bool,
+    ) -> Result<Claimed, StoreError> {
+        let claimed = match claimed {
+            // The lease has ended: another copy may have the event by now, or may have handled it.
+            Ok(Claimed::Fresh) if age >= self.lease => {
+                Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+            answered => answered,
+        };
+        if heard {
+            self.gate.health_signs.record_store_answer(&claimed);
+        }
+        claimed
     }
 
     /// Returns the store's own numbers, if the store reports them.

@@ -118,7 +118,7 @@ impl Authenticator {
         {
             return Err(head.named_in(Refusal::new(kind).of_authentic(verified)));
         }
-        self.gate.vitals.authentic(now);
+        self.gate.health_signs.authentic(now);
         let traceparent = head.traceparent().map(Box::from);
         Ok(Delivery::new(verified, event, now, self.id(), traceparent))
     }

@@ -1,11 +1,15 @@
 //! A claim that the caller holds.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::Pin;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use super::gate::Permit;
 use super::store::Store;
-use crate::dedupe::{ClaimToken, DedupeStore, EventKey, Ownership, StoreError, StoreFuture};
+use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
@@ -57,7 +61,7 @@ impl Claim {
             .store
             .call(|store| store.renew(&record.key, record.token, record.lease))
             .await;
-        self.permit.vitals().store_said(&renewed);
+        self.permit.health_signs().record_store_answer(&renewed);
         renewed
     }
 
@@ -67,7 +71,7 @@ impl Claim {
     /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
     /// 2xx: any other answer asks for a second run.
     pub async fn commit(self) -> Result<Ownership, StoreError> {
-        self.record_done().await
+        self.settle(true).await
     }
 
     /// Releases the claim, so that the next copy can claim the event at once.
@@ -75,7 +79,7 @@ impl Claim {
     /// # Errors
     /// The store could not answer: the event may stay claimed until the lease ends.
     pub async fn release(self) -> Result<Ownership, StoreError> {
-        self.give_up().await
+        self.settle(false).await
     }
 
     /// Returns the age of the claim when the store answered: this much of its lease had passed.
@@ -87,54 +91,54 @@ impl Claim {
             .unwrap_or_default()
     }
 
-    /// As [`commit`](Self::commit), but keeps the permit.
-    pub(crate) async fn record_done(&self) -> Result<Ownership, StoreError> {
-        let vitals = self.permit.vitals();
-        // The event was handled, even if it can't be recorded.
-        vitals.accepted();
+    /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit.
+    pub(crate) async fn settle(&self, done: bool) -> Result<Ownership, StoreError> {
+        let health_signs = self.permit.health_signs();
+        if done {
+            // The event was handled, even if it can't be recorded.
+            health_signs.accepted();
+        }
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        // A commit that finds its own done record returns `Held`, so repeating it is safe, and may save a second run.
-        let committed = record
-            .repeat_after_error(|store| store.commit(&record.key, record.token, record.retention))
-            .await;
-        vitals.store_said(&committed);
-        committed
-    }
-
-    /// As [`release`](Self::release), but keeps the permit.
-    pub(crate) async fn give_up(&self) -> Result<Ownership, StoreError> {
-        let released = self.give_up_unheard().await;
-        if self.record.is_some() {
-            self.permit.vitals().store_said(&released);
-        }
-        released
+        let settled = record.settle(done).await;
+        health_signs.record_store_answer(&settled);
+        settled
     }
 
     /// As [`release`](Self::release), for a claim that was answered after its caller had stopped waiting. The store's answer now
     /// is not counted as a sign that the store is healthy. Keeps the permit.
+    #[cfg(feature = "tower")]
     pub(crate) async fn give_up_unheard(&self) -> Result<Ownership, StoreError> {
-        let Some(record) = &self.record else {
-            return Ok(Ownership::Held);
-        };
-        record
-            .repeat_after_error(|store| store.release(&record.key, record.token))
-            .await
+        match &self.record {
+            Some(record) => record.settle(false).await,
+            None => Ok(Ownership::Held),
+        }
     }
 }
 
 impl ClaimRecord {
-    /// Makes a call of the store, and makes it again after an error, which means that the result is unknown.
-    async fn repeat_after_error<'a, T>(
-        &'a self,
-        call: impl Fn(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
-    ) -> Result<T, StoreError> {
-        match self.store.call(&call).await {
-            // Boxed, because it is rare and must not enlarge the frame of the other calls.
-            Err(_) => Box::pin(self.store.call(call)).await,
-            answered => answered,
-        }
+    /// Commits or releases, and does it again after an error, which means that the result is unknown. A commit that finds its own
+    /// done record returns `Held`, so repeating it is safe, and may save a second run.
+    fn settle(&self, done: bool) -> impl Future<Output = Result<Ownership, StoreError>> {
+        let call = move || {
+            self.store.call(|store| match done {
+                true => store.commit(&self.key, self.token, self.retention),
+                false => store.release(&self.key, self.token),
+            })
+        };
+        let (mut under_way, mut is_first) = (call(), true);
+        poll_fn(move |context| {
+            loop {
+                match ready!(Pin::new(&mut under_way).poll(context)) {
+                    Err(_) if mem::take(&mut is_first) => {
+                        under_way.end();
+                        under_way = call();
+                    }
+                    answered => return Poll::Ready(answered),
+                }
+            }
+        })
     }
 }
 

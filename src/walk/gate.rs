@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::delivery::RecognisedBy;
 use super::health::Health;
-use super::vitals::HealthSigns;
+use super::health_signs::HealthSigns;
 use crate::clock::Clock;
 use crate::dedupe::ScopeHeld;
 use crate::outcome::RefusalKind;
@@ -19,7 +19,7 @@ pub(crate) struct Gate {
     runs: AtomicUsize,
     shut: AtomicBool,
     /// Here, because every permit has the gate: a claim notes its own end.
-    pub(crate) vitals: HealthSigns,
+    pub(crate) health_signs: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
     /// Called when the last run behind the shut gate has ended.
@@ -40,7 +40,7 @@ impl Gate {
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),
-            vitals: HealthSigns::new(clock),
+            health_signs: HealthSigns::new(clock),
             _scope: scope,
             on_idle,
         }
@@ -69,7 +69,8 @@ impl Gate {
     /// Returns the health of the receiver. It reads a few numbers and the clock.
     pub(crate) fn health(&self) -> Health {
         let draining = self.shut.load(Ordering::SeqCst);
-        self.vitals.health(self.runs(), self.max_runs, draining)
+        self.health_signs
+            .health(self.runs(), self.max_runs, draining)
     }
 
     /// Shuts the gate: no new run may begin.
@@ -92,8 +93,8 @@ impl fmt::Debug for Gate {
 pub(crate) struct Permit(Arc<Gate>);
 
 impl Permit {
-    pub(crate) fn vitals(&self) -> &HealthSigns {
-        &self.0.vitals
+    pub(crate) fn health_signs(&self) -> &HealthSigns {
+        &self.0.health_signs
     }
 }
 

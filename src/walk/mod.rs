@@ -8,11 +8,11 @@ mod delivery;
 mod gate;
 mod head;
 mod health;
+mod health_signs;
 mod range;
 mod stale;
 mod store;
 mod traceparent;
-mod vitals;
 
 pub use admit::Admission;
 pub use authenticate::HeaderMismatch;

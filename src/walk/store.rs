@@ -41,7 +41,8 @@ impl<'a, T> Call<'a, T> {
         Self(caught(call).ok())
     }
 
-    fn end(&mut self) {
+    /// Drops the call. A panic of its future is caught.
+    pub(super) fn end(&mut self) {
         if let Some(future) = self.0.take() {
             let _ = caught(|| drop(future));
         }

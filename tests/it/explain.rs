@@ -924,13 +924,13 @@ fn the_documents_tables_are_the_codes() {
             "| `{}` | {} | {} | {} |",
             kind.name(),
             kind.group().name().replace('_', " "),
-            kind.what(),
+            kind.description(),
             kind.fix()
         )
     });
     let hints = HintKind::ALL
         .iter()
-        .map(|kind| format!("| `{}` | {} |", kind.name(), kind.what()));
+        .map(|kind| format!("| `{}` | {} |", kind.name(), kind.description()));
     let expected: Vec<_> = causes.chain(hints).collect();
     if std::env::var_os("UPDATE_DOCS").is_some() {
         println!("{}", expected.join("\n"));

@@ -1033,8 +1033,8 @@ async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
                 nudge.notify_one();
                 if step % 3 == 0 {
                     // Gone at some point on the way.
-                    let patience = Duration::from_micros((step % 700) as u64);
-                    let _ = tokio::time::timeout(patience, opening).await;
+                    let limit = Duration::from_micros((step % 700) as u64);
+                    let _ = tokio::time::timeout(limit, opening).await;
                 } else {
                     let nudging = async {
                         loop {

@@ -15,43 +15,28 @@ use crate::fault::{Class, Fault};
 
 /// The delivery, from one of three places.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Delivery")]
 pub(crate) struct DeliveryArgs {
     /// Read the headers from this file: a raw HTTP request, its head alone, or lines of `Name: value`. `-` is standard input
-    #[arg(long, value_name = "FILE", help_heading = "Delivery", conflicts_with_all = ["log", "curl"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "curl"])]
     headers: Option<PathBuf>,
     /// Read the body from this file, byte for byte, in place of the one behind the headers. `-` is standard input
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Delivery",
-        conflicts_with = "log"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "log")]
     body: Option<PathBuf>,
     /// Take the delivery from this log
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Delivery",
-        conflicts_with = "curl"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "curl")]
     log: Option<PathBuf>,
     /// Which line of the log, from 1
-    #[arg(long, value_name = "N", help_heading = "Delivery", requires = "log", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "log", value_parser = clap::value_parser!(u64).range(1..))]
     line: Option<u64>,
     /// Which event of the log, by its id
-    #[arg(
-        long,
-        value_name = "ID",
-        help_heading = "Delivery",
-        requires = "log",
-        conflicts_with = "line"
-    )]
+    #[arg(long, value_name = "ID", requires = "log", conflicts_with = "line")]
     id: Option<String>,
     /// Take the delivery that the curl command in this file would send. `-` is standard input: paste, then Ctrl-D
-    #[arg(long, value_name = "FILE", help_heading = "Delivery")]
+    #[arg(long, value_name = "FILE")]
     curl: Option<PathBuf>,
     /// When it was received: Unix seconds, or ISO 8601 with a zone [default: the log's time, else now]
-    #[arg(long, value_name = "TIME", help_heading = "Delivery", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<UnixSeconds>,
 }
 

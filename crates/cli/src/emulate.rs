@@ -40,7 +40,7 @@ pub(crate) struct EmulateArgs {
     /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
     #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
     switch: Vec<(String, String)>,
-    /// Switch a fault on from the start: for the first N deliveries or requests, or with seed:N for those that the number draws. May be
+    /// Switch a fault on from the start: for the first N deliveries or requests, or with seed:N for the cases that the number selects. May be
     /// given several times; GET /_emulator/faults/table lists all
     #[arg(long, value_name = "FAULT=N", value_parser = fault)]
     fault: Vec<(String, Drawn)>,

@@ -10,8 +10,8 @@ use hookgate_testing::explain::{Explainer, Explanation};
 
 use crate::delivery_input::DeliveryArgs;
 use crate::fault::{Fault, answer, chain};
-use crate::harmless::harmless;
 use crate::out::Out;
+use crate::printable::printable;
 use crate::secrets::{SecretArgs, configured};
 use crate::verify::{ErrorOutput, WindowArgs};
 
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
     }
     let explanation = explainer.explain(&delivery);
     let text = explanation.to_string();
-    let lines: Vec<_> = text.lines().map(harmless).collect();
+    let lines: Vec<_> = text.lines().map(printable).collect();
     out.say(&lines.join("\n"), &ExplanationOutput::of(&explanation))?;
     Ok(answer(explanation.is_authentic()))
 }
@@ -120,13 +120,13 @@ impl<'e> ExplanationOutput<'e> {
         let causes = explanation.causes().iter().map(|cause| CauseOutput {
             name: cause.kind().name(),
             group: cause.kind().group().name(),
-            what: cause.kind().what(),
+            what: cause.kind().description(),
             detail: cause.detail(),
             fix: cause.kind().fix(),
         });
         let hints = explanation.hints().iter().map(|hint| HintOutput {
             name: hint.kind().name(),
-            what: hint.kind().what(),
+            what: hint.kind().description(),
             detail: hint.detail(),
         });
         Self {

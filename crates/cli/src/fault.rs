@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::harmless::{harmless, harmless_json};
+use crate::printable::{printable, printable_json};
 
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
@@ -140,11 +140,11 @@ fn say(kind: &str, before: &str, message: &str, advice: Option<&str>) -> io::Res
     let (message, advice) = (without_secrets(message), advice.map(without_secrets));
     if IN_JSON.load(Ordering::Relaxed) {
         let said = serde_json::json!({ kind: message, "advice": advice }).to_string();
-        return writeln!(stderr, "{}", harmless_json(&said));
+        return writeln!(stderr, "{}", printable_json(&said));
     }
-    let mut text = format!("{before}{}\n", harmless(&message));
+    let mut text = format!("{before}{}\n", printable(&message));
     if let Some(advice) = advice {
-        let _ = writeln!(text, "  {}", harmless(&advice));
+        let _ = writeln!(text, "  {}", printable(&advice));
     }
     stderr.write_all(text.as_bytes())
 }

@@ -22,7 +22,7 @@ use crate::fault::{Class, Fault, chain};
 /// A longer answer is cut off with an error: a receiver's answer has a few hundred bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
 /// The time limit for an answer, where nothing else is set: far longer than the service's.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time limit for a connection, within the limit above. A host that drops unwanted packets never answers.
 const CONNECTING: Duration = Duration::from_secs(10);
 
@@ -32,7 +32,7 @@ pub(crate) struct HttpClient {
     plain: Client<HttpConnector, Full<Bytes>>,
     /// Made when it is first needed: a system without certificates can still use http, and reading them takes time.
     secure: Arc<OnceLock<Result<SecureClient, Arc<io::Error>>>>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 type SecureClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -42,13 +42,13 @@ impl HttpClient {
         Ok(Self {
             plain: Client::builder(TokioExecutor::new()).build(connector()),
             secure: Arc::default(),
-            patience: PATIENCE,
+            timeout: ANSWER_TIMEOUT,
         })
     }
 
     /// Gives up after this time, the connection, the request and the whole answer included.
-    pub(crate) fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub(crate) fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -82,9 +82,9 @@ impl HttpClient {
 
 impl Transport for HttpClient {
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        match tokio::time::timeout(self.patience, self.ask(request)).await {
+        match tokio::time::timeout(self.timeout, self.ask(request)).await {
             Ok(answered) => answered,
-            Err(_) => Err(TransportError::from(NoAnswer(self.patience))),
+            Err(_) => Err(TransportError::from(NoAnswer(self.timeout))),
         }
     }
 }

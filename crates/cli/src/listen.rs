@@ -150,7 +150,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         delay: args.delay,
         fail_first: args.fail_first.into(),
         forward: forward.clone().map(|url| Forward {
-            client: client.clone().with_patience(args.forward_timeout),
+            client: client.clone().with_timeout(args.forward_timeout),
             url,
         }),
     };

@@ -11,7 +11,6 @@ mod emulate;
 mod event_types;
 mod explain;
 mod fault;
-mod harmless;
 mod http_client;
 mod inbox;
 mod interrupt;
@@ -19,6 +18,7 @@ mod listen;
 mod log;
 mod out;
 mod panics;
+mod printable;
 mod reconcile;
 mod replay;
 mod request_text;
@@ -36,8 +36,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use fault::{Class, Fault, without_secrets};
-use harmless::{harmless, harmless_lines};
 use out::Out;
+use printable::{printable, printable_lines};
 
 /// Receives, signs, replays and explains the webhooks of the Workspace Data Service.
 #[derive(Parser)]
@@ -151,12 +151,12 @@ fn not_a_command(error: &clap::Error) -> ExitCode {
 /// place included.
 fn print(error: &clap::Error) -> io::Result<()> {
     let asks_for_json = |argument: std::ffi::OsString| match argument.to_str() {
-        Some(text) => without_secrets(&harmless(text)) != text,
+        Some(text) => without_secrets(&printable(text)) != text,
         None => true,
     };
     if error.use_stderr() && std::env::args_os().any(asks_for_json) {
         let text = error.render().to_string();
-        let shown = harmless_lines(&without_secrets(&text));
+        let shown = printable_lines(&without_secrets(&text));
         return io::stderr().write_all(shown.as_bytes());
     }
     error.print()?;

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use serde::Serialize;
 
 use crate::fault::{Class, Fault};
-use crate::harmless::{harmless_json, has_control_characters};
+use crate::printable::{has_control_characters, printable_json};
 
 pub(crate) struct Out {
     json: bool,
@@ -48,7 +48,7 @@ impl Out {
 
     /// Prints text that is JSON already, in one line.
     pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        self.line(&harmless_json(json))
+        self.line(&printable_json(json))
     }
 
     /// Prints bytes from others unchanged; but not to a terminal that would act on them.

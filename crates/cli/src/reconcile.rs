@@ -20,9 +20,9 @@ use tokio::sync::Notify;
 use crate::api::{ConnectArgs, fault};
 use crate::durations;
 use crate::fault::{Class, Fault, answer, note};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// Find the rows of a data model that changed without a handled event, deletions too
 ///
@@ -243,12 +243,12 @@ fn json_of(finding: &Reconciled) -> Value {
 }
 
 fn text(finding: &Reconciled, line: &Value) -> String {
-    let row = harmless(finding.row_id().as_str()).into_owned();
+    let row = printable(finding.row_id().as_str()).into_owned();
     let rest = match finding {
         Reconciled::Unresolved(unresolved) => unresolved.reason.as_str().to_owned(),
         Reconciled::Deleted(_) => String::new(),
         _ => line["properties"].to_string(),
     };
-    let text = format!("{:10}  {row}  {}", finding.kind(), harmless(&rest));
+    let text = format!("{:10}  {row}  {}", finding.kind(), printable(&rest));
     text.trim_end().to_owned()
 }

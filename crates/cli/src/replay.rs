@@ -23,10 +23,10 @@ use hookgate_testing::{DeliveryLog, Transport, TransportError};
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Class, Fault, INTERRUPTED, answer, chain, note};
-use crate::harmless::{harmless, harmless_lines};
 use crate::http_client::{HttpClient, target, unreachable};
 use crate::interrupt::or_interrupted;
 use crate::out::Out;
+use crate::printable::{printable, printable_lines};
 use crate::secrets::SecretArgs;
 
 /// Send a delivery log to a URL again, and print the answers
@@ -219,7 +219,7 @@ fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
         return Ok(());
     }
     let shown = |text: &Option<String>| match text {
-        Some(text) => harmless(text).into_owned(),
+        Some(text) => printable(text).into_owned(),
         None => "?".to_owned(),
     };
     let copy = match answered.copy {
@@ -247,7 +247,7 @@ fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
     if out.is_json() {
         return Ok(out.json_line(&json!({ "summary": summary }))?);
     }
-    out.line(&harmless_lines(&summary.to_string()))?;
+    out.line(&printable_lines(&summary.to_string()))?;
     // One answer to all of them is no matter of a single delivery.
     let mut statuses = summary.by_status.keys();
     if let (0, Some(&status), None) = (summary.accepted, statuses.next(), statuses.next()) {

@@ -17,14 +17,14 @@ const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 pub(crate) struct SecretArgs {
     /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
     /// secrets are one ring of keys
-    #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
+    #[arg(long, value_name = "VARIABLE")]
     secret_env: Vec<String>,
     /// Read the secret from this file, 4096 bytes at most, whose line break at the end is not part of it. May be given several
     /// times, and beside --secret-env
-    #[arg(long, value_name = "PATH", help_heading = "Secret")]
+    #[arg(long, value_name = "PATH")]
     secret_file: Vec<PathBuf>,
     /// Take a secret that does not begin with `whsec_`
-    #[arg(long, help_heading = "Secret")]
+    #[arg(long)]
     any_secret: bool,
 }
 
@@ -190,7 +190,7 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
 pub(crate) fn advice(kind: ConfigErrorKind) -> String {
     match kind {
         ConfigErrorKind::SecretWithoutPrefix => {
-            "if it is right all the same, say so: --any-secret".into()
+            "if it is right, give --any-secret".into()
         }
         ConfigErrorKind::SecretUnset => {
             "set it without showing it to others: read -rs NAME; export NAME".into()

@@ -15,9 +15,9 @@ use hookgate_testing::{Signer, Transport};
 
 use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault, answer, note};
-use crate::harmless::harmless;
 use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
+use crate::printable::printable;
 use crate::request_text::{self, Form};
 use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
@@ -99,14 +99,14 @@ async fn deliver_all(
     client: &HttpClient,
     out: &mut Out,
 ) -> Result<ExitCode, Fault> {
-    let patience = RetrySchedule::SERVICE.attempt_timeout();
+    let limit = RetrySchedule::SERVICE.attempt_timeout();
     let sent = SampleEvent::of_json(String::from_utf8_lossy(body));
     let mut all_accepted = true;
     for _ in 0..args.repeat {
         // Signed again each time, as the service does.
         let request = request(args, to, signer, body.clone());
         let started = tokio::time::Instant::now();
-        let answered = tokio::time::timeout(patience, client.deliver(request)).await;
+        let answered = tokio::time::timeout(limit, client.deliver(request)).await;
         let elapsed = started.elapsed();
         let line = match answered {
             Ok(Ok(response)) => Line::answered(&sent, &response, elapsed),
@@ -180,13 +180,13 @@ impl Line {
             None => "no answer".to_owned(),
         };
         let millis = self.elapsed_ms;
-        let (id, event_type) = (harmless(id), harmless(event_type));
+        let (id, event_type) = (printable(id), printable(event_type));
         let mut text = format!("{id} {event_type}: {status} in {millis} ms");
         if !self.accepted || self.replayed {
             text = format!("{text}\n  {}", self.meaning);
         }
         if let Some(said) = &self.said {
-            text = format!("{text}\n  the receiver said: {}", harmless(said));
+            text = format!("{text}\n  the receiver said: {}", printable(said));
         }
         text
     }

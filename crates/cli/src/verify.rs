@@ -12,8 +12,8 @@ use hookgate_testing::log::LoggedDeliveryExt;
 use crate::delivery_input::DeliveryArgs;
 use crate::durations;
 use crate::fault::{Class, Fault, answer, chain};
-use crate::harmless::{harmless, short_reason};
 use crate::out::Out;
+use crate::printable::{printable, short_reason};
 use crate::secrets::SecretArgs;
 
 /// Say whether a delivery is authentic and fresh, or the exact error.
@@ -34,12 +34,13 @@ pub(crate) struct VerifyArgs {
 
 /// The ages that are accepted.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Window")]
 pub(crate) struct WindowArgs {
     /// The greatest age that is accepted: 300s, 5min
-    #[arg(long = "window-past", alias = "past", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    #[arg(long = "window-past", alias = "past", value_name = "DURATION", default_value = "300s", value_parser = durations::parse)]
     past: std::time::Duration,
     /// The furthest ahead that is accepted: 300s, 5min
-    #[arg(long = "window-ahead", alias = "ahead", value_name = "DURATION", default_value = "300s", value_parser = durations::parse, help_heading = "Window")]
+    #[arg(long = "window-ahead", alias = "ahead", value_name = "DURATION", default_value = "300s", value_parser = durations::parse)]
     ahead: std::time::Duration,
 }
 
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             Class::Input,
             format!(
                 "this delivery can't be verified: it was refused before its body was read{}, so the log has no body",
-                harmless(&answer.unwrap_or_default())
+                printable(&answer.unwrap_or_default())
             ),
         )
         .advise("for all that the log has of it: hookgate log show"));
@@ -115,7 +116,7 @@ impl ErrorOutput {
 /// The reason why a handler that takes `Event` answers 422.
 fn no_event(delivery: &Delivery) -> Option<String> {
     let error = delivery.event::<Properties>().err()?;
-    Some(harmless(&chain(&error)).into_owned())
+    Some(printable(&chain(&error)).into_owned())
 }
 
 impl VerdictOutput {
@@ -142,7 +143,7 @@ impl VerdictOutput {
                 let mut text = format!(
                     "authentic: signed at {} with {}, {} s before its receipt",
                     self.signed_at.as_deref().unwrap_or_default(),
-                    harmless(self.key.as_deref().unwrap_or_default()),
+                    printable(self.key.as_deref().unwrap_or_default()),
                     self.age_seconds.unwrap_or_default()
                 );
                 if let Some(reason) = &self.event_error {
@@ -158,7 +159,7 @@ impl VerdictOutput {
                 } else {
                     "not accepted"
                 },
-                harmless(&error.message)
+                printable(&error.message)
             ),
         }
     }

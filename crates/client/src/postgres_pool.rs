@@ -11,7 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 /// The connections of a pool.
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of the lock that processes hold while they make tables.
 const LOCK: i64 = 0x686f_6f6b_636c_6e74;
 
@@ -23,8 +23,8 @@ pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
     let pool = Pool::builder(manager)
         .max_size(CONNECTIONS)
         .runtime(Runtime::Tokio1)
-        .wait_timeout(Some(PATIENCE))
-        .create_timeout(Some(PATIENCE))
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(POOL_TIMEOUT))
         .build();
     pool.map_err(|error| StoreError::new(StoreErrorKind::Setting).caused_by(error))
 }

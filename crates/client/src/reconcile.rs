@@ -27,7 +27,7 @@ mod steps;
 pub use columns::Column;
 pub use driver::Reconcile;
 pub use feed::{Fed, feed, is_known};
-pub use finding::{Doubt, Finding, Found, Gone, Reconciled, Unresolved};
+pub use finding::{Finding, Found, Gone, Reconciled, Unresolved, UnresolvedReason};
 pub use hash::RowHash;
 pub use memory::MemoryMirror;
 pub use mirror::{Mirror, MirrorFuture, Mirrored};

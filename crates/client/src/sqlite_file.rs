@@ -8,7 +8,7 @@ use hookgate::{CallFuture, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 
 /// How long a call waits for another connection that writes.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
 pub(crate) struct SqliteFile(Arc<Mutex<Connection>>);
@@ -17,7 +17,7 @@ impl SqliteFile {
     /// Opens the file, and makes the file and the tables where they are missing.
     pub(crate) fn open(path: &Path, schema: &str) -> Result<Self, StoreError> {
         let connection = Connection::open(path)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
         let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         // A power cut may take back the last writes: a change that a mirror lost is found by the next passes, and an echo that
@@ -30,7 +30,7 @@ impl SqliteFile {
     /// Opens a file that exists, for reading alone. This statement of its use shows whether the table is there.
     pub(crate) fn open_read_only(path: &Path, statement: &str) -> Result<Self, StoreError> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.prepare(statement)?;
         Self::on(connection)
     }

@@ -1,5 +1,5 @@
-//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries, inbound triggers. Time and faults
-//! are in the hand of the test.
+//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries, inbound triggers. A test sets the
+//! time, and chooses the faults.
 //!
 //! The command `hookgate emulate` runs the same. docs/emulator.md has the form of a seed, the control API, and the list of what the
 //! specification shows, what is assumed, and what is unknown.

@@ -5,22 +5,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-/// A statement that the specification does not make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Switch {
-    ApiEmits,
-    Attempts,
-    Conflict,
-    DataModelScope,
-    DeliveryOrder,
-    LimitAbove500,
-    ListOrder,
-    RateCountedBy,
-    RateLimit,
-    RetrySignatures,
-    TriggerRefusal,
-}
-
 /// A row of the table: the first value is the default.
 #[derive(Debug)]
 pub(crate) struct About {
@@ -30,75 +14,34 @@ pub(crate) struct About {
     pub(crate) about: &'static str,
 }
 
-/// Every switch, by name.
-pub(crate) const SWITCHES: &[About] = &[
-    About {
-        switch: Switch::ApiEmits,
-        name: "apiEmits",
-        values: &["on", "off"],
-        about: "whether changes made through the API emit events, as changes made on the page do",
-    },
-    About {
-        switch: Switch::Attempts,
-        name: "attempts",
-        values: &["5", "6"],
-        about: "attempts before an event is discarded: the specification says five, and lists the waits of six",
-    },
-    About {
-        switch: Switch::Conflict,
-        name: "conflict",
-        values: &["takenTitle", "relatedRow", "never"],
-        about: "what 409 is for: a data model's title that is taken, the deletion of a row that another row names, or nothing",
-    },
-    About {
-        switch: Switch::DataModelScope,
-        name: "dataModelScope",
-        values: &["write", "admin"],
-        about: "the scope that creating, changing and deleting data models needs: that of the overview, or that of the scope list",
-    },
-    About {
-        switch: Switch::DeliveryOrder,
-        name: "deliveryOrder",
-        values: &["emitted", "oneByOne", "shuffled"],
-        about: "order of deliveries: begun as emitted and side by side, each after the end of the one before, or shuffled by a seed",
-    },
-    About {
-        switch: Switch::LimitAbove500,
-        name: "limitAbove500",
-        values: &["clamp", "refuse"],
-        about: "a limit above 500 in a list of rows: taken as 500, or refused with 400",
-    },
-    About {
-        switch: Switch::ListOrder,
-        name: "listOrder",
-        values: &["created", "newest", "updatedLast"],
-        about: "order of rows without orderBy: oldest first, newest first, or as created with each updated row moved to the end",
-    },
-    About {
-        switch: Switch::RateCountedBy,
-        name: "rateCountedBy",
-        values: &["key", "workspace"],
-        about: "what the request rate is counted against",
-    },
-    About {
-        switch: Switch::RateLimit,
-        name: "rateLimit",
-        values: &["on", "off"],
-        about: "whether requests beyond the rate are answered 429; the headers are sent in either case",
-    },
-    About {
-        switch: Switch::RetrySignatures,
-        name: "retrySignatures",
-        values: &["fresh", "first"],
-        about: "whether a retry is signed at its own time, or carries the timestamp and signature of the first attempt",
-    },
-    About {
-        switch: Switch::TriggerRefusal,
-        name: "triggerRefusal",
-        values: &["401", "403"],
-        about: "the status for an inbound trigger call that fails its authentication",
-    },
-];
+macro_rules! switches {
+    ($($switch:ident $name:literal $values:expr, $about:literal;)*) => {
+        /// A statement that the specification does not make.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Switch {
+            $($switch,)*
+        }
+
+        /// Every switch, by name.
+        pub(crate) const SWITCHES: &[About] = &[
+            $(About { switch: Switch::$switch, name: $name, values: &$values, about: $about },)*
+        ];
+    };
+}
+
+switches! {
+    ApiEmits "apiEmits" ["on", "off"], "whether changes made through the API emit events, as changes made on the page do";
+    Attempts "attempts" ["5", "6"], "attempts before an event is discarded: the specification says five, and lists the waits of six";
+    Conflict "conflict" ["takenTitle", "relatedRow", "never"], "what 409 is for: a data model's title that is taken, the deletion of a row that another row names, or nothing";
+    DataModelScope "dataModelScope" ["write", "admin"], "the scope that creating, changing and deleting data models needs: that of the overview, or that of the scope list";
+    DeliveryOrder "deliveryOrder" ["emitted", "oneByOne", "shuffled"], "order of deliveries: begun as emitted and side by side, each after the end of the one before, or shuffled by a seed";
+    LimitAbove500 "limitAbove500" ["clamp", "refuse"], "a limit above 500 in a list of rows: taken as 500, or refused with 400";
+    ListOrder "listOrder" ["created", "newest", "updatedLast"], "order of rows without orderBy: oldest first, newest first, or as created with each updated row moved to the end";
+    RateCountedBy "rateCountedBy" ["key", "workspace"], "what the request rate is counted against";
+    RateLimit "rateLimit" ["on", "off"], "whether requests beyond the rate are answered 429; the headers are sent in either case";
+    RetrySignatures "retrySignatures" ["fresh", "first"], "whether a retry is signed at its own time, or carries the timestamp and signature of the first attempt";
+    TriggerRefusal "triggerRefusal" ["401", "403"], "the status for an inbound trigger call that fails its authentication";
+}
 
 /// The positions of all switches. Clones share them.
 #[derive(Clone, Debug, Default)]

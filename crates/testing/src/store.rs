@@ -79,38 +79,8 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A store whose engine has its own clock, without a capacity, and with a round trip for each call:
-///
-/// ```no_run
-/// # use std::sync::Arc;
-/// # use std::time::Duration;
-/// # use hookgate_testing::{StoreConformance, StoreUnderTest};
-/// # use hookgate::{Capacity, DedupeStore, MemoryStore};
-/// # struct Connection;
-/// # impl Connection { async fn store_in_a_fresh_namespace(&self) -> MemoryStore { MemoryStore::default() } }
-/// struct Remote(Connection);
-///
-/// impl StoreUnderTest for Remote {
-///     async fn open(&self, capacity: Option<Capacity>) -> Option<Arc<dyn DedupeStore>> {
-///         if capacity.is_some() {
-///             return None;
-///         }
-///         Some(Arc::new(self.0.store_in_a_fresh_namespace().await))
-///     }
-///
-///     async fn advance(&self, time: Duration) {
-///         tokio::time::sleep(time).await;
-///     }
-///
-///     fn unit(&self) -> Duration {
-///         Duration::from_millis(300)
-///     }
-///
-///     fn races(&self) -> usize {
-///         50
-///     }
-/// }
-/// ```
+/// A store whose engine has its own clock sleeps in `advance`, for a `unit` well above a round trip, and has fewer `races`. One
+/// without a capacity returns `None` from `open` where a capacity is asked for.
 #[derive(Debug)]
 pub struct StoreConformance<H> {
     harness: H,

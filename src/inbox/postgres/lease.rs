@@ -17,7 +17,7 @@ use crate::postgres::Postgres;
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
 /// first and rolls back: a lease whose answer no worker receives would leave its entries without a worker, and use up one of
 /// their runs. Workers can wait this long; their leases are renewed independently.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const LEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The wait before the next lease call if another process is leasing the entries that were selected: it needs a moment.
 pub(super) const SOON: Duration = Duration::from_millis(10);
@@ -109,7 +109,7 @@ pub(super) async fn lease(
     let token = asked.token.as_bytes().as_slice();
     let parameters = asked.parameters(&asked.most, &name, &token);
     let rows = postgres
-        .query_within(PATIENCE, &LEASE, &TYPES, &parameters)
+        .query_within(LEASE_TIMEOUT, &LEASE, &TYPES, &parameters)
         .await?;
     let mut batch = Batch::default();
     if let Some(row) = rows.first() {

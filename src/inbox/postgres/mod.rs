@@ -70,26 +70,7 @@ impl Inbox {
     /// Leases, waits and retentions use the server's clock, so the clocks of the processes need not agree.
     ///
     /// # Sizing
-    /// An entry takes its body and about 420 bytes, its indexes included (measured on PostgreSQL 15). Once it is handled, the
-    /// body is deleted, and the rest stays until the retention ends. So 100 events a second with a retention of 48 h are 17
-    /// million rows and about 7 GB.
-    ///
-    /// An accept or a settlement holds a connection for a round trip and a flush. Flushes are shared, so more connections
-    /// ([`Postgres::with_connections`]) accept more deliveries at a time. A lease is one statement; with `serial_by_row` it is
-    /// two or three statements in a transaction.
-    ///
-    /// A table that works as a queue leaves dead rows behind quickly. The migration therefore sets `fillfactor` and the
-    /// `autovacuum_` settings of this table so that it is vacuumed often and without a pause. A transaction anywhere in the database that stays open for
-    /// long defeats that: each lease must then skip all entries that were handled since it began. Limit such transactions with
-    /// `idle_in_transaction_session_timeout`.
-    ///
-    /// With `serial_by_row`, a lease examines 500 entries in the order of time, and then up to 1,000 rows and 1,000 entries that
-    /// have failed and are due again: entries of other rows are found behind any number of entries of one row, and beside any
-    /// number of rows that wait for the end of their back-off. Entries that have failed and are due again while their row runs
-    /// are written once for it.
-    ///
-    /// Handled entries are deleted after their retention, a thousand at a time, by processes with workers, every 5 s: all of
-    /// them if a connection is free, and one thousand if all are in use.
+    /// See [the guide](crate::guide::inbox#on-postgresql).
     ///
     /// # Server
     /// PostgreSQL 13 or newer. For a pooler of transactions between, such as PgBouncer, call

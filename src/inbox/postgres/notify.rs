@@ -150,7 +150,7 @@ impl Notifier {
                             // Notifications that were sent before it listened are lost.
                             shared.changed.wake_all();
                             while let Some(from) = listener.next().await {
-                                shared.hear(&from);
+                                shared.on_notification(&from);
                             }
                         }
                         // The user opens the connections, and they cannot listen.
@@ -172,7 +172,7 @@ impl Shared {
     }
 
     /// Wakes workers if the notification is for this process.
-    fn hear(&self, notification: &str) {
+    fn on_notification(&self, notification: &str) {
         let mut words = notification.split(' ');
         let (inbox, from) = (words.next(), words.next());
         let mut own = self.name.split(' ');

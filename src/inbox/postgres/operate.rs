@@ -18,7 +18,7 @@ use crate::inbox::selection::{Page, Selection};
 use crate::postgres::Postgres;
 
 /// The time limit of a call. An operator can wait longer than a sender.
-const PATIENCE: Duration = Duration::from_secs(4);
+const CALL_TIMEOUT: Duration = Duration::from_secs(4);
 /// The number of entries that are changed at a time.
 const CHUNK: usize = 1_000;
 
@@ -85,7 +85,7 @@ async fn run(
     ];
     table
         .postgres
-        .query_within(PATIENCE, statement, &TYPES, &parameters)
+        .query_within(CALL_TIMEOUT, statement, &TYPES, &parameters)
         .await
 }
 
@@ -114,7 +114,7 @@ async fn last_of_age(table: &Table, which: &Selection) -> Result<EntryId, StoreE
     };
     let postgres = &table.postgres;
     let rows = postgres
-        .query_within(PATIENCE, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)])
+        .query_within(CALL_TIMEOUT, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)])
         .await?;
     let last = rows.first().map(|row| column(row, "last")).transpose()?;
     Ok(last.map_or(LAST, EntryId))
@@ -199,7 +199,7 @@ pub(super) async fn operate(
     let last = table
         .postgres
         .query_within(
-            PATIENCE,
+            CALL_TIMEOUT,
             "SELECT max(id) AS last FROM hookgate_inbox",
             &[],
             &[],
@@ -271,7 +271,7 @@ pub(super) async fn stats(table: &Table) -> Result<InboxStats, StoreError> {
     let types = [Type::INT8, Type::TEXT];
     let rows = table
         .postgres
-        .query_within(PATIENCE, STATS, &types, &[&COUNTED, &&*table.name])
+        .query_within(CALL_TIMEOUT, STATS, &types, &[&COUNTED, &&*table.name])
         .await?;
     let Some(row) = rows.first() else {
         return Ok(InboxStats::default());
@@ -297,6 +297,6 @@ const NAMES: &str = "WITH RECURSIVE names AS (
 SELECT namespace FROM names WHERE namespace IS NOT NULL";
 
 pub(super) async fn names(postgres: &Postgres) -> Result<Vec<String>, StoreError> {
-    let rows = postgres.query_within(PATIENCE, NAMES, &[], &[]).await?;
+    let rows = postgres.query_within(CALL_TIMEOUT, NAMES, &[], &[]).await?;
     rows.iter().map(|row| column(row, "namespace")).collect()
 }

@@ -20,7 +20,7 @@ use ::tokio_postgres::{Error, Row};
 use tokio::time::timeout;
 
 use super::lease::{
-    DEAD_FOR, DUE, LeaseParameters, NEXT, PATIENCE, SOON, TAKEN, TYPES, columns, time,
+    DEAD_FOR, DUE, LEASE_TIMEOUT, LeaseParameters, NEXT, SOON, TAKEN, TYPES, columns, time,
 };
 use super::row::column;
 use super::table::Table;
@@ -171,10 +171,10 @@ SELECT {} FROM taken ORDER BY was_due, id",
 });
 
 pub(super) async fn lease(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
-    match timeout(PATIENCE, leased(table, request)).await {
+    match timeout(LEASE_TIMEOUT, leased(table, request)).await {
         Ok(leased) => leased,
         Err(_) => {
-            table.postgres.drop_silent(PATIENCE);
+            table.postgres.drop_silent(LEASE_TIMEOUT);
             Err(StoreError::new(StoreErrorKind::TimedOut))
         }
     }
@@ -183,7 +183,7 @@ pub(super) async fn lease(table: &Table, request: &LeaseRequest) -> Result<Batch
 async fn leased(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
     let mut asked = LeaseParameters::new(request);
     // If the client is dropped before `keep`, its connection is closed, and the server rolls back.
-    let client = table.postgres.client_within(PATIENCE).await?;
+    let client = table.postgres.client_within(LEASE_TIMEOUT).await?;
     let mut types = TYPES;
     types[0] = Type::INT8_ARRAY;
     let first = client.ready(&CANDIDATES, &TYPES[..5]).await?;

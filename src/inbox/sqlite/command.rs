@@ -12,7 +12,7 @@ use crate::inbox::entry::Entry;
 use crate::inbox::entry::{EntryId, EntryState};
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
-use crate::sqlite::seat::Seat;
+use crate::sqlite::slot::WaitingSlot;
 
 /// A command, and its caller.
 pub(super) struct Command {
@@ -26,7 +26,7 @@ pub(super) enum Task {
         entry: Box<Entry>,
         retain: Duration,
         /// Freed when the command is dropped.
-        _seat: Seat,
+        _slot: WaitingSlot,
     },
     Lease(LeaseRequest),
     Renew {

@@ -43,7 +43,7 @@ use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::sqlite::commits::Commits;
 use crate::sqlite::fault::{ended, failed};
-use crate::sqlite::seat::Seat;
+use crate::sqlite::slot::WaitingSlot;
 use crate::sqlite::thread::start;
 
 pub use options::InboxOptions;
@@ -51,7 +51,7 @@ pub use options::InboxOptions;
 /// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
 /// How long each commit of an operator's call waits for the file's lock, as the command does.
-const OPERATOR_PATIENCE: Duration = Duration::from_secs(10);
+const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct SqliteEngine {
     path: PathBuf,
@@ -171,7 +171,7 @@ impl SqliteEngine {
         state: EntryState,
         change: &Arc<Change>,
     ) -> Result<u64, StoreError> {
-        let until = Instant::now() + OPERATOR_PATIENCE;
+        let until = Instant::now() + OPERATOR_TIMEOUT;
         loop {
             let (ids, change) = (ids.to_vec(), Arc::clone(change));
             let task = Task::Operate { ids, state, change };
@@ -192,7 +192,7 @@ impl Engine for SqliteEngine {
 
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
-            let Some(seat) = Seat::take(&self.shared.waiting, self.max_waiting) else {
+            let Some(slot) = WaitingSlot::take(&self.shared.waiting, self.max_waiting) else {
                 return Err(StoreError::saying(
                     StoreErrorKind::Unavailable,
                     "as many deliveries wait to be stored as .max_waiting(…) allows",
@@ -201,7 +201,7 @@ impl Engine for SqliteEngine {
             let task = Task::Accept {
                 entry: Box::new(entry),
                 retain,
-                _seat: seat,
+                _slot: slot,
             };
             self.command(task, Answer::accepted).await
         })

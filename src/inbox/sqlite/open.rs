@@ -26,7 +26,7 @@ pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Opened<Connect
 }
 
 fn open_file(file: &Path, options: &InboxOptions) -> Result<Connections, StoreError> {
-    let writer = connect(file, options.patience)?;
+    let writer = connect(file, options.busy_timeout)?;
     let is_new = header::check(&writer, options.create)?;
     let has_inbox = !is_new && schema::exists(&writer).map_err(failed)?;
     if !has_inbox && !options.create {
@@ -45,7 +45,7 @@ fn open_file(file: &Path, options: &InboxOptions) -> Result<Connections, StoreEr
     }
     durably(&writer)?;
     flush_what_is_there(&writer)?;
-    let reader = connect(file, options.patience)?;
+    let reader = connect(file, options.busy_timeout)?;
     durably(&reader)?;
     reader
         .execute_batch("PRAGMA query_only = ON")

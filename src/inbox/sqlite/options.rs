@@ -17,7 +17,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 /// # std::fs::create_dir_all(&folder)?;
 /// # let path = folder.join("inbox.db");
 /// let inbox = InboxOptions::default()
-///     .patience(Duration::from_millis(300))
+///     .busy_timeout(Duration::from_millis(300))
 ///     .max_waiting(4_096)
 ///     .open(&path)?;
 /// # drop(inbox);
@@ -29,7 +29,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 pub struct InboxOptions {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) create: bool,
-    pub(super) patience: Duration,
+    pub(super) busy_timeout: Duration,
     pub(super) max_group: usize,
     pub(super) max_waiting: usize,
     pub(super) max_pages: Option<u32>,
@@ -41,7 +41,7 @@ impl Default for InboxOptions {
         Self {
             clock: Arc::new(SystemClock),
             create: true,
-            patience: Duration::from_millis(500),
+            busy_timeout: Duration::from_millis(500),
             max_group: 256,
             max_waiting: 1_024,
             max_pages: None,
@@ -70,8 +70,8 @@ impl InboxOptions {
     /// An acceptor gives its sink 4.5 s at most, so a longer time is useful for tools only. If two processes write at full load,
     /// SQLite's lock is not fair: of 106,000 deliveries to two of them, each with 16 in progress at any time, 128 waited for
     /// longer than 500 ms (one run, two shared cores), and are delivered again.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn busy_timeout(mut self, busy_timeout: Duration) -> Self {
+        self.busy_timeout = busy_timeout;
         self
     }
 
@@ -110,11 +110,11 @@ impl InboxOptions {
     }
 
     pub(super) fn check(&self) -> Result<(), StoreError> {
-        let patience = Duration::from_millis(1)..=Duration::from_secs(60);
+        let limits = Duration::from_millis(1)..=Duration::from_secs(60);
         for (can_work, advice) in [
             (
-                patience.contains(&self.patience),
-                "patience must be at least 1 ms and at most a minute",
+                limits.contains(&self.busy_timeout),
+                "busy_timeout must be at least 1 ms and at most a minute",
             ),
             (self.max_group > 0, "max_group must be at least 1"),
             (self.max_waiting > 0, "max_waiting must be at least 1"),
@@ -133,7 +133,7 @@ impl fmt::Debug for InboxOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InboxOptions")
             .field("create", &self.create)
-            .field("patience", &self.patience)
+            .field("busy_timeout", &self.busy_timeout)
             .field("max_group", &self.max_group)
             .field("max_waiting", &self.max_waiting)
             .field("max_pages", &self.max_pages)

@@ -87,8 +87,8 @@ where
             self.due = self.due.filter(|due| *due > asked);
             let lease_request = self.lease_request(free);
             // Not cut off when the workers must stop: the entries that the call leases must be returned.
-            let patience = shared.settings.lease.min(LEASE_CALL);
-            match call_store(patience, || shared.engine.lease(lease_request)).await {
+            let limit = shared.settings.lease.min(LEASE_CALL);
+            match call_store(limit, || shared.engine.lease(lease_request)).await {
                 Ok(batch) => {
                     failures = 0;
                     self.take(batch, free, asked, listening).await;
@@ -181,7 +181,7 @@ where
         until: Option<Instant>,
         mut listening: Option<&mut Listening<'_>>,
     ) -> WakeReason {
-        let mut alarm = pin!(until.map(sleep_until));
+        let mut timer = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
         let mut stopped = pin!(phase.wait_for(|phase| *phase != Phase::Work));
         let running = &mut self.running;
@@ -195,8 +195,8 @@ where
             {
                 return Poll::Ready((WakeReason::EntryDue, None));
             }
-            let is_due = |alarm: Pin<&mut _>| Future::poll(alarm, context).is_ready();
-            if alarm.as_mut().as_pin_mut().is_some_and(is_due)
+            let is_due = |timer: Pin<&mut _>| Future::poll(timer, context).is_ready();
+            if timer.as_mut().as_pin_mut().is_some_and(is_due)
                 || stopped.as_mut().poll(context).is_ready()
             {
                 return Poll::Ready((WakeReason::TimeOver, None));

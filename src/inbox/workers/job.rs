@@ -30,7 +30,7 @@ use crate::walk::{Delivery, TRACEPARENT};
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
 /// The least time for which a settlement is repeated while the store is down.
-const PATIENCE: Duration = Duration::from_secs(600);
+const REPEAT_FOR: Duration = Duration::from_secs(600);
 /// The waits between settlement calls while the store is down: 50 ms, doubling.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
@@ -223,7 +223,7 @@ async fn settle(
     token: ClaimToken,
     end: &mut End,
 ) -> Option<Ownership> {
-    let give_up = Instant::now() + PATIENCE.max(shared.settings.lease);
+    let give_up = Instant::now() + REPEAT_FOR.max(shared.settings.lease);
     let mut phase = shared.phase.subscribe();
     let mut aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
     let (mut wait, mut last, mut is_retold) = (FIRST_WAIT, false, false);

@@ -48,14 +48,14 @@ impl WorkersState {
     }
 }
 
-/// Calls the store, and waits for its answer for at most `patience`. A call may hang, fail or panic; none of these ends a worker.
+/// Calls the store, and waits for its answer for at most `limit`. A call may hang, fail or panic; none of these ends a worker.
 pub(super) async fn call_store<'a, T: Unpin>(
-    patience: Duration,
+    limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {
     let panicked = || StoreError::new(StoreErrorKind::Unavailable).caused_by("the store panicked");
     let asked = caught(call).map_err(|_| panicked())?;
-    match timeout(patience, CatchUnwind::new(asked)).await {
+    match timeout(limit, CatchUnwind::new(asked)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err(panicked()),
         Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),

@@ -36,13 +36,13 @@ macro_rules! metrics {
 metrics! {
     RECEIVER:
     DELIVERIES: Counter, "hookgate_deliveries_total", Count,
-        "Requests to the guarded service, by what became of them and why.";
+        "Requests to the guarded service, by outcome and reason.";
     ATTEMPTS: Counter, "hookgate_attempts_total", Count,
-        "Authentic deliveries, by the probable number of the attempt and what became of them.";
+        "Authentic deliveries, by the probable number of the attempt and the outcome.";
     RUNS: Counter, "hookgate_runs_total", Count,
-        "Runs of the handler that have ended, by how and why, and whether the request had been answered before.";
+        "Ended runs of the handler, by outcome and reason, and whether the request had been answered before.";
     LAST_ATTEMPTS_FAILED: Counter, "hookgate_last_attempts_failed_total", Count,
-        "Deliveries that came to nothing and may have been the sender's last attempt for their event.";
+        "Deliveries that were not handled and may have been the sender's last attempt for their event.";
     STALE_BUT_AUTHENTIC: Counter, "hookgate_stale_but_authentic_total", Count,
         "Deliveries refused as stale although their signature was right. Looked for in at most eight stale deliveries a second.";
     ANSWER: Histogram, "hookgate_answer_duration_seconds", Seconds,
@@ -56,7 +56,7 @@ metrics! {
     STARTED: Gauge, "hookgate_started_timestamp_seconds", Seconds,
         "When the receiver was built, in Unix time.";
     LAST_AUTHENTIC: Gauge, "hookgate_last_authentic_timestamp_seconds", Seconds,
-        "When the last authentic delivery came, whatever became of it, in Unix time. Absent until there was one.";
+        "When the last authentic delivery came, with any outcome, in Unix time. Absent until there was one.";
     LAST_ACCEPTED: Gauge, "hookgate_last_accepted_timestamp_seconds", Seconds,
         "When an event was last handled, dead-lettered or found done, in Unix time. Absent until there was one.";
     ATTEMPT_TIMEOUT: Gauge, "hookgate_attempt_timeout_seconds", Seconds,
@@ -103,7 +103,7 @@ metrics! {
 metrics! {
     INBOX:
     INBOX_TRIES: Counter, "hookgate_inbox_tries_total", Count,
-        "Tries of the workers that have ended, by how and why, and what became of the entry.";
+        "Ended tries of the workers, by outcome and reason, and the new state of the entry.";
     INBOX_HANDLER: Histogram, "hookgate_inbox_handler_duration_seconds", Seconds,
         "Time in the handler, of one try.";
     INBOX_DEAD_LETTERS: Counter, "hookgate_inbox_dead_letters_total", Count,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingRoom,
+    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingCopies,
 };
 
 /// Settings of the layer (feature `tower`).
@@ -93,37 +93,25 @@ impl ReceiverBuilder {
     /// Sets the most copies that wait for a running copy, in all and for one event. Further copies are answered 503. Default:
     /// 64 and 4. With 0, a copy never waits.
     pub fn max_waiting(mut self, in_all: usize, for_one_event: usize) -> Self {
-        self.layer.waiting = Arc::new(WaitingRoom::new(in_all, for_one_event));
+        self.layer.waiting = Arc::new(WaitingCopies::new(in_all, for_one_event));
         self
     }
 }
 
-/// Settings of the metrics (feature `metrics`).
+/// Settings of the log lines (feature `tracing`).
 #[cfg(feature = "tracing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
-/// Logging (feature `tracing`).
 impl ReceiverBuilder {
     /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` where the answer came before the end.
     /// Without this setting, these lines are at DEBUG. For an acceptor the same holds for each accepted delivery. Duplicates stay
     /// at DEBUG. [The page about tracing](crate::guide::tracing) lists all lines.
-    ///
-    /// ```
-    /// use hookgate::{MemoryStore, Receiver, Secret};
-    ///
-    /// let receiver = Receiver::builder()
-    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(MemoryStore::default())
-    ///     .log_handled_at_info()
-    ///     .build()?;
-    /// # let _ = receiver;
-    /// # Ok::<(), hookgate::ConfigError>(())
-    /// ```
     pub fn log_handled_at_info(mut self) -> Self {
         self.layer.observers.log_handled_at_info();
         self
     }
 }
 
+/// Settings of the metrics (feature `metrics`).
 #[cfg(feature = "metrics")]
 impl ReceiverBuilder {
     /// Sets the label `receiver` of this receiver's metrics. Default: `default`. Two receivers in one program need two names;
@@ -174,40 +162,8 @@ impl ReceiverBuilder {
     /// delivery whose sender hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes
     /// a file. The last call wins.
     ///
-    /// [`record`](crate::record) describes the contents of an entry. A panic in the recorder does no harm.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use hookgate::record::LoggedDelivery;
-    /// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
-    /// use http::{Request, StatusCode};
-    /// use http_body_util::Full;
-    ///
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-    /// let (logged, log) = mpsc::channel();
-    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// let receiver = Receiver::builder()
-    ///     .secret(secret.clone())
-    ///     .store(MemoryStore::default())
-    ///     .record(move |delivery: LoggedDelivery| { let _ = logged.send(delivery); })
-    ///     .build()?;
-    ///
-    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
-    /// let now = Timestamp::at(SystemClock.now())?;
-    /// let signature = Signature::sign(&secret, &now, body.as_bytes()).to_header_value();
-    /// let request = Request::post("/webhooks")
-    ///     .header("x-service-timestamp", now.as_str())
-    ///     .header("x-service-signature", signature)
-    ///     .body(Full::<bytes::Bytes>::from(body))?;
-    /// receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
-    /// let delivery = log.recv()?;
-    /// assert_eq!(delivery.body.as_deref(), Some(body.as_bytes()));
-    /// let answer = delivery.answer.expect("the delivery was answered");
-    /// assert_eq!((answer.status, &*answer.outcome), (204, "handled"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
+    /// [`record`](crate::record) describes the contents of an entry; [`Record`](crate::record::Record) and
+    /// [`Recorder`](crate::record::Recorder) have examples. A panic in the recorder does no harm.
     ///
     /// # Security
     /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the

@@ -130,7 +130,7 @@ async fn a_sender_that_hangs_up_stops_no_run() {
                 "{attempt}"
             );
         }
-        // A copy behind a finished one is answered before the sender loses its patience.
+        // A copy behind a finished one is answered before the sender stops waiting.
         assert!(unheard.count() >= 1, "{report}");
         assert!(
             report.events().iter().all(|event| event.runs.len() == 1),

@@ -113,12 +113,12 @@ impl Sender {
         let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);
         let signer = Signer::new(Secret::new(SECRET).unwrap()).at(UnixSeconds::new(now));
         // Some hang up while the receiver handles the event.
-        let patience = if chance.u8(..) < 13 {
+        let limit = if chance.u8(..) < 13 {
             Duration::from_millis(chance.u64(1..40))
         } else {
             PATIENCE
         };
-        let answer = timeout(patience, post(receiver, &signer, &event.body)).await;
+        let answer = timeout(limit, post(receiver, &signer, &event.body)).await;
         let status = answer.ok().flatten().unwrap_or(0);
         let success = (200..300).contains(&status);
         let ended = || match &self.follower {

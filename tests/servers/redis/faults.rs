@@ -149,11 +149,11 @@ async fn the_answer_of_a_dropped_call_reaches_no_other_call() {
         let (fresh, own) = (key(&format!("fresh-{number}")), token());
         // Sent, and not waited for, each for another time.
         for _ in 0..4 {
-            let patience = Duration::from_micros(number as u64 * 300);
+            let limit = Duration::from_micros(number as u64 * 300);
             let dropped = store.claim(event, own, LONG);
-            let _ = tokio::time::timeout(patience, dropped).await;
+            let _ = tokio::time::timeout(limit, dropped).await;
             let dropped = store.commit(&fresh, own, LONG);
-            let _ = tokio::time::timeout(patience, dropped).await;
+            let _ = tokio::time::timeout(limit, dropped).await;
         }
         assert_eq!(store.claim(&fresh, own, LONG).await.unwrap(), Fresh);
         let claimed = store.claim(event, own, LONG).await.unwrap();

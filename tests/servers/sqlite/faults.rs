@@ -66,7 +66,7 @@ async fn another_processs_lock_is_503_and_passes() {
     }
     let folder = Folder::new();
     let inbox = InboxOptions::default()
-        .patience(Duration::from_millis(200))
+        .busy_timeout(Duration::from_millis(200))
         .max_waiting(1)
         .open(folder.path().join("inbox.db"))
         .unwrap();

@@ -186,8 +186,8 @@ fn settings_that_could_never_work_are_refused() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
     for options in [
-        InboxOptions::default().patience(Duration::ZERO),
-        InboxOptions::default().patience(Duration::from_secs(61)),
+        InboxOptions::default().busy_timeout(Duration::ZERO),
+        InboxOptions::default().busy_timeout(Duration::from_secs(61)),
         InboxOptions::default().max_group(0),
         InboxOptions::default().max_waiting(0),
         InboxOptions::default().max_pages(0),

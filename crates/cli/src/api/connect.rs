@@ -14,20 +14,16 @@ const KEY: &str = "HOOKGATE_API_KEY";
 
 /// Where the API is, and where its key comes from.
 #[derive(clap::Args)]
+#[command(next_help_heading = "API")]
 pub(crate) struct ConnectArgs {
     /// The address of the API, whose path ends in /api/v1 [default: HOOKGATE_API_URL]
-    #[arg(long, value_name = "URL", help_heading = "API")]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Read the API key from this environment variable [default: HOOKGATE_API_KEY]
-    #[arg(
-        long,
-        value_name = "VARIABLE",
-        help_heading = "API",
-        conflicts_with = "key_file"
-    )]
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "key_file")]
     key_env: Option<String>,
     /// Read the API key from this file, whose line break at the end is not part of it
-    #[arg(long, value_name = "PATH", help_heading = "API")]
+    #[arg(long, value_name = "PATH")]
     key_file: Option<PathBuf>,
 }
 

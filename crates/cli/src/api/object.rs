@@ -11,9 +11,9 @@ use super::fault;
 use super::input::InputArg;
 use super::rows::{ModelArgs, Shown};
 use crate::fault::{Class, Fault};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -161,7 +161,7 @@ pub(crate) fn delete(args: &DeleteArgs, out: &mut Out) -> Result<ExitCode, Fault
         }
     };
     let json = serde_json::json!({ "id": args.id, "deleted": true });
-    out.say(&format!("deleted {}", harmless(&args.id)), &json)?;
+    out.say(&format!("deleted {}", printable(&args.id)), &json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -176,7 +176,7 @@ fn print(value: &Value, out: &mut Out) -> Result<ExitCode, Fault> {
     } else {
         let text = serde_json::to_string_pretty(value).unwrap_or_default();
         for line in text.lines() {
-            out.line(&harmless(line))?;
+            out.line(&printable(line))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -10,9 +10,9 @@ use serde_json::value::RawValue;
 use super::connect::ConnectArgs;
 use super::fault;
 use crate::fault::{Class, Fault};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// The kinds of lists.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -87,7 +87,11 @@ impl<'r> Shown<'r> {
     }
 
     pub(crate) fn text(&self) -> String {
-        format!("{}  {}", harmless(self.id), harmless(self.properties.get()))
+        format!(
+            "{}  {}",
+            printable(self.id),
+            printable(self.properties.get())
+        )
     }
 }
 
@@ -143,7 +147,7 @@ async fn models(args: &ListArgs, client: &Client, out: &mut Out) -> Result<(), F
     let models = models.list().await.map_err(|error| fault(&error))?;
     for model in models.iter().take(args.limit.unwrap_or(usize::MAX)) {
         let DataModel { id, title, .. } = model;
-        out.say(&format!("{}  {}", harmless(id), harmless(title)), model)?;
+        out.say(&format!("{}  {}", printable(id), printable(title)), model)?;
     }
     Ok(())
 }
@@ -164,7 +168,7 @@ async fn objects(
     {
         let object: Value = object.map_err(|error| fault(&error))?;
         let id = object.get("id").and_then(Value::as_str).unwrap_or_default();
-        let text = format!("{}  {}", harmless(id), harmless(&object.to_string()));
+        let text = format!("{}  {}", printable(id), printable(&object.to_string()));
         out.say(&text, &object)?;
         left -= 1;
     }

@@ -13,9 +13,9 @@ use serde::Serialize;
 
 use crate::durations;
 use crate::fault::{Class, Fault, answer, without_secrets};
-use crate::harmless::harmless;
 use crate::http_client;
 use crate::out::Out;
+use crate::printable::printable;
 use crate::secrets::SecretArgs;
 
 /// Check the settings of a receiver: secret, times, limits, capacity, and the clock
@@ -189,7 +189,7 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
     }
     let width = checks
         .iter()
-        .map(|it| harmless(&it.check).chars().count())
+        .map(|it| printable(&it.check).chars().count())
         .max()
         .unwrap_or_default();
     // In a pipe each check stays one line, or two with its advice.
@@ -199,15 +199,15 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
     };
     for check in checks {
         let verdict = check.verdict.name();
-        let name = harmless(&check.check);
-        let says = harmless(&check.says);
+        let name = printable(&check.check);
+        let says = printable(&check.says);
         out.line(&hanging(
             &format!("{verdict:<12}  {name:<width$}  "),
             &says,
             columns,
         ))?;
         if let Some(advice) = &check.advice {
-            let advice = format!("→ {}", harmless(advice));
+            let advice = format!("→ {}", printable(advice));
             out.line(&hanging(&" ".repeat(width + 16), &advice, columns))?;
         }
     }

@@ -155,8 +155,8 @@ fn budget(doctor: &Doctor) -> Check {
     if let Err(error) = built(|builder| builder.budget(doctor.budget)) {
         return refused("budget", ".budget(…)", &error);
     }
-    let patience = RetrySchedule::default().attempt_timeout();
-    let left = patience.saturating_sub(doctor.budget);
+    let limit = RetrySchedule::default().attempt_timeout();
+    let left = limit.saturating_sub(doctor.budget);
     if left.is_zero() {
         return Check::new(
             "budget",
@@ -168,10 +168,10 @@ fn budget(doctor: &Doctor) -> Check {
             "leave half a second for the network: .budget(…)",
         );
     }
-    let (budget, patience, left) = (show(doctor.budget), show(patience), show(left));
+    let (budget, limit, left) = (show(doctor.budget), show(limit), show(left));
     Check::ok(
         "budget",
-        format!("{budget} of the {patience} that the sender waits: {left} for the network"),
+        format!("{budget} of the {limit} that the sender waits: {left} for the network"),
     )
 }
 

@@ -18,9 +18,9 @@ use super::choice::{EntrySummary, entries};
 use super::list;
 use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// Delete the data of one person, or of one row, from the inbox and from delivery logs. Without --yes, only list it.
 ///
@@ -320,5 +320,5 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
 
 /// A line of a log as it is shown: the file, the number of the line, the type and the id of the event.
 fn shown_line(log: &str, line: u64, event_type: &str, event_id: &str) -> String {
-    harmless(&format!("{log}:{line}  {event_type}  {event_id}")).into_owned()
+    printable(&format!("{log}:{line}  {event_type}  {event_id}")).into_owned()
 }

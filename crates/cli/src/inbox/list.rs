@@ -10,9 +10,9 @@ use super::choice::{EntrySummary, SelectionArgs, State, number};
 use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Fault, note};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::out::Out;
+use crate::printable::table_row;
 
 /// List entries, the longest accepted first: number, state, age, tries, type, id and last error.
 #[derive(clap::Args)]
@@ -77,14 +77,7 @@ pub(super) fn text(shown: &EntrySummary) -> String {
     ])
 }
 
-/// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
-/// have to copy.
 pub(super) fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 7, 17, 5, 14, 16, 0];
-    let mut row = String::new();
-    for (cell, width) in cells.iter().zip(WIDTHS) {
-        row.push_str(&format!("{:<width$}  ", harmless(cell)));
-    }
-    row.truncate(row.trim_end().len());
-    row
+    table_row(cells, WIDTHS)
 }

@@ -9,7 +9,7 @@ use hookgate::{Inbox, StoreError, StoreErrorKind};
 use crate::fault::{Class, Fault};
 
 /// A command may wait for longer than a sender does.
-const PATIENCE: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[group(skip)]
@@ -95,7 +95,9 @@ fn again(changed: u64) -> &'static str {
 
 fn open_file(path: &Path) -> Result<Inbox, Fault> {
     const ADVICE: &str = "give the path that the receiver opens, and run this as the receiver's user; this command creates no inbox";
-    let opening = InboxOptions::default().existing().patience(PATIENCE);
+    let opening = InboxOptions::default()
+        .existing()
+        .busy_timeout(BUSY_TIMEOUT);
     opening.open(path).map_err(|error| {
         const MESSAGE: &str = "the inbox can't be opened";
         let fault = match error.kind() {

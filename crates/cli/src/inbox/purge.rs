@@ -41,7 +41,7 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         ));
     }
     if !args.yes && !io::stdin().is_terminal() {
-        return Err(Fault::new(Class::Usage, "nobody is there to ask")
+        return Err(Fault::new(Class::Usage, "there is no terminal to ask in")
             .advise("add --yes to delete without asking"));
     }
     interrupt::block_on(async {

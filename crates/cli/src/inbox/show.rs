@@ -13,10 +13,10 @@ use super::choice::{EntrySummary, number};
 use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Class, Fault};
-use crate::harmless::harmless;
 use crate::interrupt;
 use crate::listen::pretty;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// Show one entry: its state, its proof, and its body.
 #[derive(clap::Args)]
@@ -140,19 +140,19 @@ impl EntryOutput {
         ];
         for (name, value) in optional {
             if let Some(value) = value {
-                lines.push(format!("{name}: {}", harmless(value)));
+                lines.push(format!("{name}: {}", printable(value)));
             }
         }
         lines.push(format!(
             "\n{} {}",
-            harmless(&shown.event_type),
-            harmless(&shown.event_id)
+            printable(&shown.event_type),
+            printable(&shown.event_id)
         ));
         lines.push(format!(
             "received {}, signed at {}, by the key {}",
             self.received_at,
-            harmless(&self.timestamp),
-            harmless(&self.key)
+            printable(&self.timestamp),
+            printable(&self.key)
         ));
         lines.join("\n")
     }

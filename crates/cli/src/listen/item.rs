@@ -5,7 +5,7 @@ use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::durations;
-use crate::harmless::{beginning, harmless, short_reason};
+use crate::printable::{beginning, printable, short_reason};
 
 /// The result of a delivery, in as many kinds as there are colours for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-/// A delivery with the texts shown of it. Every text but the delivery's own is harmless on a terminal.
+/// A delivery with the texts shown of it. Every text but the delivery's own is safe to print on a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     /// Counted from 1 since the start.
@@ -126,7 +126,7 @@ impl Item {
         let reason = answer.and_then(|answer| answer.reason.as_deref());
         // Where the delivery is not authentic, these texts can have any length.
         let shown =
-            |text: Option<String>| harmless(&beginning(&text.unwrap_or_default())).into_owned();
+            |text: Option<String>| printable(&beginning(&text.unwrap_or_default())).into_owned();
         let event_id = shown(delivery.event_id());
         let event_type = shown(delivery.event_type());
         let mut item = Self {
@@ -134,8 +134,8 @@ impl Item {
             verdict: Verdict::of(outcome),
             time: time.split(['T', 'Z']).nth(1).unwrap_or_default().to_owned(),
             status: answer.map_or(0, |answer| answer.status),
-            outcome: harmless(outcome).into_owned(),
-            reason: harmless(reason.unwrap_or_default()).into_owned(),
+            outcome: printable(outcome).into_owned(),
+            reason: printable(reason.unwrap_or_default()).into_owned(),
             claimed: shown(answer.and_then(|answer| answer.claimed_subscription.clone())),
             elapsed_ms: durations::millis(elapsed.unwrap_or_default()),
             authentic: answer.is_some_and(|answer| answer.key.is_some()),

@@ -11,8 +11,8 @@ use tokio::sync::mpsc::Receiver;
 
 use super::display_queue::DroppedCount;
 use super::item::Item;
-use crate::harmless::claimed_subscription;
 use crate::out::Out;
+use crate::printable::claimed_subscription;
 
 /// Prints until no more lines come, or until the reader has closed the pipe.
 pub(crate) fn print(

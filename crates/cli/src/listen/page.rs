@@ -10,7 +10,7 @@ use super::item::Item;
 use super::pretty;
 use super::typed;
 use crate::fault::chain;
-use crate::harmless::{harmless, harmless_bytes};
+use crate::printable::{printable, printable_bytes};
 
 /// A line, and its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,9 +135,9 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
         field("took", format!("{:.2} ms", item.elapsed_ms)),
     ];
     if let Some(answer) = &item.delivery.answer {
-        let key = answer.key.as_deref().map(harmless);
+        let key = answer.key.as_deref().map(printable);
         lines.extend(key.map(|key| field("signed by", key)));
-        let scope = answer.scope.as_deref().map(harmless);
+        let scope = answer.scope.as_deref().map(printable);
         lines.extend(scope.map(|scope| field("scope", scope)));
         lines.extend(
             answer
@@ -175,7 +175,7 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
 fn no_event(item: &Item) -> Option<String> {
     let error = event::<Properties>(item.body()).err()?;
     item.authentic
-        .then(|| harmless(&chain(&error)).into_owned())
+        .then(|| printable(&chain(&error)).into_owned())
 }
 
 /// The next place to look, for outcomes that need an explanation.
@@ -223,11 +223,11 @@ fn explain(item: &Item, log: &str) -> String {
 fn head(delivery: &LoggedDelivery) -> Vec<PageLine> {
     let request = format!(
         "{} {}",
-        harmless(&delivery.method),
-        harmless(&delivery.target)
+        printable(&delivery.method),
+        printable(&delivery.target)
     );
     let mut lines = vec![line(Kind::Plain, request)];
-    let header = |(name, value): &(String, Bytes)| field(&harmless(name), harmless_bytes(value));
+    let header = |(name, value): &(String, Bytes)| field(&printable(name), printable_bytes(value));
     lines.extend(delivery.headers.iter().map(header));
     lines
 }

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::harmless::harmless;
+use crate::printable::printable;
 
 /// The deepest indent: a megabyte of brackets must not become a square of blanks.
 const DEEPEST: usize = 64;
 
 /// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is;
-/// anything else as bytes. Every line is harmless on a terminal.
+/// anything else as bytes. Every line is safe to print on a terminal.
 pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(body) else {
         return hex(body);
@@ -18,7 +18,7 @@ pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
     }
     // A carriage return is shown, since it is one of the things that break signatures.
     text.split('\n')
-        .map(|line| harmless(line).into_owned())
+        .map(|line| printable(line).into_owned())
         .collect()
 }
 
@@ -45,7 +45,7 @@ fn indented(json: &str) -> Vec<String> {
                         _ => {}
                     }
                 }
-                line.push_str(&harmless(&json[at..end]));
+                line.push_str(&printable(&json[at..end]));
             }
             '{' | '[' => {
                 line.push(char);

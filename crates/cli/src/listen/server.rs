@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use super::answers::{Answers, empty};
 use super::display_queue::DisplayQueue;
 use crate::fault::{Class, Fault};
-use crate::harmless::beginning;
+use crate::printable::beginning;
 
 pub(crate) struct Server {
     receiver: Receiver,

@@ -1,13 +1,13 @@
 //! The view of a delivery's body as [`Event`].
 
-use hookgate::{Actor, Event, EventData, Properties};
+use hookgate::{Actor, DataModelId, Event, EventData, Properties, RowId};
 use hookgate_testing::event;
 
 use super::item::Item;
 use super::page::{Kind, PageLine, field, line, unread};
 use super::pretty;
 use crate::fault::chain;
-use crate::harmless::harmless;
+use crate::printable::printable;
 
 /// The lines that show the body as [`Event`] reads it.
 pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
@@ -25,8 +25,8 @@ pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
         Ok(event) => lines.extend(fields(&event)),
         Err(error) => {
             let text = format!("no event: {}", chain(&error));
-            lines.push(line(Kind::Bad, harmless(&text)));
-            lines.extend(error.path().map(|path| field("at", harmless(path))));
+            lines.push(line(Kind::Bad, printable(&text)));
+            lines.extend(error.path().map(|path| field("at", printable(path))));
         }
     }
     lines
@@ -34,20 +34,19 @@ pub(crate) fn typed(item: &Item) -> Vec<PageLine> {
 
 fn fields(event: &Event) -> Vec<PageLine> {
     let mut lines = vec![
-        field("id", harmless(event.id.as_str())),
-        field("type", harmless(event.event_type())),
-        field("createdAt", harmless(event.created_at.as_str())),
-        field("workspaceId", harmless(event.workspace_id.as_str())),
+        field("id", printable(event.id.as_str())),
+        field("type", printable(event.event_type())),
+        field("createdAt", printable(event.created_at.as_str())),
+        field("workspaceId", printable(event.workspace_id.as_str())),
     ];
-    let row = |model: &str, name: &str, row: &str| {
+    let row = |model: &DataModelId, name: &str, row: &RowId| {
+        let model = format!("{} ({})", printable(name), printable(model.as_str()));
         [
-            field(
-                "data model",
-                format!("{} ({})", harmless(name), harmless(model)),
-            ),
-            field("row", harmless(row)),
+            field("data model", model),
+            field("row", printable(row.as_str())),
         ]
     };
+    let count = |number: usize, of: &str| line(Kind::Remark, format!("{number} {of}"));
     let by = |did: &str, actor: &Option<Actor>| {
         let Some(actor) = actor else {
             return field(did, "(not said)");
@@ -55,55 +54,37 @@ fn fields(event: &Event) -> Vec<PageLine> {
         let email = actor
             .email
             .as_deref()
-            .map(|email| format!(", {}", harmless(email)));
-        let (name, id) = (harmless(&actor.name), harmless(actor.id.as_str()));
+            .map(|email| format!(", {}", printable(email)));
+        let (name, id) = (printable(&actor.name), printable(actor.id.as_str()));
         field(did, format!("{name} ({id}{})", email.unwrap_or_default()))
     };
     match &event.data {
         EventData::RowCreated(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("created by", &data.created_by));
-            lines.push(line(
-                Kind::Remark,
-                format!("{} properties", data.properties.len()),
-            ));
+            lines.push(count(data.properties.len(), "properties"));
             lines.extend(data.properties.iter().map(|(name, value)| {
                 let json = value.json().map_or("", |json| json.as_str());
-                field(&format!("  {}", harmless(name)), harmless(json))
+                field(&format!("  {}", printable(name)), printable(json))
             }));
         }
         EventData::RowUpdated(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("updated by", &data.updated_by));
-            lines.push(line(
-                Kind::Remark,
-                format!("{} changes", data.changes.iter().len()),
-            ));
+            lines.push(count(data.changes.iter().len(), "changes"));
             lines.extend(data.changes.iter().map(|(name, change)| {
                 let json = |value: hookgate::Value<'_>| {
                     let text = value
                         .json()
-                        .map(|json| harmless(json.as_str()).into_owned());
+                        .map(|json| printable(json.as_str()).into_owned());
                     text.unwrap_or_else(|| "(absent)".to_owned())
                 };
                 let change = format!("{} → {}", json(change.before), json(change.after));
-                field(&format!("  {}", harmless(name)), change)
+                field(&format!("  {}", printable(name)), change)
             }));
         }
         EventData::RowDeleted(data) => {
-            lines.extend(row(
-                data.datamodel_id.as_str(),
-                &data.datamodel_name,
-                data.row_id.as_str(),
-            ));
+            lines.extend(row(&data.datamodel_id, &data.datamodel_name, &data.row_id));
             lines.push(by("deleted by", &data.deleted_by));
         }
         EventData::Other(other) => {
@@ -117,6 +98,6 @@ fn fields(event: &Event) -> Vec<PageLine> {
         _ => lines.push(line(Kind::Remark, "data of a newer kind")),
     }
     let extra = event.extra.iter();
-    lines.extend(extra.map(|(name, json)| field(&harmless(name), harmless(json.as_str()))));
+    lines.extend(extra.map(|(name, json)| field(&printable(name), printable(json.as_str()))));
     lines
 }

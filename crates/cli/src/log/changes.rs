@@ -7,8 +7,8 @@ use hookgate_testing::log::{Difference, LoggedDeliveryExt};
 
 use super::source::{Source, Which};
 use crate::fault::{Class, Fault, answer};
-use crate::harmless::harmless;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// Compare two deliveries, or two logs.
 ///
@@ -83,11 +83,11 @@ fn deliveries(
             true => " (the same number, written differently)",
             false => "",
         };
-        let mut lines = vec![format!("{}{note}", harmless(path))];
+        let mut lines = vec![format!("{}{note}", printable(path))];
         for (sign, side) in [("-", before), ("+", after)] {
             lines.extend(
                 side.as_ref()
-                    .map(|text| format!("  {sign} {}", harmless(text))),
+                    .map(|text| format!("  {sign} {}", printable(text))),
             );
         }
         out.say(&lines.join("\n"), &value)?;
@@ -104,8 +104,12 @@ fn logs(one: &Source, other: &Source, out: &mut Out) -> Result<ExitCode, Fault> 
             answers => answers.join(", "),
         };
         let (before, after) = (answers(&event.before), answers(&event.after));
-        let id = harmless(&event.event_id);
-        let text = format!("{id}\n  - {}\n  + {}", harmless(&before), harmless(&after));
+        let id = printable(&event.event_id);
+        let text = format!(
+            "{id}\n  - {}\n  + {}",
+            printable(&before),
+            printable(&after)
+        );
         out.say(&text, &value)?;
     }
     Ok(answer(changed.is_empty()))

@@ -13,8 +13,8 @@ use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Fault, note};
-use crate::harmless::{claimed_subscription, harmless, short_reason};
 use crate::out::Out;
+use crate::printable::{claimed_subscription, short_reason, table_row};
 
 /// List the deliveries: line, time, status, outcome, type, id and reason.
 ///
@@ -163,16 +163,9 @@ impl Listed {
     }
 }
 
-/// One row of the table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
-/// have to copy.
 fn row(cells: &[&str; 7]) -> String {
     const WIDTHS: [usize; 7] = [5, 20, 6, 18, 14, 16, 0];
-    let mut row = String::new();
-    for (cell, width) in cells.iter().zip(WIDTHS) {
-        row.push_str(&format!("{:<width$}  ", harmless(cell)));
-    }
-    row.truncate(row.trim_end().len());
-    row
+    table_row(cells, WIDTHS)
 }
 
 fn status(text: &str) -> Result<String, String> {

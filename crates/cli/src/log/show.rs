@@ -10,9 +10,9 @@ use http::uri::Authority;
 use super::source::{One, Source};
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
-use crate::harmless::{harmless, harmless_bytes};
 use crate::listen::pretty;
 use crate::out::Out;
+use crate::printable::{printable, printable_bytes};
 
 /// Show one delivery: head, answer and body.
 #[derive(clap::Args)]
@@ -105,12 +105,12 @@ fn head(delivery: &LoggedDelivery) -> String {
         ),
         format!(
             "\n{} {}",
-            harmless(&delivery.method),
-            harmless(&delivery.target)
+            printable(&delivery.method),
+            printable(&delivery.target)
         ),
     ];
     for (name, value) in &delivery.headers {
-        lines.push(format!("{}: {}", harmless(name), harmless_bytes(value)));
+        lines.push(format!("{}: {}", printable(name), printable_bytes(value)));
     }
     lines.join("\n") + "\n"
 }
@@ -119,23 +119,23 @@ fn answer(delivery: &LoggedDelivery) -> String {
     let mut lines = Vec::new();
     match (&delivery.answer, delivery.hung_up_after) {
         (Some(answer), _) => {
-            let (outcome, elapsed) = (harmless(&answer.outcome), durations::show(answer.elapsed));
+            let (outcome, elapsed) = (printable(&answer.outcome), durations::show(answer.elapsed));
             lines.push(format!(
                 "answered {} {outcome}, after {elapsed}",
                 answer.status
             ));
             if let Some(reason) = &answer.reason {
-                lines.push(format!("  reason: {}", harmless(reason)));
+                lines.push(format!("  reason: {}", printable(reason)));
             }
             if let Some(id) = &answer.claimed_subscription {
                 lines.push(format!(
                     "  claimed subscription, unproven: {}",
-                    harmless(id)
+                    printable(id)
                 ));
             }
             for (name, text) in [("key", &answer.key), ("scope", &answer.scope)] {
                 if let Some(text) = text {
-                    lines.push(format!("  {name}: {}", harmless(text)));
+                    lines.push(format!("  {name}: {}", printable(text)));
                 }
             }
             if let Some(attempt) = answer.attempt {

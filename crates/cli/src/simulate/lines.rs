@@ -13,8 +13,8 @@ use hookgate_testing::sender::{Disposition, SenderReport, SentEvent};
 
 use crate::durations;
 use crate::fault::{Class, Fault};
-use crate::harmless::harmless;
 use crate::out::Out;
+use crate::printable::printable;
 
 /// The place where reports go.
 pub(super) struct Lines {
@@ -54,12 +54,12 @@ fn text(event: &SentEvent, attempts: u32) -> String {
     };
     let day = iso8601(last.at);
     let time = day.get(11..19).unwrap_or(&day);
-    let (id, event_type) = (harmless(&event.id), harmless(&event.event_type));
+    let (id, event_type) = (printable(&event.id), printable(&event.event_type));
     let end = last.end.to_string();
     let millis = last.elapsed.as_millis();
     let mut line = format!(
         "{time} {id} {event_type}: {} in {millis} ms",
-        harmless(&end)
+        printable(&end)
     );
     if last.replayed {
         line += ", handled before";
@@ -139,7 +139,7 @@ pub(super) fn summary(
     // The causes come from the system and the names from the sender. They are escaped line by line, so that the line breaks stay.
     let lines: Vec<_> = text
         .lines()
-        .map(|line| harmless(line).into_owned())
+        .map(|line| printable(line).into_owned())
         .collect();
     out.say(&lines.join("\n"), &value)?;
     Ok(out.flush()?)

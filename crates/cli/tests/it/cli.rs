@@ -2,10 +2,10 @@
 //! pipes.
 
 mod codes;
-#[cfg(unix)]
-mod harmless;
 mod https;
 mod json;
+#[cfg(unix)]
+mod printable;
 mod secrets;
 
 use std::io::{Read, Write};

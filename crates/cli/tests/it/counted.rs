@@ -17,7 +17,7 @@ fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
         &["-p", "hookgate-emulator"],
         &of,
     );
-    readme_counts("the other direction", &["-p", "hookgate-client"], &of);
+    readme_counts("the service's API", &["-p", "hookgate-client"], &of);
     let packages = tree(&["-p", "hookgate-cli", "--all-features"]);
     let own = packages.iter().find(|(name, _)| name == "hookgate-cli");
     let own = of[own.unwrap()];

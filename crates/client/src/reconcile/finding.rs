@@ -66,13 +66,13 @@ pub struct Unresolved {
     /// The row.
     pub row_id: RowId,
     /// The reason.
-    pub reason: Doubt,
+    pub reason: UnresolvedReason,
 }
 
 /// The reason why a difference is no finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Doubt {
+pub enum UnresolvedReason {
     /// More rows differ than the guard allows. The service may write the values of events and of rows differently, or a property
     /// was renamed; after an outage it may be true.
     ManyUpdates,
@@ -84,7 +84,7 @@ pub enum Doubt {
     StaleRead,
 }
 
-impl Doubt {
+impl UnresolvedReason {
     /// Returns the reason in a few words.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -14,7 +14,7 @@ pub(super) fn describe() {
     describe_counter!(
         FINDINGS,
         Unit::Count,
-        "Rows that changed without a handled event, by kind and by what became of the finding."
+        "Rows that changed without a handled event, by kind and by the outcome of the finding."
     );
     describe_gauge!(
         UNRESOLVED,

@@ -15,7 +15,7 @@ use crate::reconcile::RowHash;
 use crate::reconcile::hash::{name_hash, value_hash};
 
 /// How long a write that has ended waits for the ledger.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LEDGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The rows that one request writes. Nothing, where the client has no ledger.
 pub(super) struct Note<'r>(Option<Open<'r>>);
@@ -137,7 +137,7 @@ impl Note<'_> {
             Ok::<_, StoreError>(())
         };
         // The write's own result matters more.
-        let _ = timeout(PATIENCE, note).await;
+        let _ = timeout(LEDGER_TIMEOUT, note).await;
     }
 }
 

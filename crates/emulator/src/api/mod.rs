@@ -49,76 +49,45 @@ const READ: Needs = Needs::Scope(Scope::Read);
 const WRITE: Needs = Needs::Scope(Scope::Write);
 const ADMIN: Needs = Needs::Scope(Scope::Admin);
 
-const fn at(
-    method: Method,
-    path: &'static str,
-    scope: Needs,
-    run: fn(&Call<'_>) -> Result<Answer, ApiError>,
-) -> Endpoint {
-    Endpoint {
-        method,
-        path,
-        scope,
-        run,
-    }
+macro_rules! endpoints {
+    ($($method:ident $path:literal $scope:expr => $run:path;)*) => {
+        /// The endpoint overview.
+        pub(crate) const ENDPOINTS: &[Endpoint] = &[
+            $(Endpoint { method: Method::$method, path: $path, scope: $scope, run: $run },)*
+        ];
+    };
 }
 
-/// The endpoint overview.
-pub(crate) const ENDPOINTS: &[Endpoint] = &[
-    at(Method::GET, "blocks", READ, things::list_blocks),
-    at(Method::GET, "blocks/*", READ, things::get_block),
-    at(Method::POST, "blocks", WRITE, things::create_block),
-    at(Method::PATCH, "blocks/*", WRITE, things::change_block),
-    at(Method::DELETE, "blocks/*", WRITE, things::delete_block),
-    at(Method::GET, "datamodels", READ, data_models::list),
-    at(Method::GET, "datamodels/*", READ, data_models::get),
-    at(
-        Method::POST,
-        "datamodels",
-        Needs::Switched,
-        data_models::create,
-    ),
-    at(
-        Method::PATCH,
-        "datamodels/*",
-        Needs::Switched,
-        data_models::change,
-    ),
-    at(
-        Method::PATCH,
-        "datamodels/*/properties",
-        ADMIN,
-        properties::change,
-    ),
-    at(
-        Method::DELETE,
-        "datamodels/*",
-        Needs::Switched,
-        data_models::delete,
-    ),
-    at(Method::GET, "datamodels/*/rows", READ, rows::list),
-    at(Method::POST, "datamodels/*/rows", WRITE, rows::create),
-    at(Method::PATCH, "datamodels/*/rows/*", WRITE, rows::update),
-    at(Method::DELETE, "datamodels/*/rows/*", WRITE, rows::delete),
-    at(Method::GET, "workflows", READ, things::list_workflows),
-    at(Method::GET, "workflows/*", READ, things::get_workflow),
-    at(Method::POST, "workflows", WRITE, things::create_workflow),
-    at(Method::PATCH, "workflows/*", WRITE, things::change_workflow),
-    at(
-        Method::DELETE,
-        "workflows/*",
-        WRITE,
-        things::delete_workflow,
-    ),
-    at(Method::POST, "workflows/*/run", WRITE, things::run_workflow),
-    at(Method::GET, "stats", READ, things::list_stats),
-    at(Method::GET, "stats/*", READ, things::get_stat),
-    at(Method::POST, "stats", WRITE, things::create_stat),
-    at(Method::PATCH, "stats/*", WRITE, things::change_stat),
-    at(Method::DELETE, "stats/*", WRITE, things::delete_stat),
-    at(Method::POST, "stats/*/run", WRITE, things::run_stat),
-    at(Method::GET, "pages/*", READ, things::get_page),
-];
+endpoints! {
+    GET "blocks" READ => things::list_blocks;
+    GET "blocks/*" READ => things::get_block;
+    POST "blocks" WRITE => things::create_block;
+    PATCH "blocks/*" WRITE => things::change_block;
+    DELETE "blocks/*" WRITE => things::delete_block;
+    GET "datamodels" READ => data_models::list;
+    GET "datamodels/*" READ => data_models::get;
+    POST "datamodels" Needs::Switched => data_models::create;
+    PATCH "datamodels/*" Needs::Switched => data_models::change;
+    PATCH "datamodels/*/properties" ADMIN => properties::change;
+    DELETE "datamodels/*" Needs::Switched => data_models::delete;
+    GET "datamodels/*/rows" READ => rows::list;
+    POST "datamodels/*/rows" WRITE => rows::create;
+    PATCH "datamodels/*/rows/*" WRITE => rows::update;
+    DELETE "datamodels/*/rows/*" WRITE => rows::delete;
+    GET "workflows" READ => things::list_workflows;
+    GET "workflows/*" READ => things::get_workflow;
+    POST "workflows" WRITE => things::create_workflow;
+    PATCH "workflows/*" WRITE => things::change_workflow;
+    DELETE "workflows/*" WRITE => things::delete_workflow;
+    POST "workflows/*/run" WRITE => things::run_workflow;
+    GET "stats" READ => things::list_stats;
+    GET "stats/*" READ => things::get_stat;
+    POST "stats" WRITE => things::create_stat;
+    PATCH "stats/*" WRITE => things::change_stat;
+    DELETE "stats/*" WRITE => things::delete_stat;
+    POST "stats/*/run" WRITE => things::run_stat;
+    GET "pages/*" READ => things::get_page;
+}
 
 impl Endpoint {
     /// Runs the endpoint for a caller with its scope.

@@ -111,10 +111,10 @@ impl Explained {
 fn shown(explanation: &Explanation, remarks: &[String]) -> Value {
     let causes = explanation.causes().iter().map(|cause| {
         let kind = cause.kind();
-        json!({ "name": kind.name(), "what": kind.what(), "detail": cause.detail(), "fix": kind.fix() })
+        json!({ "name": kind.name(), "what": kind.description(), "detail": cause.detail(), "fix": kind.fix() })
     });
     let hints = explanation.hints().iter().map(|hint| {
-        json!({ "name": hint.kind().name(), "what": hint.kind().what(), "detail": hint.detail() })
+        json!({ "name": hint.kind().name(), "what": hint.kind().description(), "detail": hint.detail() })
     });
     json!({
         "authentic": explanation.is_authentic(),

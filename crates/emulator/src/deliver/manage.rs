@@ -20,7 +20,7 @@ impl Deliveries {
     /// Replaces all subscriptions, as a seed does. Those without a secret get one.
     ///
     /// # Errors
-    /// A sentence that names the subscription and says what was expected. Then nothing has changed.
+    /// A sentence that names the subscription and states the expected form. Then nothing has changed.
     pub(crate) fn set_subscriptions(&self, settings: Vec<Subscription>) -> Result<(), String> {
         let lanes = self.inner.lanes(settings)?;
         let mut state = self.inner.state();
@@ -34,7 +34,7 @@ impl Deliveries {
     /// Makes a subscription. `id` and `secret` are optional. The result has the secret.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that states the expected form.
     pub(crate) fn create(&self, body: &Value) -> Result<Subscription, String> {
         let ids = &self.inner.parts.ids;
         let mut body = body.clone();
@@ -65,7 +65,7 @@ impl Deliveries {
     /// Changes the settings that the patch names. The id can't be changed. `None` where there is no such subscription.
     ///
     /// # Errors
-    /// A sentence that says what was expected. Then nothing has changed.
+    /// A sentence that states the expected form. Then nothing has changed.
     pub(crate) fn change(&self, id: &str, patch: &Value) -> Option<Result<Subscription, String>> {
         let mut state = self.inner.state();
         let before = state.lane(id)?.settings.clone();

@@ -43,7 +43,7 @@ pub(super) struct Reset;
 /// The way of all deliveries of an emulator. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Route {
-    way: Arc<dyn Carry>,
+    way: Arc<dyn DynTransport>,
     given: bool,
 }
 
@@ -76,7 +76,7 @@ impl Transport for Route {
         if self.given && request.extensions().get::<Reset>().is_some() {
             return Err("the connection was reset".into());
         }
-        self.way.carry(request).await
+        self.way.deliver_boxed(request).await
     }
 }
 
@@ -86,15 +86,15 @@ impl fmt::Debug for Route {
     }
 }
 
-type Carried<'a> =
+type DeliverFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send + 'a>>;
 
-trait Carry: Send + Sync {
-    fn carry(&self, request: Request<Bytes>) -> Carried<'_>;
+trait DynTransport: Send + Sync {
+    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_>;
 }
 
-impl<T: Transport> Carry for T {
-    fn carry(&self, request: Request<Bytes>) -> Carried<'_> {
+impl<T: Transport> DynTransport for T {
+    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_> {
         Box::pin(self.deliver(request))
     }
 }
@@ -102,7 +102,7 @@ impl<T: Transport> Carry for T {
 /// Checks the URL of a subscription.
 ///
 /// # Errors
-/// A sentence that says what was expected.
+/// A sentence that states the expected form.
 pub(super) fn permitted(url: &str, reach: Reach) -> Result<(), String> {
     let wrong = |why: &str| {
         let url = short(url);

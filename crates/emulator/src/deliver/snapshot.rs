@@ -63,7 +63,7 @@ impl Deliveries {
     /// Replaces everything by what a snapshot holds, and sets the clock's offset to that of the snapshot.
     ///
     /// # Errors
-    /// A sentence that says what was expected. Then nothing has changed.
+    /// A sentence that states the expected form. Then nothing has changed.
     pub(crate) fn restore(&self, snapshot: &Value, offset: Duration) -> Result<(), String> {
         let saved: Saved =
             json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;

@@ -59,7 +59,7 @@ impl Subscription {
     /// Checks what does not depend on where deliveries may go.
     ///
     /// # Errors
-    /// The field, and a sentence that says what was expected.
+    /// The field, and a sentence that states the expected form.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let other = |name: &&String| !EVENT_TYPES.contains(&name.as_str());
         if let Some(other) = self.events.iter().find(other) {

@@ -68,7 +68,7 @@ impl Faults {
     /// Switches a fault on: `{"fault", "first" or "seed"}`. One that is on already begins anew.
     ///
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that states the expected form.
     pub(crate) fn add(&self, body: &Value) -> Result<Value, String> {
         if !body.is_object() {
             return Err("expected an object of `fault`, and `first` or `seed`".to_owned());

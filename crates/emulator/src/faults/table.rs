@@ -9,25 +9,6 @@ pub(crate) enum Where {
     Api,
 }
 
-/// A fault that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Fault {
-    AlteredByte,
-    Stale,
-    Ahead,
-    Duplicated,
-    Reordered,
-    LostAnswer,
-    Slow,
-    Reset,
-    WrongSecret,
-    Gzip,
-    Status429,
-    Status500,
-    SlowAnswer,
-    ClosedAfterWrite,
-}
-
 /// A row of the table.
 #[derive(Debug)]
 pub(crate) struct About {
@@ -37,93 +18,37 @@ pub(crate) struct About {
     pub(crate) about: &'static str,
 }
 
-/// Every fault, those of deliveries first.
-pub(crate) const FAULTS: &[About] = &[
-    About {
-        fault: Fault::AlteredByte,
-        name: "altered-byte",
-        place: Where::Delivery,
-        about: "one byte of the body is changed after it was signed",
-    },
-    About {
-        fault: Fault::Stale,
-        name: "stale",
-        place: Where::Delivery,
-        about: "the delivery is signed with a time 10 minutes ago",
-    },
-    About {
-        fault: Fault::Ahead,
-        name: "ahead",
-        place: Where::Delivery,
-        about: "the delivery is signed with a time 10 minutes ahead",
-    },
-    About {
-        fault: Fault::Duplicated,
-        name: "duplicated",
-        place: Where::Delivery,
-        about: "the delivery arrives twice, side by side",
-    },
-    About {
-        fault: Fault::Reordered,
-        name: "reordered",
-        place: Where::Delivery,
-        about: "the delivery is held until the subscription's next one has ended, for 10 seconds at most",
-    },
-    About {
-        fault: Fault::LostAnswer,
-        name: "lost-answer",
-        place: Where::Delivery,
-        about: "the delivery arrives and is answered, but its answer is lost",
-    },
-    About {
-        fault: Fault::Slow,
-        name: "slow",
-        place: Where::Delivery,
-        about: "the delivery arrives after 3 seconds, and its answer would take 3 more: the sender hangs up after 5",
-    },
-    About {
-        fault: Fault::Reset,
-        name: "reset",
-        place: Where::Delivery,
-        about: "the connection is reset in the middle of the body",
-    },
-    About {
-        fault: Fault::WrongSecret,
-        name: "wrong-secret",
-        place: Where::Delivery,
-        about: "the delivery is signed with another secret",
-    },
-    About {
-        fault: Fault::Gzip,
-        name: "gzip",
-        place: Where::Delivery,
-        about: "the body is compressed on the way, with Content-Encoding: gzip",
-    },
-    About {
-        fault: Fault::Status429,
-        name: "status-429",
-        place: Where::Api,
-        about: "the API answers 429 RATE_LIMITED and does nothing",
-    },
-    About {
-        fault: Fault::Status500,
-        name: "status-500",
-        place: Where::Api,
-        about: "the API answers 500 INTERNAL_ERROR and does nothing",
-    },
-    About {
-        fault: Fault::SlowAnswer,
-        name: "slow-answer",
-        place: Where::Api,
-        about: "the API does what it is asked for and answers 10 seconds later",
-    },
-    About {
-        fault: Fault::ClosedAfterWrite,
-        name: "closed-after-write",
-        place: Where::Api,
-        about: "the API makes the change and closes the connection without an answer; reads are not affected",
-    },
-];
+macro_rules! faults {
+    ($($place:ident $fault:ident $name:literal: $about:literal;)*) => {
+        /// A fault that can be asked for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Fault {
+            $($fault,)*
+        }
+
+        /// Every fault, those of deliveries first.
+        pub(crate) const FAULTS: &[About] = &[
+            $(About { fault: Fault::$fault, name: $name, place: Where::$place, about: $about },)*
+        ];
+    };
+}
+
+faults! {
+    Delivery AlteredByte "altered-byte": "one byte of the body is changed after it was signed";
+    Delivery Stale "stale": "the delivery is signed with a time 10 minutes ago";
+    Delivery Ahead "ahead": "the delivery is signed with a time 10 minutes ahead";
+    Delivery Duplicated "duplicated": "the delivery arrives twice, side by side";
+    Delivery Reordered "reordered": "the delivery is held until the subscription's next one has ended, for 10 seconds at most";
+    Delivery LostAnswer "lost-answer": "the delivery arrives and is answered, but its answer is lost";
+    Delivery Slow "slow": "the delivery arrives after 3 seconds, and its answer would take 3 more: the sender hangs up after 5";
+    Delivery Reset "reset": "the connection is reset in the middle of the body";
+    Delivery WrongSecret "wrong-secret": "the delivery is signed with another secret";
+    Delivery Gzip "gzip": "the body is compressed on the way, with Content-Encoding: gzip";
+    Api Status429 "status-429": "the API answers 429 RATE_LIMITED and does nothing";
+    Api Status500 "status-500": "the API answers 500 INTERNAL_ERROR and does nothing";
+    Api SlowAnswer "slow-answer": "the API does what it is asked for and answers 10 seconds later";
+    Api ClosedAfterWrite "closed-after-write": "the API makes the change and closes the connection without an answer; reads are not affected";
+}
 
 impl Fault {
     pub(crate) fn named(name: &str) -> Option<Self> {

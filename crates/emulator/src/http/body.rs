@@ -14,7 +14,7 @@ use crate::answer::ApiError;
 pub(crate) type Reply = Either<Full<Bytes>, Channel<Bytes, Infallible>>;
 
 /// A client that stops sending is not waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Reads a body of at most `most` bytes.
 ///
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// 400: it is longer, it broke off, or it took too long.
 pub(super) async fn read(body: Incoming, most: usize) -> Result<Bytes, ApiError> {
     let collected = Limited::new(body, most).collect();
-    let read = tokio::time::timeout(PATIENCE, collected).await;
+    let read = tokio::time::timeout(BODY_TIMEOUT, collected).await;
     match read {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(ApiError::validation(format!(

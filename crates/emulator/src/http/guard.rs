@@ -83,7 +83,7 @@ pub(super) fn check(
 /// # Errors
 /// 401.
 pub(super) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), ApiError> {
-    if access.token.is_none() || bears_token(access, headers) {
+    if access.token.is_none() || has_token(access, headers) {
         return Ok(());
     }
     let message = "this emulator is exposed: send Authorization: Bearer <token> with the token that it printed, or open the \
@@ -91,7 +91,7 @@ pub(super) fn check_token(access: &Access, headers: &HeaderMap) -> Result<(), Ap
     Err(ApiError::unauthorized(message))
 }
 
-fn bears_token(access: &Access, headers: &HeaderMap) -> bool {
+fn has_token(access: &Access, headers: &HeaderMap) -> bool {
     let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     let header = headers.get(AUTHORIZATION).map(text).unwrap_or_default();
     if header

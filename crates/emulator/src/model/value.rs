@@ -8,7 +8,7 @@ use super::{Property, PropertyType};
 /// Checks a value. `null` clears a property of any type.
 ///
 /// # Errors
-/// A sentence that names the property and what was expected.
+/// A sentence that names the property and the expected form.
 pub(crate) fn check(property: &Property, value: &Value) -> Result<(), String> {
     if value.is_null() || is_of(property, value) {
         return Ok(());

@@ -32,7 +32,7 @@ enum Mode {
 
 impl Auth {
     /// # Errors
-    /// A sentence that says what was expected.
+    /// A sentence that states the expected form.
     pub(super) fn check(&self) -> Result<(), String> {
         let (login, field) = (
             self.username.is_some() || self.password.is_some(),

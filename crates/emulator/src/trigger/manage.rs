@@ -29,7 +29,7 @@ impl Triggers {
     /// there is none.
     ///
     /// # Errors
-    /// A sentence that says what was expected. Then nothing has changed.
+    /// A sentence that states the expected form. Then nothing has changed.
     pub(crate) fn change(
         &self,
         workflow: &str,
@@ -55,7 +55,7 @@ impl Triggers {
 /// Checks a list of triggers.
 ///
 /// # Errors
-/// The place of the first wrong one, the field, and a sentence that says what was expected.
+/// The place of the first wrong one, the field, and a sentence that states the expected form.
 pub(crate) fn checked(list: &[Trigger]) -> Result<(), (usize, &'static str, String)> {
     for (at, trigger) in list.iter().enumerate() {
         let same = |other: &Trigger| {

@@ -83,7 +83,7 @@ impl Trigger {
     /// Checks what the form does not say.
     ///
     /// # Errors
-    /// The field, and a sentence that says what was expected.
+    /// The field, and a sentence that states the expected form.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.workflow_id.is_empty() {
             let told = "an empty text, expected at least one character";

@@ -253,7 +253,7 @@ fn causes(style: &Style) -> Vec<Cause> {
         Numbers::AsIs => None,
         numbers => Some(Cause::with(
             Kind::BodyNumbersRewritten,
-            format!("what was signed has {}", numbers.name()),
+            format!("the signed body has {}", numbers.name()),
         )),
     };
     [layout, order, style.strings.cause(), numbers]

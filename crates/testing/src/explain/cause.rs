@@ -62,7 +62,7 @@ macro_rules! causes {
 
             /// Returns a description of the mistake, in one sentence. The wording is no contract.
             #[must_use]
-            pub fn what(self) -> &'static str {
+            pub fn description(self) -> &'static str {
                 match self { $($(Self::$kind => $what,)*)* }
             }
 
@@ -106,7 +106,7 @@ causes! {
         SecretStoredDecoded "secret_stored_decoded": "The secret was taken decoded from base64 or hex.",
             "Give the receiver the text as it is shown, `whsec_` included: the text itself is the key.";
         SecretPaddingLost "secret_padding_lost": "The secret was taken without the `=` at its end.",
-            "Paste the whole text again; what splits a line of settings at each `=` drops the last one.";
+            "Paste the whole text again; a program that splits a line of settings at each `=` drops the last one.";
         SecretSignedEncoded "secret_signed_encoded": "It was signed with the secret encoded once more, in base64 or hex.",
             "Sign with the text itself as key.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
@@ -118,7 +118,7 @@ causes! {
     }
     Body {
         BodyLeftOut "body_left_out": "It was signed without the body.",
-            "Sign the body's bytes too; often they were read before, and what is read again is empty.";
+            "Sign the body's bytes too; often they were read before, and a second reading gives no bytes.";
         BodyLineBreakAdded "body_line_break_added": "The body has a line break at its end that was not signed.",
             "Pass the raw bytes on as they came; with curl, sign the file itself, without the line break that an editor or `echo` adds.";
         BodyLineBreakLost "body_line_break_lost": "A line break at the body's end was signed and is not there.",
@@ -131,49 +131,49 @@ causes! {
             "Write and pass the body without a byte order mark.";
         BodyBomLost "body_bom_lost": "A byte order mark was signed and is not there.",
             "Pass the raw bytes on as they came; decoding them as text drops the mark.";
-        BodyCompact "body_compact": "The body was written again with white space; what was signed has none.",
+        BodyCompact "body_compact": "The body was written again with white space; the signed body has none.",
             "Verify the raw bytes before anything parses them, and let no proxy or framework write the JSON again.";
-        BodyPretty "body_pretty": "The body was written again; what was signed is indented.",
+        BodyPretty "body_pretty": "The body was written again; the signed body is indented.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodySpaced "body_spaced": "The body was written again; what was signed has a space behind each comma and colon, as Python's `json.dumps` writes it.",
+        BodySpaced "body_spaced": "The body was written again; the signed body has a space behind each comma and colon, as Python's `json.dumps` writes it.",
             "Verify and send the very bytes that were signed: in Python, sign and send one `body` and pass `data=body`, not `json=`.";
-        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; what was signed has them sorted.",
+        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; the signed body has them sorted.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; what was signed has them as the service writes them.",
+        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; the signed body has them as the service writes them.",
             "Verify the raw bytes before anything parses them: a map that sorts its keys (serde_json's `Value` does) loses their order.";
-        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; what was signed has the short ones first, as databases store JSON.",
+        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; the signed body has the short ones first, as databases store JSON.",
             "Store the raw bytes, as text or bytes and not as `jsonb` or `JSON`, and verify those.";
         BodySlashesEscaped "body_slashes_escaped": "The body has `\\/` where `/` was signed.",
             "Verify the raw bytes; PHP's `json_encode` escapes slashes unless it is told `JSON_UNESCAPED_SLASHES`.";
         BodySlashesUnescaped "body_slashes_unescaped": "The body has `/` where `\\/` was signed.",
-            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the backslashes.";
+            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the backslashes.";
         BodyUnicodeEscaped "body_unicode_escaped": "The body has `\\u` escapes where the characters themselves were signed.",
             "Verify the raw bytes; in Python, `ensure_ascii=False` keeps the characters.";
         BodyUnicodeUnescaped "body_unicode_unescaped": "The body has characters where their `\\u` escapes were signed.",
-            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the escapes.";
+            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
         BodyUnicodeCase "body_unicode_case": "The body's `\\u` escapes are written with hex digits of the other case.",
             "Verify the raw bytes before anything parses them.";
         BodyHtmlEscaped "body_html_escaped": "The body has `\\u003c` and the like where `<`, `>`, `&` or quotes were signed.",
             "Verify the raw bytes; Go's `json.Marshal`, Rails and others escape for HTML when they write JSON again.";
         BodyHtmlUnescaped "body_html_unescaped": "The body has `<`, `>` or `&` where `\\u003c` and the like were signed.",
-            "Verify the raw bytes before anything parses them: whatever writes the JSON again drops the escapes.";
-        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in what was signed.",
+            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
+        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in the signed body.",
             "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in what was signed.",
+        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in the signed body.",
             "Verify the raw bytes before anything parses them: 1.0, 1 and 1e0 are one number and three texts.";
-        BodyBase64Encoded "body_base64_encoded": "The body is base64 of what was signed.",
+        BodyBase64Encoded "body_base64_encoded": "The body is base64 of the signed body.",
             "Decode it before it is verified; API gateways and Lambda set `isBase64Encoded` where they encode.";
         BodyBase64Decoded "body_base64_decoded": "It was signed over the body in base64.",
             "Sign the raw bytes of the body, not an encoding of them.";
-        BodyJsonString "body_json_string": "The body is a JSON string that holds what was signed.",
+        BodyJsonString "body_json_string": "The body is a JSON string that holds the signed body.",
             "Pass the text itself on, without `JSON.stringify` around it.";
-        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and what was signed is not.",
+        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and the signed body is not.",
             "Send it as `application/json`, with `--data-binary` and not `--data-urlencode`, and let no form parser at it.";
         BodyCharset "body_charset": "The body's text was converted between character sets.",
-            "Pass the body on as bytes; what decodes it as Latin-1 or UTF-16 changes them.";
+            "Pass the body on as bytes; a program that decodes it as Latin-1 or UTF-16 changes them.";
         BodyTailLost "body_tail_lost": "The end of the body is missing: closing quotes and brackets.",
             "Send a Content-Length that counts bytes and not characters, and read until the end.";
-        BodyTooLong "body_too_long": "The body goes on behind what was signed.",
+        BodyTooLong "body_too_long": "The body is longer than the bytes that were signed.",
             "Sign and send the same bytes; a buffer that is too small cuts what it signs.";
     }
     SignedString {
@@ -193,7 +193,7 @@ causes! {
     Header {
         HeaderUpperCase "header_upper_case": "The signature is written in upper-case hex.",
             "Write the 64 hex digits in lower case.";
-        HeaderWithoutPrefix "header_without_prefix": "The signature stands there without `sha256=` in front.",
+        HeaderWithoutPrefix "header_without_prefix": "The signature is written without `sha256=` in front.",
             "Write `sha256=` and 64 hex digits.";
         HeaderOtherPrefix "header_other_prefix": "The signature has another prefix than `sha256=`.",
             "Write `sha256=` and 64 hex digits.";
@@ -227,15 +227,15 @@ causes! {
             "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";
     }
     Clock {
-        ClockStale "clock_stale": "It is right, and too old.",
-            "Deliver sooner, or fix the clock of whichever machine is wrong. To judge a recorded delivery, say when it was received.";
-        ClockAhead "clock_ahead": "It is right, and its time has not come yet.",
-            "Fix the clock of the machine that is wrong; let both follow NTP.";
-        ClockTimeZone "clock_time_zone": "It is right, and its time is off by what looks like a time zone.",
+        ClockStale "clock_stale": "The signature is right, but the delivery is too old.",
+            "Deliver sooner, or correct the clock of the machine that is wrong. To judge a recorded delivery, say when it was received.";
+        ClockAhead "clock_ahead": "The signature is right, but the timestamp is in the future.",
+            "Correct the clock of the machine that is wrong; let both follow NTP.";
+        ClockTimeZone "clock_time_zone": "The signature is right, but the timestamp differs from the clock by about the offset of a time zone.",
             "Take Unix time, which has no zone: some function was given a local time for UTC or the other way round.";
-        ClockMilliseconds "clock_milliseconds": "It is right, and its timestamp is not in seconds but in a smaller unit.",
+        ClockMilliseconds "clock_milliseconds": "The signature is right, but the timestamp is in a smaller unit than seconds.",
             "Write whole seconds: `Math.floor(Date.now() / 1000)`.";
-        ClockRetry "clock_retry": "It is right, and as old as a retry that carries the timestamp of its first attempt.",
+        ClockRetry "clock_retry": "The signature is right, but as old as that of a retry that carries the timestamp of its first attempt.",
             "Sign each attempt anew. If the service itself sends this, widen the window to what its retries need, and keep deduplication on.";
     }
 }
@@ -276,7 +276,7 @@ impl Cause {
 /// The description of the mistake, and its details.
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.what())?;
+        f.write_str(self.kind.description())?;
         match &self.detail {
             Some(detail) => write!(f, " ({detail})"),
             None => Ok(()),

@@ -35,7 +35,7 @@ macro_rules! hints {
 
             /// Returns a description of the possible mistake, in one sentence. The wording is no contract.
             #[must_use]
-            pub fn what(self) -> &'static str {
+            pub fn description(self) -> &'static str {
                 match self { $(Self::$kind => $what,)* }
             }
         }
@@ -45,19 +45,19 @@ macro_rules! hints {
 hints! {
     Redacted "redacted": "Something was taken out of the body or the headers when it was logged, or it was imported without them: its signature can't be verified any more, only made anew.";
     NoBody "no_body": "The body was not recorded: the delivery was refused before it was read.";
-    BodyEmpty "body_empty": "The body is empty: often something read it before, and what is read again is nothing.";
-    BodyCompressed "body_compressed": "The body is compressed; the service signs it as it is, so something on the way compressed it.";
-    BodyCutOff "body_cut_off": "The body breaks off: what is missing can't be computed back. Look for a limit or a buffer on the way.";
-    ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which stands where bytes were no UTF-8 to whatever decoded them: this can't be undone. Pass the body on as bytes.";
-    KeysSorted "keys_sorted": "All keys of the body are sorted, as the service does not write them: something parsed it and wrote it again, and the order of the properties is lost.";
-    WrittenAgain "written_again": "This body looks written again: something parsed it and wrote it in its own form, and its numbers or texts can't be put back. Verify the raw bytes before anything parses them.";
+    BodyEmpty "body_empty": "The body is empty: often it was read before, and a second reading gives no bytes.";
+    BodyCompressed "body_compressed": "The body is compressed. The service sends it as it is signed, so a program on the way has compressed it.";
+    BodyCutOff "body_cut_off": "The body is incomplete: the missing bytes can't be computed. Look for a limit or a buffer on the way.";
+    ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which a decoder writes in place of bytes that are no UTF-8: this can't be undone. Pass the body on as bytes.";
+    KeysSorted "keys_sorted": "All keys of the body are sorted, and the service does not sort them: a program parsed the body and wrote it again, and the order of the properties is lost.";
+    WrittenAgain "written_again": "This body looks written again: a program parsed it and wrote it in its own form, and its numbers or texts can't be restored. Verify the raw bytes before anything parses them.";
     NotJson "not_json": "The body is no JSON: it is not what the service sends, or was changed on the way.";
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
     SecretLooksDecoded "secret_looks_decoded": "This looks like a decoded secret: paste the text as the service shows it, `whsec_` included.";
-    Request "request": "Whatever is wrong with the signature, a receiver refuses the request too.";
-    Clock "clock": "Whatever is wrong with the signature, the time is wrong too.";
+    Request "request": "Apart from the signature, a receiver refuses the request for another reason too.";
+    Clock "clock": "Apart from the signature, the time is wrong too.";
     NumbersWrittenAgain "numbers_written_again": "Numbers may have been written again: zeros at the end of a fraction may be lost, as when 1.500 becomes 1.5, and nothing in the body shows how many there were.";
 }
 
@@ -84,7 +84,7 @@ impl Hint {
 
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.what())?;
+        f.write_str(self.kind.description())?;
         match &self.detail {
             Some(detail) => write!(f, " ({detail})"),
             None => Ok(()),

@@ -9,10 +9,10 @@ use std::ops::Range;
 use super::cause::{Cause, CauseKind};
 
 /// The description of the repair.
-pub(super) const DETAIL: &str = "what was signed has zeros at the end of fractions";
+pub(super) const DETAIL: &str = "the signed body has zeros at the end of fractions";
 /// The same where exponents and the `.0` of integers were taken away first.
 pub(super) const PLAIN_DETAIL: &str =
-    "what was signed has no exponents, and zeros at the end of fractions alone";
+    "the signed body has no exponents, and zeros at the end of fractions alone";
 
 pub(super) fn cause(detail: &'static str) -> Cause {
     Cause::with(CauseKind::BodyNumbersRewritten, detail)

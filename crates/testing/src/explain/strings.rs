@@ -74,7 +74,7 @@ impl Strings {
             Self::HtmlEscaped => Cause::new(Kind::BodyHtmlUnescaped),
             Self::By(writer) => Cause::with(
                 Kind::BodyStringsRewritten,
-                format!("what was signed has them as {}", writer.name()),
+                format!("the signed body has them as {}", writer.name()),
             ),
         })
     }

@@ -12,7 +12,7 @@ const MOST_CUSTOMERS: usize = 200;
 const MOST_ORDERS: usize = 1_000;
 
 /// The states of an order, and the property that gets the date of the state.
-const COURSE: [(&str, Option<&str>); 4] = [
+const ORDER_STATES: [(&str, Option<&str>); 4] = [
     ("open", None),
     ("paid", Some("Paid on")),
     ("shipped", Some("Shipped on")),
@@ -147,7 +147,7 @@ impl World {
             ("Quantity", JsonText::number(quantity)),
             ("Total", total),
             ("Ordered", JsonText::date(&now(&event))),
-            ("Status", JsonText::select(COURSE[0].0)),
+            ("Status", JsonText::select(ORDER_STATES[0].0)),
             ("Tags", JsonText::multi_select(tags.iter().copied())),
             ("Paid on", JsonText::null()),
             ("Shipped on", JsonText::null()),
@@ -174,12 +174,12 @@ impl World {
 
     fn advance_order(&mut self) -> SampleEvent {
         let at = self.draws.usize(..self.orders.len());
-        if self.orders[at].stage + 1 == COURSE.len() {
+        if self.orders[at].stage + 1 == ORDER_STATES.len() {
             return self.delete_order(at);
         }
         let order = &mut self.orders[at];
         order.stage += 1;
-        let (status, day) = COURSE[order.stage];
+        let (status, day) = ORDER_STATES[order.stage];
         let event = self.factory.row_updated().without_changes();
         let today = JsonText::date(&today(&event));
         let event = event.model("dm_orders", "Orders").row(&order.id);

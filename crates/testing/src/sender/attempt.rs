@@ -75,9 +75,9 @@ pub(super) async fn attempt(
     subscription: &Subscription,
     request: Request<Bytes>,
     way: Way,
-    patience: Duration,
+    limit: Duration,
 ) -> Attempted {
-    let once = || deliver(subscription, request.clone(), patience);
+    let once = || deliver(subscription, request.clone(), limit);
     match way {
         Way::Sound => once().await,
         Way::Refused => failed("connection refused"),
@@ -100,7 +100,7 @@ pub(super) async fn attempt(
             with_copy(ended, once().await)
         }
         Way::Slow { there, back } => {
-            within(patience, async {
+            within(limit, async {
                 sleep(there).await;
                 let answer = carried(subscription, request).await;
                 sleep(back).await;
@@ -114,18 +114,18 @@ pub(super) async fn attempt(
 async fn deliver(
     subscription: &Subscription,
     request: Request<Bytes>,
-    patience: Duration,
+    limit: Duration,
 ) -> Attempted {
-    within(patience, carried(subscription, request)).await
+    within(limit, carried(subscription, request)).await
 }
 
 /// The sender hangs up by dropping the future of the request.
 async fn within(
-    patience: Duration,
+    limit: Duration,
     answer: impl Future<Output = Result<Response<Bytes>, String>>,
 ) -> Attempted {
     let started = Instant::now();
-    let mut attempted = match timeout(patience, answer).await {
+    let mut attempted = match timeout(limit, answer).await {
         Ok(Ok(answer)) => Attempted {
             end: AttemptEnd::Answered(answer.status().as_u16()),
             answer: Some(answer),

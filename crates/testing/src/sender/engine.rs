@@ -1,4 +1,4 @@
-//! The delivery engine: each event has its own attempts and waits, called its course.
+//! The delivery engine: each event has its own attempts and waits.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,15 +22,15 @@ use crate::factory::EventFactory;
 
 /// The service's delivery engine. See the [module docs](super).
 ///
-/// Dropping it stops all courses. It needs a tokio runtime with time.
+/// Dropping it ends all deliveries. It needs a tokio runtime with time.
 #[must_use]
 pub struct Sender {
     engine: Arc<Engine>,
-    courses: JoinSet<()>,
+    running: JoinSet<()>,
     test_events: EventFactory,
 }
 
-/// The state that all courses share.
+/// The state that all events share.
 pub(super) struct Engine {
     settings: SenderBuilder,
     clock: Arc<dyn Clock>,
@@ -43,8 +43,8 @@ struct State {
     recent: VecDeque<RecentDelivery>,
 }
 
-/// The course of one event for one subscription: its attempts and waits.
-struct Course {
+/// One event for one subscription: its attempts and waits.
+struct EventAttempts {
     engine: Arc<Engine>,
     subscription: Subscription,
     /// The index of this event in the engine's list.
@@ -68,14 +68,14 @@ impl Sender {
             .with_clock(Arc::clone(&engine.clock));
         Self {
             engine,
-            courses: JoinSet::new(),
+            running: JoinSet::new(),
             test_events,
         }
     }
 
     /// Sends an event to every subscription that takes it. Returns the number of these subscriptions.
     ///
-    /// This method does not wait. The courses run while other futures are awaited, at the latest [`settle`](Self::settle).
+    /// This method does not wait. The attempts are made while other futures are awaited, at the latest [`settle`](Self::settle).
     ///
     /// # Errors
     /// The body has no usable id and type at its head: the service sends no such events. The part behind the head is not
@@ -117,12 +117,12 @@ impl Sender {
 
     /// Waits until every event is delivered or discarded, and reports the result of each.
     ///
-    /// Dropping this future does not stop the courses.
+    /// Dropping this future stops no attempt.
     ///
     /// # Panics
     /// Where a hook panicked, this panics with the same payload.
     pub async fn settle(&mut self) -> SenderReport {
-        while let Some(ended) = self.courses.join_next().await {
+        while let Some(ended) = self.running.join_next().await {
             pass_panic_on(ended);
         }
         self.report()
@@ -168,7 +168,7 @@ impl Sender {
             attempts: Vec::new(),
             next_wait: None,
         });
-        let course = Course {
+        let event = EventAttempts {
             engine: Arc::clone(&self.engine),
             subscription: subscription.clone(),
             place,
@@ -179,10 +179,10 @@ impl Sender {
             emitted: Instant::now(),
         };
         // Removes the finished tasks now: otherwise they would be kept until `settle`.
-        while let Some(ended) = self.courses.try_join_next() {
+        while let Some(ended) = self.running.try_join_next() {
             pass_panic_on(ended);
         }
-        self.courses.spawn(course.run());
+        self.running.spawn(event.run());
     }
 }
 
@@ -242,7 +242,7 @@ impl Engine {
     }
 }
 
-impl Course {
+impl EventAttempts {
     async fn run(self) {
         let engine = &*self.engine;
         let settings = &engine.settings;
@@ -282,9 +282,9 @@ impl Course {
         let way = faults.map_or(Way::Sound, |faults| {
             faults.draw(self.subscription.id(), &self.id, number)
         });
-        let patience = engine.settings.schedule.attempt_timeout();
+        let limit = engine.settings.schedule.attempt_timeout();
         let began = Instant::now();
-        let ended = attempt(&self.subscription, request, way, patience).await;
+        let ended = attempt(&self.subscription, request, way, limit).await;
         let over = began + ended.elapsed;
         drop(place);
 

@@ -43,7 +43,7 @@ pub struct Subscription {
     id: Arc<str>,
     url: Uri,
     signer: Signer,
-    way: Arc<dyn Carry>,
+    way: Arc<dyn DynTransport>,
     types: Option<BTreeSet<String>>,
     model: Option<String>,
     pub(super) places: Arc<Semaphore>,
@@ -132,8 +132,8 @@ impl Subscription {
         request
     }
 
-    pub(super) fn deliver(&self, request: Request<Bytes>) -> Carried<'_> {
-        self.way.carry(request)
+    pub(super) fn deliver(&self, request: Request<Bytes>) -> DeliverFuture<'_> {
+        self.way.deliver_boxed(request)
     }
 }
 
@@ -147,16 +147,16 @@ impl fmt::Debug for Subscription {
     }
 }
 
-pub(super) type Carried<'a> =
+pub(super) type DeliverFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send + 'a>>;
 
 /// A transport behind a trait object, so that the subscriptions of one sender can have different transports.
-trait Carry: Send + Sync {
-    fn carry(&self, request: Request<Bytes>) -> Carried<'_>;
+trait DynTransport: Send + Sync {
+    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_>;
 }
 
-impl<T: Transport> Carry for T {
-    fn carry(&self, request: Request<Bytes>) -> Carried<'_> {
+impl<T: Transport> DynTransport for T {
+    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_> {
         Box::pin(self.deliver(request))
     }
 }

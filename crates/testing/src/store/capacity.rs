@@ -1,9 +1,12 @@
 //! The rules about full stores.
 
-use hookgate::dedupe::Ownership::Held;
-use hookgate::{Capacity, ClaimToken, EventKey, StoreErrorKind, WhenFull};
+use std::time::Duration;
 
-use super::probe::{Answer, Kept, Probe, advance, done_by, key, token};
+use hookgate::dedupe::Ownership::Held;
+use hookgate::{Capacity, ClaimToken, StoreErrorKind, WhenFull};
+
+use super::probe::Answer::{Fresh, Running};
+use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
 use crate::StoreUnderTest;
 
 const RECORDS: usize = 512;
@@ -11,20 +14,21 @@ pub(super) const EVICTING: Capacity = Capacity::new(RECORDS);
 const FEW: usize = 32;
 pub(super) const REFUSING: Capacity = Capacity::new(FEW).with_when_full(WhenFull::Refuse);
 
-type Events = Vec<(EventKey, ClaimToken)>;
+type Events<'a> = Vec<(OneEvent<'a>, ClaimToken)>;
 
-async fn finish(probe: &Probe, name: &str, count: usize) -> Result<Events, String> {
+async fn finish<'a>(probe: &'a Probe, name: &str, count: usize) -> Result<Events<'a>, String> {
     let mut done = Vec::with_capacity(count);
-    for event in 0..count {
-        let key = key(&format!("{name}-{event}"));
-        done.push((key, probe.finish(&key, probe.long()).await?));
+    for number in 0..count {
+        let event = probe.event(&format!("{name}-{number}"));
+        let by = event.finish(probe.long()).await?;
+        done.push((event, by));
     }
     Ok(done)
 }
 
-async fn all_done(probe: &Probe, events: &[(EventKey, ClaimToken)], when: &str) -> Kept {
-    for (key, by) in events {
-        probe.copy_claims(key, done_by(*by), when).await?;
+async fn all_done(events: &Events<'_>, when: &str) -> Kept {
+    for (event, by) in events {
+        event.copy_claims(done_by(*by), when).await?;
     }
     Ok(())
 }
@@ -43,132 +47,81 @@ pub(super) async fn newest_remembered<H: StoreUnderTest>(
     advance(harness, probe, 1).await;
     let older = finish(probe, "older", HALF).await?;
     for _ in 0..reads {
-        all_done(probe, &oldest, newest).await?;
-        all_done(probe, &older, newest).await?;
+        all_done(&oldest, newest).await?;
+        all_done(&older, newest).await?;
     }
     advance(harness, probe, 1).await;
     let newer = finish(probe, "newer", HALF).await?;
     for _ in 0..reads {
-        all_done(probe, &older, newest).await?;
+        all_done(&older, newest).await?;
     }
     advance(harness, probe, 1).await;
     let last = finish(probe, "newest", HALF).await?;
-    all_done(probe, &newer, newest).await?;
-    all_done(probe, &last, newest).await
+    all_done(&newer, newest).await?;
+    all_done(&last, newest).await
 }
 
 pub(super) async fn running_never_evicted(probe: &Probe) -> Kept {
-    let mut running = Vec::new();
-    for event in 0..RECORDS / 8 {
-        let (key, token) = (key(&format!("running-{event}")), token());
-        probe
-            .claim(&key, token, probe.long(), Answer::Fresh, "of a fresh event")
-            .await?;
-        running.push((key, token));
-    }
+    let running = run(probe, RECORDS / 8, probe.long()).await?;
     finish(probe, "pressing", RECORDS * 2).await?;
-    for (key, holder) in running {
-        let pressed = "of an event running since before the store was full";
-        probe.copy_claims(&key, Answer::Running, pressed).await?;
-        probe
-            .commit(&key, holder, probe.long(), Held, pressed)
-            .await?;
+    let pressed = "of an event running since before the store was full";
+    for (event, holder) in running {
+        event.copy_claims(Running, pressed).await?;
+        event.commit(holder, probe.long(), Held, pressed).await?;
     }
     Ok(())
 }
 
+/// Claims this number of events, and ends none of them.
+async fn run(probe: &Probe, count: usize, lease: Duration) -> Result<Events<'_>, String> {
+    let mut running = Vec::with_capacity(count);
+    for number in 0..count {
+        let (event, token) = (probe.event(&format!("running-{number}")), token());
+        let room = "while there is room";
+        event.claim(token, lease, Fresh, room).await?;
+        running.push((event, token));
+    }
+    Ok(running)
+}
+
 pub(super) async fn a_full_store_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let done = finish(probe, "done", FEW / 2).await?;
-    let mut running = Vec::new();
-    for event in 0..FEW / 2 {
-        let (key, token) = (key(&format!("running-{event}")), token());
-        let lease = probe.units(4);
-        probe
-            .claim(&key, token, lease, Answer::Fresh, "while there is room")
-            .await?;
-        running.push((key, token));
-    }
-    let (fresh, asking) = (key("fresh"), token());
-    refused(
-        probe,
-        &fresh,
-        asking,
-        "with half its records done and half running",
-    )
-    .await?;
-    all_done(probe, &done, "while the store is full").await?;
+    let (lease, long) = (probe.units(4), probe.long());
+    let running = run(probe, FEW / 2, lease).await?;
+    let (fresh, asking, other) = (probe.event("fresh"), token(), probe.event("other"));
+    let half = "with half its records done and half running";
+    refused(probe, &fresh, asking, half).await?;
+    let full = "while the store is full";
+    all_done(&done, full).await?;
 
     // The claims that the store took still work: a repeated claim, a commit, a release that makes room for a new one.
     let [first, second, third, lapsing @ ..] = &running[..] else {
         return Err("too few records to check".into());
     };
-    probe
-        .claim(
-            &first.0,
-            first.1,
-            probe.units(4),
-            Answer::Fresh,
-            "repeated while full",
-        )
-        .await?;
-    probe
-        .commit(
-            &first.0,
-            first.1,
-            probe.units(2),
-            Held,
-            "while the store is full",
-        )
-        .await?;
-    probe
-        .commit(
-            &third.0,
-            third.1,
-            probe.long(),
-            Held,
-            "while the store is full",
-        )
-        .await?;
+    first.0.claim(first.1, lease, Fresh, full).await?;
+    let short = probe.units(2);
+    first.0.commit(first.1, short, Held, full).await?;
+    third.0.commit(third.1, long, Held, full).await?;
     refused(probe, &fresh, asking, "after commits").await?;
-    probe
-        .release(&second.0, second.1, Held, "while the store is full")
-        .await?;
-    probe
-        .claim(
-            &fresh,
-            asking,
-            probe.long(),
-            Answer::Fresh,
-            "after a release",
-        )
-        .await?;
-    probe
-        .commit(
-            &fresh,
-            asking,
-            probe.long(),
-            Held,
-            "of what was taken after a release",
-        )
-        .await?;
-    refused(probe, &key("other"), token(), "after the room was taken").await?;
+    second.0.release(second.1, Held, full).await?;
+    let released = "after a release";
+    fresh.claim(asking, long, Fresh, released).await?;
+    fresh.commit(asking, long, Held, released).await?;
+    let taken = "after the room was taken";
+    refused(probe, &other, token(), taken).await?;
 
     // Retentions and leases that end make room.
     advance(harness, probe, 3).await;
-    probe.finish(&key("after-retention"), probe.long()).await?;
-    refused(probe, &key("other"), token(), "after the room was taken").await?;
+    probe.event("after-retention").finish(long).await?;
+    refused(probe, &other, token(), taken).await?;
     advance(harness, probe, 2).await;
-    for event in 0..lapsing.len() {
-        probe
-            .finish(&key(&format!("after-lease-{event}")), probe.long())
-            .await?;
-    }
-    refused(probe, &key("other"), token(), "with all its records done").await?;
-    all_done(probe, &done, "after the store was full").await
+    finish(probe, "after-lease", lapsing.len()).await?;
+    refused(probe, &other, token(), "with all its records done").await?;
+    all_done(&done, "after the store was full").await
 }
 
-async fn refused(probe: &Probe, key: &EventKey, token: ClaimToken, when: &str) -> Kept {
-    match probe.store.claim(key, token, probe.long()).await {
+async fn refused(probe: &Probe, event: &OneEvent<'_>, token: ClaimToken, when: &str) -> Kept {
+    match probe.store.claim(&event.key, token, probe.long()).await {
         Err(error) if error.kind() == StoreErrorKind::Full => Ok(()),
         Err(error) => Err(format!(
             "claim on a store full {when} failed otherwise: {error}"

@@ -39,72 +39,76 @@ impl Probe {
         self.units(1000)
     }
 
+    pub(super) fn event(&self, name: &str) -> OneEvent<'_> {
+        self.event_of(key(name))
+    }
+
+    pub(super) fn event_of(&self, key: EventKey) -> OneEvent<'_> {
+        OneEvent { probe: self, key }
+    }
+}
+
+/// The calls about one event.
+pub(super) struct OneEvent<'a> {
+    probe: &'a Probe,
+    pub(super) key: EventKey,
+}
+
+impl OneEvent<'_> {
     pub(super) async fn claim(
         &self,
-        key: &EventKey,
         token: ClaimToken,
         lease: Duration,
         expected: Answer,
         when: &str,
     ) -> Kept {
-        let answer = match answered("claim", self.store.claim(key, token, lease)).await? {
-            Claimed::Fresh => Answer::Fresh,
-            Claimed::Running { .. } => Answer::Running,
-            Claimed::Done { body_mark } => Answer::Done { body_mark },
-        };
+        let answer =
+            match answered("claim", self.probe.store.claim(&self.key, token, lease)).await? {
+                Claimed::Fresh => Answer::Fresh,
+                Claimed::Running { .. } => Answer::Running,
+                Claimed::Done { body_mark } => Answer::Done { body_mark },
+            };
         same("claim", answer, expected, when)
     }
 
     /// Claims the event for another delivery of it, with a claim token of its own and a long lease.
-    pub(super) async fn copy_claims(&self, key: &EventKey, expected: Answer, when: &str) -> Kept {
-        self.claim(key, token(), self.long(), expected, when).await
+    pub(super) async fn copy_claims(&self, expected: Answer, when: &str) -> Kept {
+        self.claim(token(), self.probe.long(), expected, when).await
     }
 
     pub(super) async fn renew(
         &self,
-        key: &EventKey,
         token: ClaimToken,
         lease: Duration,
         expected: Ownership,
         when: &str,
     ) -> Kept {
-        let answer = answered("renew", self.store.renew(key, token, lease)).await?;
+        let answer = answered("renew", self.probe.store.renew(&self.key, token, lease)).await?;
         same("renew", answer, expected, when)
     }
 
     pub(super) async fn commit(
         &self,
-        key: &EventKey,
         token: ClaimToken,
         retain: Duration,
         expected: Ownership,
         when: &str,
     ) -> Kept {
-        let answer = answered("commit", self.store.commit(key, token, retain)).await?;
+        let answer = answered("commit", self.probe.store.commit(&self.key, token, retain)).await?;
         same("commit", answer, expected, when)
     }
 
-    pub(super) async fn release(
-        &self,
-        key: &EventKey,
-        token: ClaimToken,
-        expected: Ownership,
-        when: &str,
-    ) -> Kept {
-        let answer = answered("release", self.store.release(key, token)).await?;
+    pub(super) async fn release(&self, token: ClaimToken, expected: Ownership, when: &str) -> Kept {
+        let answer = answered("release", self.probe.store.release(&self.key, token)).await?;
         same("release", answer, expected, when)
     }
 
     /// Claims a fresh event and commits it.
-    pub(super) async fn finish(
-        &self,
-        key: &EventKey,
-        retain: Duration,
-    ) -> Result<ClaimToken, String> {
+    pub(super) async fn finish(&self, retain: Duration) -> Result<ClaimToken, String> {
         let token = token();
-        self.claim(key, token, self.long(), Answer::Fresh, "of a fresh event")
+        self.claim(token, self.probe.long(), Answer::Fresh, "of a fresh event")
             .await?;
-        self.commit(key, token, retain, Ownership::Held, "of a running claim")
+        self.commit(token, retain, Ownership::Held, "of a running claim")
             .await?;
         Ok(token)
     }

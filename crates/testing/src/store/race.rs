@@ -10,7 +10,7 @@ use super::probe::{Kept, Probe, answered, done_by, key, token};
 const RACERS: usize = 64;
 /// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
 /// each other without one.
-const HEAT: usize = 8;
+const EVENTS_PER_BARRIER: usize = 8;
 
 pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
     let keys: Arc<Vec<_>> = Arc::new(
@@ -30,12 +30,14 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
                 let mut won = Vec::new();
                 // Failures are reported at the end: a racer that left early would make the others wait at the barrier for ever.
                 let mut failure = None;
-                for (start, heat) in keys.chunks(HEAT).enumerate() {
+                for (start, heat) in keys.chunks(EVENTS_PER_BARRIER).enumerate() {
                     line.wait().await;
                     for (lane, key) in heat.iter().enumerate() {
                         let token = token();
                         match answered("claim", store.claim(key, token, lease)).await {
-                            Ok(Claimed::Fresh) => won.push((start * HEAT + lane, token)),
+                            Ok(Claimed::Fresh) => {
+                                won.push((start * EVENTS_PER_BARRIER + lane, token))
+                            }
                             Ok(Claimed::Running { .. }) => {}
                             Ok(done) => {
                                 failure = Some(format!("claim answered {done:?} before any commit"))
@@ -64,11 +66,12 @@ pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
                 winners.len()
             ));
         };
-        probe
-            .commit(key, winner, lease, Ownership::Held, "by the winner")
+        let event = probe.event_of(*key);
+        event
+            .commit(winner, lease, Ownership::Held, "by the winner")
             .await?;
-        probe
-            .claim(key, token(), lease, done_by(winner), "after the race")
+        event
+            .claim(token(), lease, done_by(winner), "after the race")
             .await?;
     }
     Ok(())

@@ -3,259 +3,204 @@
 use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate::{Claimed, EventKey};
 
-use super::probe::{Answer, Kept, Probe, advance, answered, done_by, key, token};
+use super::probe::Answer::{Fresh, Running};
+use super::probe::{Kept, Probe, advance, answered, done_by, token};
 use crate::StoreUnderTest;
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let (key, lost, successor) = (key("lease"), token(), token());
+    let (event, lost, successor) = (probe.event("lease"), token(), token());
     let lease = probe.units(3);
-    probe
-        .claim(&key, lost, lease, Answer::Fresh, "of a fresh event")
+    event.claim(lost, lease, Fresh, "of a fresh event").await?;
+    advance(harness, probe, 2).await;
+    event
+        .claim(successor, lease, Running, "before the lease's end")
         .await?;
     advance(harness, probe, 2).await;
-    probe
-        .claim(
-            &key,
-            successor,
-            lease,
-            Answer::Running,
-            "before the lease's end",
-        )
+    event
+        .claim(successor, probe.long(), Fresh, "after the lease's end")
         .await?;
-    advance(harness, probe, 2).await;
-    probe
-        .claim(
-            &key,
-            successor,
-            probe.long(),
-            Answer::Fresh,
-            "after the lease's end",
-        )
-        .await?;
-    probe
-        .commit(&key, successor, probe.long(), Held, "by the successor")
+    event
+        .commit(successor, probe.long(), Held, "by the successor")
         .await
 }
 
 pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let (key, stale, successor) = (key("stale"), token(), token());
+    let (event, stale, successor) = (probe.event("stale"), token(), token());
     let long = probe.long();
-    probe
-        .claim(
-            &key,
-            stale,
-            probe.units(1),
-            Answer::Fresh,
-            "of a fresh event",
-        )
+    event
+        .claim(stale, probe.units(1), Fresh, "of a fresh event")
         .await?;
     advance(harness, probe, 2).await;
     let gone = "by a claim whose lease has ended";
-    probe.renew(&key, stale, long, Lost, gone).await?;
-    probe.commit(&key, stale, long, Lost, gone).await?;
-    probe.release(&key, stale, Lost, gone).await?;
-    probe
-        .claim(&key, successor, long, Answer::Fresh, "by the successor")
+    event.renew(stale, long, Lost, gone).await?;
+    event.commit(stale, long, Lost, gone).await?;
+    event.release(stale, Lost, gone).await?;
+    event
+        .claim(successor, long, Fresh, "by the successor")
         .await?;
     let late = "by a claim that was succeeded";
-    probe.renew(&key, stale, long, Lost, late).await?;
-    probe.commit(&key, stale, long, Lost, late).await?;
-    probe.release(&key, stale, Lost, late).await?;
-    probe
-        .copy_claims(&key, Answer::Running, "after calls of a stale token")
+    event.renew(stale, long, Lost, late).await?;
+    event.commit(stale, long, Lost, late).await?;
+    event.release(stale, Lost, late).await?;
+    event
+        .copy_claims(Running, "after calls of a stale token")
         .await?;
-    probe
-        .commit(&key, successor, long, Held, "by the successor")
+    event
+        .commit(successor, long, Held, "by the successor")
         .await?;
-    probe
-        .release(&key, stale, Lost, "by a stale token on a done event")
+    event
+        .release(stale, Lost, "by a stale token on a done event")
         .await?;
-    probe
-        .commit(&key, stale, long, Lost, "by a stale token on a done event")
+    event
+        .commit(stale, long, Lost, "by a stale token on a done event")
         .await?;
-    probe
-        .copy_claims(&key, done_by(successor), "after calls of a stale token")
+    event
+        .copy_claims(done_by(successor), "after calls of a stale token")
         .await
 }
 
 pub(super) async fn release_reopens(probe: &Probe) -> Kept {
-    let (key, failed, next) = (key("release"), token(), token());
+    let (event, failed, next) = (probe.event("release"), token(), token());
     let long = probe.long();
-    probe
-        .claim(&key, failed, long, Answer::Fresh, "of a fresh event")
+    event.claim(failed, long, Fresh, "of a fresh event").await?;
+    event.release(failed, Held, "of a running claim").await?;
+    event.claim(next, long, Fresh, "after a release").await?;
+    event
+        .release(failed, Lost, "by the token that released")
         .await?;
-    probe
-        .release(&key, failed, Held, "of a running claim")
+    event
+        .commit(failed, long, Lost, "by the token that released")
         .await?;
-    probe
-        .claim(&key, next, long, Answer::Fresh, "after a release")
-        .await?;
-    probe
-        .release(&key, failed, Lost, "by the token that released")
-        .await?;
-    probe
-        .commit(&key, failed, long, Lost, "by the token that released")
-        .await?;
-    probe
-        .commit(&key, next, long, Held, "by the next claim")
-        .await
+    event.commit(next, long, Held, "by the next claim").await
 }
 
 pub(super) async fn renewal_holds<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let (key, holder) = (key("renew"), token());
+    let (event, holder) = (probe.event("renew"), token());
     let (short, lease) = (probe.units(2), probe.units(4));
-    probe
-        .claim(&key, holder, short, Answer::Fresh, "of a fresh event")
+    event
+        .claim(holder, short, Fresh, "of a fresh event")
         .await?;
     advance(harness, probe, 1).await;
-    probe
-        .renew(&key, holder, lease, Held, "of a running claim")
+    event
+        .renew(holder, lease, Held, "of a running claim")
         .await?;
     advance(harness, probe, 3).await;
     let held = "after its first lease, before its renewed one ends";
-    probe
-        .claim(&key, token(), short, Answer::Running, held)
-        .await?;
-    probe.renew(&key, holder, short, Held, held).await?;
+    event.claim(token(), short, Running, held).await?;
+    event.renew(holder, short, Held, held).await?;
     advance(harness, probe, 3).await;
-    probe
-        .renew(&key, holder, short, Lost, "after the renewed lease")
+    event
+        .renew(holder, short, Lost, "after the renewed lease")
         .await?;
-    probe
-        .claim(
-            &key,
-            token(),
-            short,
-            Answer::Fresh,
-            "after the renewed lease",
-        )
+    event
+        .claim(token(), short, Fresh, "after the renewed lease")
         .await
 }
 
 pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let (key, holder) = (key("repeated"), token());
+    let (event, holder) = (probe.event("repeated"), token());
     let (lease, long) = (probe.units(3), probe.long());
     let twice = "repeated by the same token";
-    probe
-        .claim(&key, holder, lease, Answer::Fresh, "of a fresh event")
+    event
+        .claim(holder, lease, Fresh, "of a fresh event")
         .await?;
     advance(harness, probe, 2).await;
-    probe
-        .claim(&key, holder, lease, Answer::Fresh, twice)
-        .await?;
+    event.claim(holder, lease, Fresh, twice).await?;
     advance(harness, probe, 2).await;
-    probe
+    event
         .claim(
-            &key,
             token(),
             lease,
-            Answer::Running,
+            Running,
             "within the lease of a repeated claim",
         )
         .await?;
-    probe
-        .renew(&key, holder, long, Held, "of a running claim")
+    event
+        .renew(holder, long, Held, "of a running claim")
         .await?;
-    probe.renew(&key, holder, long, Held, twice).await?;
-    probe
-        .commit(&key, holder, probe.units(4), Held, "of a running claim")
+    event.renew(holder, long, Held, twice).await?;
+    event
+        .commit(holder, probe.units(4), Held, "of a running claim")
         .await?;
     advance(harness, probe, 2).await;
-    probe
-        .commit(&key, holder, probe.units(4), Held, twice)
-        .await?;
-    probe
-        .claim(&key, holder, long, done_by(holder), "after its own commit")
+    event.commit(holder, probe.units(4), Held, twice).await?;
+    event
+        .claim(holder, long, done_by(holder), "after its own commit")
         .await?;
     advance(harness, probe, 3).await;
-    probe
-        .copy_claims(
-            &key,
-            Answer::Fresh,
-            "after the retention that the first commit began",
-        )
+    event
+        .copy_claims(Fresh, "after the retention that the first commit began")
         .await?;
 
-    let (released, holder) = (EventKey::new("default", "repeated-release"), token());
-    probe
-        .claim(&released, holder, long, Answer::Fresh, "of a fresh event")
+    let (released, holder) = (probe.event("repeated-release"), token());
+    released
+        .claim(holder, long, Fresh, "of a fresh event")
         .await?;
-    probe
-        .release(&released, holder, Held, "of a running claim")
-        .await?;
-    probe.release(&released, holder, Lost, twice).await?;
-    probe
-        .copy_claims(&released, Answer::Fresh, "after a repeated release")
+    released.release(holder, Held, "of a running claim").await?;
+    released.release(holder, Lost, twice).await?;
+    released
+        .copy_claims(Fresh, "after a repeated release")
         .await
 }
 
 /// One event is committed under the lease of its claim, and then again under the longer lease of a renewal. No call has a longer lease
 /// than these, since a store may answer for the longest that it was given.
 pub(super) async fn repeats_end<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let key = key("repeats-end");
+    let event = probe.event("repeats-end");
     for (lease, renewed) in [
         (probe.units(2), None),
         (probe.units(1), Some(probe.units(3))),
     ] {
         let (holder, retain) = (token(), probe.units(6));
-        probe
-            .claim(&key, holder, lease, Answer::Fresh, "of a fresh event")
+        event
+            .claim(holder, lease, Fresh, "of a fresh event")
             .await?;
         if let Some(lease) = renewed {
             let running = "of a running claim";
-            probe.renew(&key, holder, lease, Held, running).await?;
+            event.renew(holder, lease, Held, running).await?;
         }
-        probe
-            .commit(&key, holder, retain, Held, "of a running claim")
+        event
+            .commit(holder, retain, Held, "of a running claim")
             .await?;
         advance(harness, probe, if renewed.is_some() { 2 } else { 1 }).await;
         let within = "repeated within one lease of the first";
-        probe.commit(&key, holder, retain, Held, within).await?;
+        event.commit(holder, retain, Held, within).await?;
         let other = "by another token on a done event";
-        probe.commit(&key, token(), retain, Lost, other).await?;
+        event.commit(token(), retain, Lost, other).await?;
         advance(harness, probe, 2).await;
         let later = "repeated more than one lease after the first";
-        probe.commit(&key, holder, retain, Lost, later).await?;
-        probe
-            .claim(&key, token(), lease, done_by(holder), later)
-            .await?;
+        event.commit(holder, retain, Lost, later).await?;
+        event.claim(token(), lease, done_by(holder), later).await?;
         advance(harness, probe, 4).await;
     }
     Ok(())
 }
 
 pub(super) async fn scopes_are_separate(probe: &Probe) -> Kept {
-    let (ours, theirs) = (
-        EventKey::new("sub_1", "evt_1"),
-        EventKey::new("sub_2", "evt_1"),
-    );
-    let by = probe.finish(&ours, probe.long()).await?;
+    let ours = probe.event_of(EventKey::new("sub_1", "evt_1"));
+    let theirs = probe.event_of(EventKey::new("sub_2", "evt_1"));
+    let by = ours.finish(probe.long()).await?;
     let other = token();
-    probe
+    theirs
         .claim(
-            &theirs,
             other,
             probe.long(),
-            Answer::Fresh,
+            Fresh,
             "of the same id under another scope",
         )
         .await?;
-    probe
-        .release(&theirs, other, Held, "under the other scope")
-        .await?;
-    probe
-        .copy_claims(&ours, done_by(by), "under the first scope")
-        .await
+    theirs.release(other, Held, "under the other scope").await?;
+    ours.copy_claims(done_by(by), "under the first scope").await
 }
 
 pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
-    let key = key("retry-after");
+    let event = probe.event("retry-after");
     let lease = probe.units(4);
-    probe
-        .claim(&key, token(), lease, Answer::Fresh, "of a fresh event")
+    event
+        .claim(token(), lease, Fresh, "of a fresh event")
         .await?;
     for left in [4, 2] {
-        let claimed = answered("claim", probe.store.claim(&key, token(), lease)).await?;
+        let claimed = answered("claim", probe.store.claim(&event.key, token(), lease)).await?;
         let Claimed::Running { retry_after } = claimed else {
             return Err(format!("claim of a running event answered {claimed:?}"));
         };

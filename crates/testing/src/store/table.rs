@@ -1,9 +1,10 @@
 //! The table of the contract, cell by cell.
 
+use hookgate::ClaimToken;
 use hookgate::dedupe::Ownership::{Held, Lost};
-use hookgate::{ClaimToken, EventKey};
 
-use super::probe::{Answer, Kept, Probe, advance, done_by, key, token};
+use super::probe::Answer::{Fresh, Running};
+use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
 use crate::StoreUnderTest;
 
 /// The state in which a call finds a record, with its history. The first four states are all "absent".
@@ -41,50 +42,39 @@ pub(super) async fn every_cell<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
     for found in FOUND {
         for call in CALLS {
             for same_token in [true, false] {
-                let key = key(&format!("{found:?}-{call:?}-{same_token}"));
-                let holder = prepare(probe, found, &key).await?;
-                cells.push((
-                    found,
-                    call,
-                    key,
-                    holder,
-                    if same_token { holder } else { token() },
-                ));
+                let event = probe.event(&format!("{found:?}-{call:?}-{same_token}"));
+                let holder = prepare(probe, found, &event).await?;
+                let caller = if same_token { holder } else { token() };
+                cells.push((found, call, event, holder, caller));
             }
         }
     }
     advance(harness, probe, 2).await;
-    for (found, call, key, holder, caller) in cells {
-        let who = if caller == holder {
-            "the same"
-        } else {
-            "another"
-        };
+    for (found, call, event, holder, caller) in cells {
+        let own = caller == holder;
+        let who = if own { "the same" } else { "another" };
         let when = format!("on {found:?} with {who} token");
-        ask(probe, found, call, &key, holder, caller, &when).await?;
+        ask(probe, found, call, &event, holder, caller, &when).await?;
     }
     Ok(())
 }
 
-async fn prepare(probe: &Probe, found: Found, key: &EventKey) -> Result<ClaimToken, String> {
+async fn prepare(probe: &Probe, found: Found, event: &OneEvent<'_>) -> Result<ClaimToken, String> {
     let holder = token();
     let (short, long) = (probe.units(1), probe.long());
-    let lease = if matches!(found, Found::LeaseOver) {
-        short
-    } else {
-        long
-    };
+    let ends = matches!(found, Found::LeaseOver);
+    let lease = if ends { short } else { long };
     if !matches!(found, Found::Never) {
-        probe
-            .claim(key, holder, lease, Answer::Fresh, "of a fresh event")
+        event
+            .claim(holder, lease, Fresh, "of a fresh event")
             .await?;
     }
     let running = "of a running claim";
     match found {
         Found::Never | Found::LeaseOver | Found::Running => {}
-        Found::Released => probe.release(key, holder, Held, running).await?,
-        Found::RetentionOver => probe.commit(key, holder, short, Held, running).await?,
-        Found::Done => probe.commit(key, holder, long, Held, running).await?,
+        Found::Released => event.release(holder, Held, running).await?,
+        Found::RetentionOver => event.commit(holder, short, Held, running).await?,
+        Found::Done => event.commit(holder, long, Held, running).await?,
     }
     Ok(holder)
 }
@@ -94,7 +84,7 @@ async fn ask(
     probe: &Probe,
     found: Found,
     call: Call,
-    key: &EventKey,
+    event: &OneEvent<'_>,
     holder: ClaimToken,
     caller: ClaimToken,
     when: &str,
@@ -109,23 +99,23 @@ async fn ask(
     match call {
         Call::Claim => {
             let expected = match found {
-                Found::Running if !own => Answer::Running,
+                Found::Running if !own => Running,
                 Found::Done => done_by(holder),
-                _ => Answer::Fresh,
+                _ => Fresh,
             };
-            probe.claim(key, caller, long, expected, when).await?;
+            event.claim(caller, long, expected, when).await?;
         }
-        Call::Renew => probe.renew(key, caller, long, expected, when).await?,
-        Call::Commit => probe.commit(key, caller, long, expected, when).await?,
-        Call::Release => probe.release(key, caller, expected, when).await?,
+        Call::Renew => event.renew(caller, long, expected, when).await?,
+        Call::Commit => event.commit(caller, long, expected, when).await?,
+        Call::Release => event.release(caller, expected, when).await?,
     }
     let then = match (found, call) {
         (Found::Done, _) => done_by(holder),
         (Found::Running, Call::Commit) if own => done_by(holder),
-        (Found::Running, Call::Release) if own => Answer::Fresh,
-        (Found::Running, _) | (_, Call::Claim) => Answer::Running,
-        _ => Answer::Fresh,
+        (Found::Running, Call::Release) if own => Fresh,
+        (Found::Running, _) | (_, Call::Claim) => Running,
+        _ => Fresh,
     };
     let after = format!("after {call:?} {when}");
-    probe.copy_claims(key, then, &after).await
+    event.copy_claims(then, &after).await
 }

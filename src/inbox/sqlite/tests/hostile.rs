@@ -34,7 +34,7 @@ fn a_wait_for_the_file_shortens_no_lease() {
     let (folder, clock) = (Folder::new(), manual());
     let options = InboxOptions::default()
         .clock(clock.clone())
-        .patience(Duration::from_secs(30));
+        .busy_timeout(Duration::from_secs(30));
     let engine = Arc::new(SqliteEngine::open(&folder.file(), &options).unwrap());
     block_on(engine.accept(entry("evt_1", None), DAY)).unwrap();
     let other = outside(&folder);

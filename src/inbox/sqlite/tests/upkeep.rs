@@ -117,7 +117,7 @@ fn an_operators_call_waits_for_a_busy_file_and_changes_all() {
     let (folder, clock) = (Folder::new(), manual());
     let options = InboxOptions::default()
         .clock(clock.clone())
-        .patience(Duration::from_millis(20));
+        .busy_timeout(Duration::from_millis(20));
     let engine = SqliteEngine::open(&folder.file(), &options).unwrap();
     let other = Connection::open(folder.file()).unwrap();
     let fill = "INSERT INTO entries (key, digest, until, since, accepted_at, forget_at, received_at, body_bytes, event_id, event_type,

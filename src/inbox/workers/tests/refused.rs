@@ -5,7 +5,7 @@ use crate::inbox::workers::Disposition;
 use crate::layer::DeadLetter;
 
 /// Starts workers whose entries all become dead letters with this reason.
-fn burying(bench: &Bench, reason: &'static str) -> RunningWorkers {
+fn dead_lettering(bench: &Bench, reason: &'static str) -> RunningWorkers {
     let workers = bench.workers().concurrency(1).lease(secs(30));
     workers
         .start_handler(async move |_: Delivery| DeadLetter::new(reason))
@@ -19,7 +19,7 @@ async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_w
         "settle" => Fault::Refuses,
         _ => Fault::None,
     });
-    let running = burying(&bench, "made-up reason");
+    let running = dead_lettering(&bench, "made-up reason");
     sleep(secs(1)).await;
     // Both entries were handled by the one worker, and each settlement was sent twice.
     assert_eq!(bench.calls("settle").len(), 4);
@@ -65,7 +65,7 @@ async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
                 Fault::None
             }
         });
-        let running = burying(&bench, reason);
+        let running = dead_lettering(&bench, reason);
         sleep(secs(1)).await;
         let listed = bench.listed("evt_1").await;
         assert_eq!(listed.state, EntryState::Dead);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use hookgate::RowId;
 
-use super::super::finding::{Doubt, Finding, Gone, Reconciled, finding_id};
+use super::super::finding::{Finding, Gone, Reconciled, UnresolvedReason, finding_id};
 use super::super::mirror::Mirrored;
 use super::super::row_state::{Life, RowState};
 use super::{ABSENCES, CHUNK, Planner, State};
@@ -36,8 +36,8 @@ impl Planner {
                 continue;
             };
             let doubt = match () {
-                () if self.has_too_many_deletions => Some(Doubt::ManyDeletions),
-                () if may_have_moved => Some(Doubt::MovingList),
+                () if self.has_too_many_deletions => Some(UnresolvedReason::ManyDeletions),
+                () if may_have_moved => Some(UnresolvedReason::MovingList),
                 () => None,
             };
             findings.push(match doubt {

@@ -3,7 +3,7 @@
 use hookgate::{Properties, RowId};
 
 use super::super::difference::{Difference, Was};
-use super::super::finding::{Doubt, Finding, Found, Reconciled, Unresolved, finding_id};
+use super::super::finding::{Finding, Found, Reconciled, Unresolved, UnresolvedReason, finding_id};
 use super::super::mirror::Mirrored;
 use super::super::row_state::{Life, RowState, micros};
 use super::super::steps::PassRow;
@@ -63,9 +63,9 @@ impl Planner {
                 .insert(row.id.clone(), Difference { pass: number, was });
         }
         let doubt = match () {
-            () if is_update && self.had_too_many_updates => Doubt::ManyUpdates,
+            () if is_update && self.had_too_many_updates => UnresolvedReason::ManyUpdates,
             () if !is_confirmed => return None,
-            () if is_older => Doubt::StaleRead,
+            () if is_older => UnresolvedReason::StaleRead,
             () => return Some(self.found(row, properties, before(), known, state)),
         };
         let is_first = self.doubted.insert(row.id.clone());
@@ -119,7 +119,12 @@ impl Planner {
         }
     }
 
-    pub(super) fn doubtful(&self, row_id: RowId, revision: u64, reason: Doubt) -> Finding {
+    pub(super) fn doubtful(
+        &self,
+        row_id: RowId,
+        revision: u64,
+        reason: UnresolvedReason,
+    ) -> Finding {
         let datamodel_id = self.model.clone();
         Finding {
             reconciled: Reconciled::Unresolved(Unresolved {

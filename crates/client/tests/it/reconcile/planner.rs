@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use hookgate::{DataModelId, Event, RowId, block_on};
 use hookgate_client::reconcile::{
-    Column, Doubt, Finding, Life, MemoryMirror, Mirror, Pass, PassPage, Planner, Reconciled,
-    Settings, Step, feed, is_known,
+    Column, Finding, Life, MemoryMirror, Mirror, Pass, PassPage, Planner, Reconciled, Settings,
+    Step, UnresolvedReason, feed, is_known,
 };
 use serde_json::json;
 
@@ -237,7 +237,7 @@ fn an_empty_list_deletes_nothing() {
             let Reconciled::Unresolved(unresolved) = finding.reconciled else {
                 panic!()
             };
-            assert_eq!(unresolved.reason, Doubt::ManyDeletions);
+            assert_eq!(unresolved.reason, UnresolvedReason::ManyDeletions);
         }
     }
 }
@@ -353,7 +353,7 @@ fn an_older_read_is_no_update() {
     else {
         panic!("{second:?}")
     };
-    assert_eq!(unresolved.reason, Doubt::StaleRead);
+    assert_eq!(unresolved.reason, UnresolvedReason::StaleRead);
     // A few seconds may lie between the row's time and the event's.
     still.rows[4].2 = 498;
     still.pass(&mut planner, true);

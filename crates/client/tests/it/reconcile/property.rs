@@ -269,13 +269,21 @@ fn run(seed: u64) -> (u64, u64) {
     (world.repairs, world.suppressed)
 }
 
+/// Runs these seeds, a share of them on each core.
 fn seeds(seeds: std::ops::Range<u64>) {
-    let (mut repairs, mut suppressed) = (0, 0);
-    for seed in seeds {
-        let (found, known) = run(seed);
-        repairs += found;
-        suppressed += known;
-    }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let add = |all: (u64, u64), one: (u64, u64)| (all.0 + one.0, all.1 + one.1);
+    let share = |first: usize| {
+        let runs = seeds.clone().skip(first).step_by(threads);
+        runs.map(run).fold((0, 0), add)
+    };
+    let share = &share;
+    let (repairs, suppressed) = std::thread::scope(|scope| {
+        let begin = |first| scope.spawn(move || share(first));
+        let shares: Vec<_> = (0..threads).map(begin).collect();
+        let ended = shares.into_iter().map(|share| share.join().unwrap());
+        ended.fold((0, 0), add)
+    });
     // The seeds do reach the cases.
     assert!(repairs > 500, "{repairs}");
     assert!(suppressed > 50, "{suppressed}");

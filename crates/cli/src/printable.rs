@@ -1,12 +1,12 @@
-//! Text from others, made harmless for a terminal: no part of it can move the cursor, change a colour, set a title, reach the
+//! Text from others, made printable for a terminal: no part of it can move the cursor, change a colour, set a title, reach the
 //! clipboard or change the direction of writing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// The text with every character escaped that a terminal acts on or that can't be seen: controls, and those that only format.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(acts_on_terminal) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
@@ -15,7 +15,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            char if is_harmful(char) => {
+            char if acts_on_terminal(char) => {
                 // A `String` takes whatever is written to it.
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(char));
             }
@@ -34,11 +34,22 @@ pub(crate) fn beginning(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// One row of a table. A cell that is longer than its column moves the rest to the right: no text is cut off that a user may
+/// have to copy.
+pub(crate) fn table_row<const N: usize>(cells: &[&str; N], widths: [usize; N]) -> String {
+    let mut row = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        let _ = write!(row, "{:<width$}  ", printable(cell));
+    }
+    row.truncate(row.trim_end().len());
+    row
+}
+
 /// The same for bytes that need not be UTF-8: invalid bytes are shown as `\xff`.
-pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
+pub(crate) fn printable_bytes(bytes: &[u8]) -> String {
     let mut shown = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
-        shown.push_str(&harmless(chunk.valid()));
+        shown.push_str(&printable(chunk.valid()));
         for byte in chunk.invalid() {
             let _ = write!(shown, "\\x{byte:02x}");
         }
@@ -47,20 +58,20 @@ pub(crate) fn harmless_bytes(bytes: &[u8]) -> String {
 }
 
 /// The same for several lines: line breaks stay.
-pub(crate) fn harmless_lines(text: &str) -> String {
-    let lines: Vec<_> = text.split('\n').map(harmless).collect();
+pub(crate) fn printable_lines(text: &str) -> String {
+    let lines: Vec<_> = text.split('\n').map(printable).collect();
     lines.join("\n")
 }
 
 /// The same for JSON in one line. The JSON keeps its meaning: harmful characters that are not escaped in it stand in strings
 /// only.
-pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
-    if !json.chars().any(is_harmful) {
+pub(crate) fn printable_json(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(acts_on_terminal) {
         return Cow::Borrowed(json);
     }
     let mut shown = String::with_capacity(json.len() + 8);
     for char in json.chars() {
-        if is_harmful(char) {
+        if acts_on_terminal(char) {
             for unit in char.encode_utf16(&mut [0; 2]) {
                 let _ = write!(shown, "\\u{unit:04x}");
             }
@@ -78,13 +89,13 @@ pub(crate) fn has_control_characters(bytes: &[u8]) -> bool {
         Ok(text) => text
             .replace("\r\n", "\n")
             .chars()
-            .any(|char| is_harmful(char) && !matches!(char, '\n' | '\t')),
+            .any(|char| acts_on_terminal(char) && !matches!(char, '\n' | '\t')),
         Err(_) => true,
     }
 }
 
 /// Control characters, and those that Unicode calls format characters: joiners, marks of direction, tags, and line separators.
-fn is_harmful(char: char) -> bool {
+fn acts_on_terminal(char: char) -> bool {
     char.is_control()
         || matches!(char,
             '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{8e2}' | '\u{180e}'
@@ -126,10 +137,10 @@ mod tests {
             ("one\u{2028}two\u{feff}", "one\\u{2028}two\\u{feff}"),
             ("\u{200d}\u{e0041}", "\\u{200d}\\u{e0041}"),
         ] {
-            assert_eq!(harmless(text), shown);
-            assert_eq!(harmless_bytes(text.as_bytes()), shown);
+            assert_eq!(printable(text), shown);
+            assert_eq!(printable_bytes(text.as_bytes()), shown);
         }
-        assert!(matches!(harmless("plain"), Cow::Borrowed("plain")));
+        assert!(matches!(printable("plain"), Cow::Borrowed("plain")));
     }
 
     #[test]
@@ -144,16 +155,16 @@ mod tests {
         let value =
             serde_json::json!({ "\u{9b}31m": ["\u{7f}\u{1b}[2J", "\u{202e}\u{e0041}", "東京"] });
         let written = value.to_string();
-        let shown = harmless_json(&written);
+        let shown = printable_json(&written);
         assert!(
-            shown.contains("東京") && !shown.chars().any(is_harmful),
+            shown.contains("東京") && !shown.chars().any(acts_on_terminal),
             "{shown}"
         );
         assert_eq!(
             serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
             value
         );
-        assert!(matches!(harmless_json("{}"), Cow::Borrowed("{}")));
+        assert!(matches!(printable_json("{}"), Cow::Borrowed("{}")));
     }
 
     #[test]
@@ -170,13 +181,13 @@ mod tests {
         ] {
             assert!(has_control_characters(bytes), "{bytes:?}");
         }
-        assert_eq!(harmless_lines("a\x1b\nb\n"), "a\\u{1b}\nb\n");
+        assert_eq!(printable_lines("a\x1b\nb\n"), "a\\u{1b}\nb\n");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_named() {
-        assert_eq!(harmless_bytes(b"a\xff\xfe\x1bz"), "a\\xff\\xfe\\u{1b}z");
+        assert_eq!(printable_bytes(b"a\xff\xfe\x1bz"), "a\\xff\\xfe\\u{1b}z");
         // The eighth bit alone makes a control of an older terminal; as UTF-8 it is none.
-        assert_eq!(harmless_bytes(b"\x9b31m"), "\\x9b31m");
+        assert_eq!(printable_bytes(b"\x9b31m"), "\\x9b31m");
     }
 }

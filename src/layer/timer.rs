@@ -10,9 +10,9 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A timer, once there is one.
 #[derive(Default)]
-pub(super) struct Alarm(Option<Pin<Box<Sleep>>>);
+pub(super) struct Timer(Option<Pin<Box<Sleep>>>);
 
-impl Alarm {
+impl Timer {
     /// Ready at this time, which may be another one at each call.
     pub(super) fn poll(&mut self, due: Instant, context: &mut Context<'_>) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(due)));
@@ -25,12 +25,12 @@ impl Alarm {
 }
 
 /// The longest wait for one call, from its first poll.
-pub(super) struct Patience {
+pub(super) struct CallLimit {
     limit: Duration,
     ends: Option<Instant>,
 }
 
-impl Patience {
+impl CallLimit {
     pub(super) fn of(limit: Duration) -> Self {
         Self { limit, ends: None }
     }
@@ -41,7 +41,7 @@ impl Patience {
         mut call: Pin<&mut F>,
         mut first: impl FnMut(),
     ) -> impl Future<Output = Option<F::Output>> {
-        let mut alarm = Alarm::default();
+        let mut timer = Timer::default();
         poll_fn(move |context| {
             if let Poll::Ready(answer) = call.as_mut().poll(context) {
                 return Poll::Ready(Some(answer));
@@ -50,7 +50,7 @@ impl Patience {
                 first();
                 Instant::now() + self.limit
             });
-            alarm.poll(ends, context).map(|()| None)
+            timer.poll(ends, context).map(|()| None)
         })
     }
 

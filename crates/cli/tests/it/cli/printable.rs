@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 /// Sets a title, in both ways that terminals know, clears the screen, and turns the direction of writing.
 const HOSTILE: &str = "x\u{1b}]0;owned\u{7}\u{9b}2J\u{1b}[31m\u{202e}\u{7f}y";
 
-fn is_harmless(ran: &Ran) {
+fn is_printable(ran: &Ran) {
     let all = format!("{}{}", ran.stdout, ran.stderr);
     let acts = |char: char| (char.is_control() && char != '\n') || char == '\u{202e}';
     assert!(!all.contains(acts), "{ran:?}");
@@ -81,7 +81,7 @@ fn no_command_prints_what_a_terminal_acts_on() {
             let arguments = [json, command].concat();
             let mut command = hookgate(&arguments);
             let ran = Ran::to_its_end(command.env("WEBHOOK_SECRET", SECRET));
-            is_harmless(&ran);
+            is_printable(&ran);
             if !json.is_empty() {
                 for line in ran.stdout.lines().chain(ran.stderr.lines()) {
                     serde_json::from_str::<serde_json::Value>(line).expect(line);
@@ -92,7 +92,7 @@ fn no_command_prints_what_a_terminal_acts_on() {
 }
 
 #[test]
-fn json_that_is_harmless_says_the_same() {
+fn json_that_is_printable_says_the_same() {
     let log = log("same.jsonl");
     let ran = Ran::of(&["--json", "log", "show", log.0.to_str().unwrap(), "1"]);
     let shown = LoggedDelivery::from_line(ran.stdout.as_bytes()).unwrap();

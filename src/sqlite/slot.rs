@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One of the places for calls that wait.
-pub(crate) struct Seat(Arc<AtomicUsize>);
+pub(crate) struct WaitingSlot(Arc<AtomicUsize>);
 
-impl Seat {
+impl WaitingSlot {
     /// Returns `None` if all places are taken.
     pub(crate) fn take(taken: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
-        let seat = Self(Arc::clone(taken));
-        (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(seat)
+        let slot = Self(Arc::clone(taken));
+        (taken.fetch_add(1, Ordering::Relaxed) < most).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for WaitingSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -62,7 +62,7 @@ impl HealthSigns {
     }
 
     /// Notes the result of a call of the store.
-    pub(crate) fn store_said<T>(&self, answer: &Result<T, StoreError>) {
+    pub(crate) fn record_store_answer<T>(&self, answer: &Result<T, StoreError>) {
         match answer {
             // A store that answers that it is full, or that it refuses this delivery, does answer.
             Err(error)

@@ -129,7 +129,7 @@ impl Ledger {
         self.store.migrate().await
     }
 
-    /// Keeps the last so many writes, in place of 100,000. In memory a write takes about 400 bytes and 24 for each property.
+    /// Keeps the last so many writes, in place of 100,000. In memory a write takes some hundred bytes.
     #[must_use]
     pub fn with_capacity(mut self, writes: u64) -> Self {
         self.capacity = writes.max(1);

@@ -2,7 +2,9 @@
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::future::Future;
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -67,6 +69,9 @@ pub(crate) enum Repeats {
     Never,
 }
 
+/// Runs before the first attempt, once the rate permits it. Its failure ends the call, and nothing is sent.
+pub(crate) type Before<'c> = Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'c>>;
+
 /// A request, to be sent once or several times.
 #[derive(Debug)]
 pub(crate) struct Call<'c> {
@@ -102,7 +107,11 @@ struct Failed {
 
 impl Call<'_> {
     /// Sends the request until it is answered 2xx, or must not be repeated. `None` is a deletion that an earlier attempt made.
-    pub(crate) async fn send(&self, way: Way<'_>) -> Result<Option<Response<Bytes>>, Error> {
+    pub(crate) async fn send(
+        &self,
+        way: Way<'_>,
+        mut before: Option<Before<'_>>,
+    ) -> Result<Option<Response<Bytes>>, Error> {
         let until = Instant::now() + way.options.total_timeout;
         let mut attempts = 0;
         let mut ambiguous = false;
@@ -113,6 +122,14 @@ impl Call<'_> {
             };
             let taken = self.take(way, until, attempts).await;
             let taken = taken.map_err(|error| told(error, attempts))?;
+            if let Some(before) = before.take() {
+                let late = |_| {
+                    let message = "the call's total time was over before the write was noted";
+                    Err(Error::new(ErrorKind::Timeout, message))
+                };
+                let ran = timeout_at(until, before).await.unwrap_or_else(late);
+                ran.map_err(|error| told(error, attempts))?;
+            }
             attempts += 1;
             let failed = match self.attempt(way, until, taken).await {
                 Ok(answer) => return Ok(Some(answer)),

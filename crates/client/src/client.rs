@@ -14,10 +14,12 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::address::{config, segment};
-use crate::call::{Call, OnWait, Repeats, Way};
+use crate::call::{Before, Call, OnWait, Repeats, Way};
 use crate::error::{Error, ErrorKind, Scope};
 use crate::json;
 use crate::key::ApiKey;
+#[cfg(feature = "reconcile")]
+use crate::ledger::{Ledger, Writer};
 use crate::names::{Names, Remembered};
 use crate::objects::Objects;
 use crate::options::Options;
@@ -37,6 +39,8 @@ pub use data_models::DataModels;
 pub struct Client {
     shared: Arc<Shared>,
     options: Options,
+    #[cfg(feature = "reconcile")]
+    pub(crate) writer: Option<Arc<Writer>>,
 }
 
 #[derive(Debug)]
@@ -65,8 +69,21 @@ impl Client {
     #[must_use]
     pub fn with(&self, options: Options) -> Self {
         Self {
-            shared: Arc::clone(&self.shared),
             options,
+            ..self.clone()
+        }
+    }
+
+    /// Returns a client whose writes of rows are noted in this ledger before they are sent, under this name. Their events are
+    /// [echoes](Ledger::echo), with the name as [`Echo::writer`](crate::Echo::writer). It shares all else with this one.
+    ///
+    /// Of the name, 64 characters are kept. A write that can't be noted is not sent: [`ErrorKind::Ledger`].
+    #[cfg(feature = "reconcile")]
+    #[must_use]
+    pub fn writer(&self, name: &str, ledger: &Ledger) -> Self {
+        Self {
+            writer: Some(Arc::new(Writer::new(name, ledger))),
+            ..self.clone()
         }
     }
 
@@ -143,7 +160,14 @@ impl Client {
     /// Gets a whole answer, with its `meta`.
     pub(crate) async fn whole<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
         let answer = self
-            .send(Method::GET, path, Bytes::new(), Repeats::Read, Scope::Read)
+            .send(
+                Method::GET,
+                path,
+                Bytes::new(),
+                Repeats::Read,
+                Scope::Read,
+                None,
+            )
             .await?;
         read(answer).map_err(|error| error.of_request(&format!("GET {path}")))
     }
@@ -162,8 +186,8 @@ impl Client {
                 format!("no JSON can be written of it: {error}"),
             )
         })?;
-        let Data { data } = self.write_whole(method, path, body.into(), scope).await?;
-        Ok(data)
+        let whole = self.write_whole(method, path, body.into(), scope, None);
+        whole.await.map(|Data { data }| data)
     }
 
     /// Sends a body, and reads the whole answer.
@@ -173,15 +197,23 @@ impl Client {
         path: &str,
         body: Bytes,
         scope: Scope,
+        before: Option<Before<'_>>,
     ) -> Result<T, Error> {
         let name = format!("{method} {path}");
-        let answer = self.send(method, path, body, Repeats::Write, scope).await?;
+        let answer = self.send(method, path, body, Repeats::Write, scope, before);
+        let answer = answer.await?;
         // The service has answered that the change is made; what else it says can't be read.
         read(answer).map_err(|error| error.of_request(&name))
     }
 
-    pub(crate) async fn delete(&self, path: &str, scope: Scope) -> Result<(), Error> {
-        self.send(Method::DELETE, path, Bytes::new(), Repeats::Delete, scope)
+    pub(crate) async fn delete(
+        &self,
+        path: &str,
+        scope: Scope,
+        before: Option<Before<'_>>,
+    ) -> Result<(), Error> {
+        let (method, body) = (Method::DELETE, Bytes::new());
+        self.send(method, path, body, Repeats::Delete, scope, before)
             .await
             .map(drop)
     }
@@ -193,6 +225,7 @@ impl Client {
         body: Bytes,
         repeats: Repeats,
         scope: Scope,
+        before: Option<Before<'_>>,
     ) -> Result<Option<Response<Bytes>>, Error> {
         let shared = &*self.shared;
         let name = format!("{method} {path}");
@@ -220,7 +253,13 @@ impl Client {
             options: &self.options,
             on_wait: shared.on_wait.as_ref(),
         };
-        call.send(way).await
+        call.send(way, before).await
+    }
+
+    /// The time within which a call ends.
+    #[cfg(feature = "reconcile")]
+    pub(crate) fn total_timeout(&self) -> std::time::Duration {
+        self.options.total_timeout
     }
 
     /// Returns the names of a data model's properties. `behind`: only those that were asked for later than this.
@@ -235,8 +274,8 @@ impl Client {
 }
 
 #[derive(Deserialize)]
-struct Data<T> {
-    data: T,
+pub(crate) struct Data<T> {
+    pub(crate) data: T,
 }
 
 fn read<T: DeserializeOwned>(answer: Option<Response<Bytes>>) -> Result<T, Error> {

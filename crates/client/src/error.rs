@@ -48,6 +48,8 @@ pub enum ErrorKind {
     Key,
     /// A setting that can't work.
     Config,
+    /// The [ledger](crate::Client::writer) could not note the write, so the write was not sent.
+    Ledger,
 }
 
 /// A scope of API keys. Scopes are cumulative.

@@ -65,15 +65,16 @@
 //! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
 //! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect.
 //!
-//! # Reconciliation
-//! The feature `reconcile` adds `reconcile`, which finds the rows that changed without a handled event.
+//! # Events
+//! The feature `reconcile` adds `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which recognises the
+//! events of the client's own writes.
 //!
 //! # Security
 //! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http is refused for other machines, unless
 //! [`ClientBuilder::allow_plain_http`] permits it. Errors hold no value of a row, except in the words of the service itself.
 #![forbid(unsafe_code)]
 
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "reconcile"))]
 #[doc = include_str!("../../../docs/client.md")]
 mod page {}
 
@@ -85,16 +86,22 @@ mod error;
 mod hyper;
 mod json;
 mod key;
+#[cfg(feature = "reconcile")]
+mod ledger;
 mod list;
 mod model;
 mod names;
 mod objects;
 mod options;
+#[cfg(feature = "postgres")]
+mod postgres_pool;
 mod rate;
 #[cfg(feature = "reconcile")]
 pub mod reconcile;
 mod rows;
 mod rust_struct;
+#[cfg(feature = "sqlite")]
+mod sqlite_file;
 mod transport;
 mod trigger;
 
@@ -102,6 +109,8 @@ pub use call::{Wait, WaitReason};
 pub use client::{Client, ClientBuilder, DataModels};
 pub use error::{BatchProgress, Error, ErrorKind, Scope};
 pub use key::ApiKey;
+#[cfg(feature = "reconcile")]
+pub use ledger::{Echo, Ledger};
 pub use list::{List, Page};
 pub use model::{DataModel, Icon, Property, PropertyType, RelationConfig, SelectOption};
 pub use objects::Objects;

@@ -97,7 +97,7 @@ impl Objects {
     /// # Errors
     /// See [`ErrorKind`](crate::ErrorKind).
     pub async fn delete(&self, id: &str) -> Result<(), Error> {
-        self.client.delete(&self.one(id)?, Scope::Write).await
+        self.client.delete(&self.one(id)?, Scope::Write, None).await
     }
 
     fn one(&self, id: &str) -> Result<String, Error> {

@@ -9,7 +9,7 @@ mod difference;
 mod driver;
 mod feed;
 mod finding;
-mod hash;
+pub(crate) mod hash;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -19,7 +19,7 @@ mod planner;
 mod postgres;
 mod report;
 mod requests;
-mod row_state;
+pub(crate) mod row_state;
 mod scan;
 mod source;
 #[cfg(feature = "sqlite")]

@@ -2,6 +2,8 @@
 
 mod batch;
 mod names;
+#[cfg_attr(not(feature = "reconcile"), path = "rows/no_note.rs")]
+mod note;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -14,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::address::{Query, config, segment};
-use crate::client::Client;
+use crate::client::{Client, Data};
 use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
 
@@ -142,9 +144,11 @@ impl<R> Rows<R> {
     /// # Errors
     /// See [`ErrorKind`](crate::ErrorKind); `NotFound` where the first request finds no row.
     pub async fn delete(&self, row: &str) -> Result<(), Error> {
-        self.client
-            .delete(&self.path(Some(row))?, Scope::Write)
-            .await
+        let path = self.path(Some(row))?;
+        let note = self.note(Some(row), &[]).await?;
+        let deleted = self.client.delete(&path, Scope::Write, note.before()).await;
+        note.end(deleted.as_ref().map(|()| &[][..])).await;
+        deleted
     }
 
     fn path(&self, row: Option<&str>) -> Result<String, Error> {
@@ -228,8 +232,7 @@ impl<R: DeserializeOwned> Rows<R> {
     /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been created.
     pub async fn create(&self, row: &(impl Serialize + ?Sized)) -> Result<Row<R>, Error> {
         let values = self.encode(row, false).await?;
-        self.written(Method::POST, &self.path(None)?, &values, "created")
-            .await
+        self.written(&self.path(None)?, None, &values).await
     }
 
     /// Changes the properties that `changes` has; `null` empties one.
@@ -243,25 +246,34 @@ impl<R: DeserializeOwned> Rows<R> {
     ) -> Result<Row<R>, Error> {
         let path = self.path(Some(row))?;
         let values = self.encode(changes, true).await?;
-        self.written(Method::PATCH, &path, &values, "changed").await
+        self.written(&path, Some(row), &values).await
     }
 
     async fn written(
         &self,
-        method: Method,
         path: &str,
+        row: Option<&str>,
         values: &Values,
-        done: &str,
     ) -> Result<Row<R>, Error> {
         #[derive(Serialize)]
         struct Single<'v> {
             values: &'v Values,
         }
+        let (method, done) = match row {
+            Some(_) => (Method::PATCH, "changed"),
+            None => (Method::POST, "created"),
+        };
         let name = format!("{method} {path}");
-        let row: Wire = self
+        let body = serde_json::to_vec(&Single { values })
+            .map_err(|_| config("the row can't be written"))?;
+        let note = self.note(row, std::slice::from_ref(values)).await?;
+        let written = self
             .client
-            .write(method, path, &Single { values }, Scope::Write)
-            .await?;
+            .write_whole(method, path, body.into(), Scope::Write, note.before())
+            .await
+            .map(|Data { data }: Data<Wire>| data);
+        note.end(written.as_ref().map(std::slice::from_ref)).await;
+        let row = written?;
         let id = row.id.clone();
         let row = self.decode(vec![row]).await.map(|mut rows| rows.pop());
         match row {

@@ -265,7 +265,7 @@ impl TriggerCall<'_> {
             options: &options,
             on_wait: None,
         };
-        let answer = call.send(way).await?;
+        let answer = call.send(way, None).await?;
         let answer = answer.ok_or_else(|| Error::new(ErrorKind::Answer, "there is no answer"))?;
         let (head, body) = answer.into_parts();
         Ok(TriggerAnswer {

@@ -152,6 +152,8 @@ impl ClientBuilder {
                 on_wait: self.on_wait,
             }),
             options: self.options,
+            #[cfg(feature = "reconcile")]
+            writer: None,
         })
     }
 }

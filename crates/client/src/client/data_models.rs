@@ -156,7 +156,7 @@ impl Client {
     /// See [`ErrorKind`].
     pub async fn delete_data_model(&self, id: &str) -> Result<(), Error> {
         let path = format!("/datamodels/{}", segment(id)?);
-        let deleted = self.delete(&path, Scope::Admin).await;
+        let deleted = self.delete(&path, Scope::Admin, None).await;
         self.shared.names.forget(id);
         deleted
     }

@@ -5,9 +5,9 @@ use std::fmt;
 use hookgate::{EventKey, Json};
 
 /// The hash of a property's name.
-pub(super) type NameHash = [u8; 8];
+pub(crate) type NameHash = [u8; 8];
 /// The hash of a property's value. Zeros stand for a property that is known to be empty.
-pub(super) type ValueHash = [u8; 16];
+pub(crate) type ValueHash = [u8; 16];
 
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 const EMPTY: ValueHash = [0; 16];
@@ -65,7 +65,7 @@ impl RowHash {
     }
 
     /// The part of this property. `None` where it is empty or unknown.
-    pub(super) fn value(&self, name: NameHash) -> Option<ValueHash> {
+    pub(crate) fn value(&self, name: NameHash) -> Option<ValueHash> {
         let at = self.0.binary_search_by_key(&name, |pair| pair.0).ok()?;
         self.0
             .get(at)
@@ -74,11 +74,21 @@ impl RowHash {
     }
 
     /// Returns whether the property is known, also as empty.
-    pub(super) fn knows(&self, name: NameHash) -> bool {
+    pub(crate) fn knows(&self, name: NameHash) -> bool {
         self.0.binary_search_by_key(&name, |pair| pair.0).is_ok()
     }
 
-    pub(super) fn set(&mut self, name: NameHash, value: Option<ValueHash>) {
+    /// The properties that are known, also those that are empty.
+    pub(crate) fn names(&self) -> impl Iterator<Item = NameHash> {
+        self.0.iter().map(|pair| pair.0)
+    }
+
+    /// Keeps the properties with these names.
+    pub(crate) fn retain(&mut self, keep: impl Fn(NameHash) -> bool) {
+        self.0.retain(|pair| keep(pair.0));
+    }
+
+    pub(crate) fn set(&mut self, name: NameHash, value: Option<ValueHash>) {
         let value = value.unwrap_or(EMPTY);
         match self.0.binary_search_by_key(&name, |pair| pair.0) {
             Ok(at) => {
@@ -119,7 +129,7 @@ impl fmt::Debug for RowHash {
     }
 }
 
-pub(super) fn name_hash(name: &str) -> NameHash {
+pub(crate) fn name_hash(name: &str) -> NameHash {
     let mut hash = NameHash::default();
     for (to, from) in hash.iter_mut().zip(EventKey::new("", name).as_bytes()) {
         *to = *from;
@@ -128,7 +138,7 @@ pub(super) fn name_hash(name: &str) -> NameHash {
 }
 
 /// The hash of a property's value; `None` for `null`.
-pub(super) fn value_hash(name: &str, json: &Json) -> Option<ValueHash> {
+pub(crate) fn value_hash(name: &str, json: &Json) -> Option<ValueHash> {
     if json.is_null() {
         return None;
     }

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use hookgate::postgres::Tls;
+use deadpool_postgres::Pool;
 use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -12,11 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{Life, RowState};
-
-/// The connections of [`PostgresMirror::open`].
-const CONNECTIONS: usize = 4;
-/// How long a call waits for a connection.
-const POOL_TIMEOUT: Duration = Duration::from_secs(10);
+use crate::postgres_pool;
 
 const GET: &str =
     "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
@@ -77,17 +72,7 @@ impl PostgresMirror {
     /// Ask for TLS by `sslmode=verify-full` where the server is not on this machine, as for
     /// [`Postgres`](hookgate::postgres::Postgres).
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        let (config, tls) = Tls::for_url(url)?;
-        let recycling_method = RecyclingMethod::Fast;
-        let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method });
-        let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(POOL_TIMEOUT))
-            .create_timeout(Some(POOL_TIMEOUT))
-            .build();
-        let refused = |error| StoreError::new(StoreErrorKind::Setting).caused_by(error);
-        Ok(Self::with_pool(pool.map_err(refused)?))
+        postgres_pool::open(url).map(Self::with_pool)
     }
 
     /// Uses the connections of a pool of your own.
@@ -114,16 +99,7 @@ impl PostgresMirror {
     /// # Errors
     /// The database can't be reached, or the role may not create a table.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        match self.client().await?.batch_execute(Self::SCHEMA).await {
-            // Of two processes that make it at the same time, one is refused, although the statement says otherwise.
-            Err(error) if error.code().is_some_and(|code| code.code() == "23505") => Ok(()),
-            made => Ok(made?),
-        }
-    }
-
-    async fn client(&self) -> Result<Object, StoreError> {
-        let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
-        self.pool.get().await.map_err(failed)
+        postgres_pool::migrate(&self.pool, Self::SCHEMA).await
     }
 
     async fn query(
@@ -131,7 +107,7 @@ impl PostgresMirror {
         sql: &str,
         bound: &[(&(dyn ToSql + Sync), Type)],
     ) -> Result<Vec<Row>, StoreError> {
-        Ok(self.client().await?.query_typed(sql, bound).await?)
+        postgres_pool::query(&self.pool, sql, bound).await
     }
 }
 

@@ -138,6 +138,6 @@ impl RowState {
 }
 
 /// Returns the time in microseconds since 1970; `None` for a text that is no date.
-pub(super) fn micros(text: &str) -> Option<i64> {
+pub(crate) fn micros(text: &str) -> Option<i64> {
     i64::try_from(Date::parse(text).ok()?.unix_nanos() / 1_000).ok()
 }

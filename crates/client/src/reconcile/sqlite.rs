@@ -2,18 +2,16 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
-use rusqlite::{Connection, OpenFlags, Row, ToSql, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{Life, RowState};
+use crate::sqlite_file::SqliteFile;
 
-/// How long a call waits for another connection that writes.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The rows of one statement: SQLite allows 32,766 parameters.
 const CHUNK: usize = 500;
 
@@ -54,7 +52,7 @@ const FORGET: &str =
 /// ```
 #[derive(Clone)]
 pub struct SqliteMirror {
-    connection: Arc<Mutex<Connection>>,
+    file: SqliteFile,
     keeps_values: bool,
 }
 
@@ -64,14 +62,7 @@ impl SqliteMirror {
     /// # Errors
     /// The file can't be opened or written, or is no database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
-        let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-        // A write that a power cut takes back is found by the next passes.
-        connection.execute_batch("PRAGMA synchronous = NORMAL")?;
-        connection.execute_batch(SCHEMA)?;
-        Self::on(connection)
+        SqliteFile::open(path.as_ref(), SCHEMA).map(Self::on)
     }
 
     /// Opens a file that exists, for reading alone: [`swap`](Mirror::swap) is an error.
@@ -79,21 +70,15 @@ impl SqliteMirror {
     /// # Errors
     /// The file can't be opened, is no database, or has no mirror.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        let mirror = Self::on(connection)?;
-        let lock = mirror.connection.lock();
-        lock.unwrap_or_else(PoisonError::into_inner)
-            .prepare(&format!("SELECT {COLUMNS} FROM hookgate_mirror"))?;
-        Ok(mirror)
+        let statement = format!("SELECT {COLUMNS} FROM hookgate_mirror");
+        SqliteFile::open_read_only(path.as_ref(), &statement).map(Self::on)
     }
 
-    fn on(connection: Connection) -> Result<Self, StoreError> {
-        connection.execute_batch("PRAGMA trusted_schema = 0")?;
-        Ok(Self {
-            connection: Arc::new(Mutex::new(connection)),
+    fn on(file: SqliteFile) -> Self {
+        Self {
+            file,
             keeps_values: false,
-        })
+        }
     }
 
     /// Keeps the values of rows as well: see [`Mirror::keeps_values`].
@@ -105,20 +90,6 @@ impl SqliteMirror {
         self.keeps_values = true;
         self
     }
-
-    fn call<'a, T: Send + 'static>(
-        &'a self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> MirrorFuture<'a, T> {
-        let connection = Arc::clone(&self.connection);
-        MirrorFuture::boxed(async move {
-            let worked = tokio::task::spawn_blocking(move || {
-                work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
-            });
-            let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
-            worked.await.map_err(failed)?
-        })
-    }
 }
 
 impl Mirror for SqliteMirror {
@@ -128,7 +99,7 @@ impl Mirror for SqliteMirror {
         rows: &'a [RowId],
     ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
         let (model, rows) = (model.clone(), rows.to_vec());
-        self.call(move |connection| {
+        self.file.call(move |connection| {
             let mut found = Vec::with_capacity(rows.len());
             for rows in rows.chunks(CHUNK) {
                 let marks = vec!["?"; rows.len()].join(", ");
@@ -154,7 +125,7 @@ impl Mirror for SqliteMirror {
         limit: usize,
     ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
         let (model, after) = (model.clone(), after.cloned());
-        self.call(move |connection| {
+        self.file.call(move |connection| {
             let mut found = Vec::new();
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let after = after.as_ref().map(RowId::as_str);
@@ -174,7 +145,7 @@ impl Mirror for SqliteMirror {
         state: RowState,
     ) -> MirrorFuture<'a, bool> {
         let (model, row) = (model.clone(), row.clone());
-        self.call(move |connection| {
+        self.file.call(move |connection| {
             let Ok(revision) = i64::try_from(revision) else {
                 return Ok(false);
             };
@@ -196,7 +167,7 @@ impl Mirror for SqliteMirror {
     /// A mirror that was opened for reading alone forgets nothing.
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
         let model = model.clone();
-        self.call(move |connection| {
+        self.file.call(move |connection| {
             if connection.is_readonly("main")? {
                 return Ok(0);
             }

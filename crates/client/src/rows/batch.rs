@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -113,10 +112,19 @@ impl<R: DeserializeOwned> Rows<R> {
         let path = self.path(None)?;
         let body = serde_json::to_vec(&Batch { rows: batch })
             .map_err(|_| config("the rows can't be written"))?;
-        let made: Made = self
+        let note = self.note(None, batch).await?;
+        let made = self
             .client
-            .write_whole(Method::POST, &path, Bytes::from(body), Scope::Write)
-            .await?;
+            .write_whole(
+                Method::POST,
+                &path,
+                body.into(),
+                Scope::Write,
+                note.before(),
+            )
+            .await;
+        note.end(made.as_ref().map(|made: &Made| &*made.data)).await;
+        let made = made?;
         errors.extend(made.meta.errors.into_iter().map(|json| {
             let index = json.get("index").and_then(Value::as_u64);
             let index = index.and_then(|index| usize::try_from(index).ok());

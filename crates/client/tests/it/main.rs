@@ -8,6 +8,8 @@
 mod batches;
 mod errors;
 mod failures;
+#[cfg(feature = "reconcile")]
+mod ledger;
 mod names;
 mod objects;
 mod rates;

@@ -1,4 +1,4 @@
-//! The mirrors that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
+//! The mirrors and ledgers that a restart does not forget: in a file of SQLite, and in a PostgreSQL that the test starts on a free loopback port.
 //!
 //! Where PostgreSQL is missing, its tests print that and are left out; `scripts/test` installs it, and sets
 //! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
@@ -10,20 +10,30 @@
 // Shared with the tests of the library.
 #[path = "../../../../tests/servers/support/folder.rs"]
 mod folder;
+#[path = "../it/ledger/contract.rs"]
+mod ledger_contract;
 #[allow(dead_code)]
 #[path = "../../../../tests/servers/support/postgres.rs"]
 mod postgres;
 #[allow(dead_code)]
 #[path = "../../../../tests/servers/support/server.rs"]
 mod server;
+#[allow(dead_code)]
+#[path = "../it/ledger/service.rs"]
+mod service;
+#[allow(dead_code)]
+#[path = "../it/support.rs"]
+mod support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use folder::Folder;
-use hookgate::{DataModelId, RowId};
+use hookgate::{DataModelId, Properties, RowId};
 use hookgate_client::reconcile::{
     Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
 };
+use hookgate_client::{ErrorKind, Ledger, Options};
 use postgres::PostgresServer;
 
 fn url(server: &PostgresServer) -> String {
@@ -86,13 +96,14 @@ async fn the_mirror_on_sqlite_keeps_the_contract_and_survives_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_mirror_on_sqlite_shares_the_file_of_a_store_of_claims() {
+async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
     let folder = Folder::new();
     let path = folder.path().join("both.db");
     drop(hookgate::SqliteStore::open(&path).unwrap());
     contract::check(&SqliteMirror::open(&path).unwrap())
         .await
         .unwrap();
+    drop(Ledger::open_sqlite(&path).unwrap());
     hookgate::SqliteStore::open(&path).unwrap();
 }
 
@@ -132,4 +143,84 @@ async fn the_mirror_on_postgresql_keeps_the_contract() {
     let mirror = PostgresMirror::open(&url(&other)).unwrap().with_values();
     mirror.migrate().await.unwrap();
     contract::check(&mirror).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_on_sqlite_passes_the_suite_and_keeps_nothing_in_clear() {
+    let folder = Folder::new();
+    let path = folder.path().join("ledger.db");
+    ledger_contract::check(|| Ledger::open_sqlite(&path).unwrap()).await;
+    let ledger = Ledger::open_sqlite(&path).unwrap();
+    write_secretly(&ledger).await;
+    drop(ledger);
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let count = "SELECT count(*) FROM hookgate_ledger";
+    let count: i64 = file.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 3, "the suite's entries are over, and deleted");
+    let mut kept = Vec::new();
+    for end in ["", "-wal"] {
+        let path = format!("{}{end}", path.display());
+        kept.extend(std::fs::read(path).unwrap_or_default());
+    }
+    let has = |text: &str| kept.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("sync") && !has("top secret") && !has("row_secret"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let open = || Ledger::open_postgres(&url(&server)).unwrap();
+    let ledger = open();
+    let missing = ledger.echo(&service::deleted("evt_1", "row_1")).await;
+    assert_eq!(
+        missing.unwrap_err().kind(),
+        hookgate::StoreErrorKind::Missing
+    );
+    let made = (0..4).map(|_| {
+        let ledger = ledger.clone();
+        tokio::spawn(async move { ledger.migrate().await })
+    });
+    for made in made.collect::<Vec<_>>() {
+        made.await.unwrap().unwrap();
+    }
+    ledger_contract::check(open).await;
+    write_secretly(&ledger).await;
+    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    // A `bytea` in the form `escape` shows the texts in it.
+    let all =
+        "SELECT string_agg(encode(written, 'escape') || encode(coalesce(answered, ''), 'escape')
+        || encode(place, 'escape') || writer, ' ') FROM hookgate_ledger";
+    let kept: String = client.query_one(all, &[]).await.unwrap().get(0);
+    let count = "SELECT count(*) FROM hookgate_ledger";
+    let count: i64 = client.query_one(count, &[]).await.unwrap().get(0);
+    assert_eq!(count, 3, "the suite's entries are over, and deleted");
+    assert!(kept.contains("sync") && !kept.contains("secret"));
+    // Another program holds the table.
+    client
+        .batch_execute("BEGIN; LOCK TABLE hookgate_ledger")
+        .await
+        .unwrap();
+    let quick = Options::default().total_timeout(Duration::from_millis(300));
+    let orders = service::client(|_| async { panic!("a request") }).with(quick);
+    let orders = orders
+        .writer("sync", &ledger)
+        .rows::<Properties>("dm_orders");
+    let error = orders.delete("row_1").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 0));
+    assert!(!error.is_outcome_unknown());
+    client.batch_execute("ROLLBACK").await.unwrap();
+}
+
+/// Three writes of today, with values and ids that must not be found.
+async fn write_secretly(ledger: &Ledger) {
+    let orders = service::orders(ledger, service::usual);
+    let values = serde_json::json!({ "Customer": "top secret" });
+    orders.create(&values).await.unwrap();
+    orders.update("row_secret", &values).await.unwrap();
+    orders.delete("row_secret").await.unwrap();
 }

@@ -1,0 +1,149 @@
+//! Entries in a table of PostgreSQL.
+
+use std::fmt;
+
+use deadpool_postgres::Pool;
+use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use super::entry::{Entry, Place};
+use super::store::{Bounds, Kept, Store};
+use crate::postgres_pool::{migrate, query};
+use crate::reconcile::RowHash;
+
+pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_ledger (
+  number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  revision bigint NOT NULL,
+  place bytea NOT NULL,
+  writer text NOT NULL,
+  written_at bigint NOT NULL,
+  open_until bigint NOT NULL,
+  event_since bigint NOT NULL,
+  event_until bigint NOT NULL,
+  written bytea NOT NULL,
+  answered bytea,
+  event bytea
+);
+CREATE INDEX IF NOT EXISTS hookgate_ledger_by_place ON hookgate_ledger (place)";
+const ADD: &str = "INSERT INTO hookgate_ledger
+  (revision, place, writer, written_at, open_until, event_since, event_until, written)
+SELECT 1, $1, $2, $3, $4, $5, $6, written FROM unnest($7) WITH ORDINALITY AS new (written, at) ORDER BY at
+RETURNING number";
+/// An entry that was just added ends the search for the oldest one to keep.
+const FORGET: &str = "DELETE FROM hookgate_ledger WHERE number < GREATEST($1,
+  (SELECT number FROM hookgate_ledger WHERE written_at >= $2 ORDER BY number LIMIT 1))";
+const FIND: &str = "SELECT number, revision, place, writer, written_at, open_until, event_since, event_until, written, answered, event
+FROM hookgate_ledger WHERE place = ANY ($1) ORDER BY number";
+const CHANGE: &str = "UPDATE hookgate_ledger SET revision = $2 + 1, place = $3, open_until = $4, event_since = $5, event_until = $6,
+  answered = $7, event = $8 WHERE number = $1 AND revision = $2 RETURNING true";
+const REMOVE: &str =
+    "DELETE FROM hookgate_ledger WHERE number = $1 AND revision = $2 RETURNING true";
+
+pub(super) struct Postgres(pub(super) Pool);
+
+impl Store for Postgres {
+    fn add<'a>(
+        &'a self,
+        entry: &'a Entry,
+        written: &'a [RowHash],
+        bounds: Bounds,
+    ) -> StoreFuture<'a, Vec<i64>> {
+        StoreFuture::boxed(async move {
+            let written: Vec<_> = written.iter().map(RowHash::to_bytes).collect();
+            let rows = query(
+                &self.0,
+                ADD,
+                &[
+                    (&entry.place.0.as_slice(), Type::BYTEA),
+                    (&entry.writer, Type::TEXT),
+                    (&entry.written_at, Type::INT8),
+                    (&entry.open_until, Type::INT8),
+                    (&entry.since, Type::INT8),
+                    (&entry.until, Type::INT8),
+                    (&written, Type::BYTEA_ARRAY),
+                ],
+            )
+            .await?;
+            let numbers: Result<Vec<i64>, _> = rows.iter().map(|row| row.try_get(0)).collect();
+            let numbers = numbers?;
+            if let Some(last) = numbers.last() {
+                let least = bounds.least(*last);
+                let bound = [(&least as _, Type::INT8), (&bounds.oldest as _, Type::INT8)];
+                query(&self.0, FORGET, &bound).await?;
+            }
+            Ok(numbers)
+        })
+    }
+
+    fn find<'a>(&'a self, places: &'a [Place]) -> StoreFuture<'a, Vec<Kept>> {
+        StoreFuture::boxed(async move {
+            let places: Vec<_> = places.iter().map(|place| place.0.as_slice()).collect();
+            let rows = query(&self.0, FIND, &[(&places, Type::BYTEA_ARRAY)]).await?;
+            rows.iter().map(kept).collect()
+        })
+    }
+
+    fn swap(&self, number: i64, revision: i64, entry: Option<Entry>) -> StoreFuture<'_, bool> {
+        StoreFuture::boxed(async move {
+            let rows = match &entry {
+                None => {
+                    let bound = [(&number as _, Type::INT8), (&revision as _, Type::INT8)];
+                    query(&self.0, REMOVE, &bound).await?
+                }
+                Some(entry) => {
+                    let answered = entry.answered.as_ref().map(RowHash::to_bytes);
+                    query(
+                        &self.0,
+                        CHANGE,
+                        &[
+                            (&number, Type::INT8),
+                            (&revision, Type::INT8),
+                            (&entry.place.0.as_slice(), Type::BYTEA),
+                            (&entry.open_until, Type::INT8),
+                            (&entry.since, Type::INT8),
+                            (&entry.until, Type::INT8),
+                            (&answered, Type::BYTEA),
+                            (&entry.taken.as_ref().map(<[u8; 16]>::as_slice), Type::BYTEA),
+                        ],
+                    )
+                    .await?
+                }
+            };
+            Ok(!rows.is_empty())
+        })
+    }
+
+    fn migrate(&self) -> StoreFuture<'_, ()> {
+        StoreFuture::boxed(migrate(&self.0, SCHEMA))
+    }
+}
+
+fn kept(row: &Row) -> Result<Kept, StoreError> {
+    let damaged = || StoreError::new(StoreErrorKind::Corrupt);
+    let hash = |bytes: &[u8]| RowHash::from_bytes(bytes).ok_or_else(damaged);
+    let digest = |bytes: &[u8]| bytes.try_into().map_err(|_| damaged());
+    let (answered, taken): (Option<&[u8]>, Option<&[u8]>) = (row.try_get(9)?, row.try_get(10)?);
+    Ok(Kept {
+        number: row.try_get(0)?,
+        revision: row.try_get(1)?,
+        entry: Entry {
+            place: Place(digest(row.try_get(2)?)?),
+            writer: row.try_get(3)?,
+            written_at: row.try_get(4)?,
+            open_until: row.try_get(5)?,
+            since: row.try_get(6)?,
+            until: row.try_get(7)?,
+            written: hash(row.try_get(8)?)?,
+            answered: answered.map(hash).transpose()?,
+            taken: taken.map(digest).transpose()?,
+        },
+    })
+}
+
+/// Shows no connection.
+impl fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Postgres")
+    }
+}

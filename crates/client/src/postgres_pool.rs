@@ -1,0 +1,51 @@
+//! Connections to PostgreSQL. Statements are not prepared, so that a pooler of transactions may lie in between.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use hookgate::postgres::Tls;
+use hookgate::{StoreError, StoreErrorKind};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// The connections of a pool.
+const CONNECTIONS: usize = 4;
+/// How long a call waits for a connection.
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The number of the lock that processes hold while they make tables.
+const LOCK: i64 = 0x686f_6f6b_636c_6e74;
+
+/// Makes a pool for this URL. It connects at the first call.
+pub(crate) fn open(url: &str) -> Result<Pool, StoreError> {
+    let (config, tls) = Tls::for_url(url)?;
+    let recycling_method = RecyclingMethod::Fast;
+    let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method });
+    let pool = Pool::builder(manager)
+        .max_size(CONNECTIONS)
+        .runtime(Runtime::Tokio1)
+        .wait_timeout(Some(POOL_TIMEOUT))
+        .create_timeout(Some(POOL_TIMEOUT))
+        .build();
+    pool.map_err(|error| StoreError::new(StoreErrorKind::Setting).caused_by(error))
+}
+
+/// Makes the tables of this schema, unless they are there.
+pub(crate) async fn migrate(pool: &Pool, schema: &str) -> Result<(), StoreError> {
+    // One transaction. Without the lock, one of two processes that make a table at the same time is refused, although the
+    // statement says otherwise.
+    let script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{schema}");
+    Ok(client(pool).await?.batch_execute(&script).await?)
+}
+
+pub(crate) async fn query(
+    pool: &Pool,
+    sql: &str,
+    bound: &[(&(dyn ToSql + Sync), Type)],
+) -> Result<Vec<Row>, StoreError> {
+    Ok(client(pool).await?.query_typed(sql, bound).await?)
+}
+
+async fn client(pool: &Pool) -> Result<Object, StoreError> {
+    let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
+    pool.get().await.map_err(failed)
+}

@@ -1,0 +1,5 @@
+mod contract;
+mod emulator;
+mod outcomes;
+mod service;
+mod values;

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ::redis::FromRedisValue;
 use ::redis::aio::MultiplexedConnection;
+use ::redis::{FromRedisValue, RedisResult};
 use hookgate::{ClaimToken, EventKey};
 
 mod calls;
@@ -47,12 +47,17 @@ impl Direct {
     }
 
     async fn say<T: FromRedisValue>(&mut self, words: &str) -> T {
+        self.ask(words).await.unwrap()
+    }
+
+    /// As `say`, for a server that may not be ready.
+    async fn ask<T: FromRedisValue>(&mut self, words: &str) -> RedisResult<T> {
         let mut words = words.split(' ');
         let mut command = ::redis::cmd(words.next().unwrap());
         for word in words {
             command.arg(word);
         }
-        command.query_async(&mut self.0).await.unwrap()
+        command.query_async(&mut self.0).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ::redis::RedisResult;
 use ::redis::cluster::ClusterClient;
 use ::redis::cluster_async::ClusterConnection;
 use hookgate::Claimed::{Done, Fresh, Running};
@@ -54,12 +55,16 @@ impl Cluster {
     async fn wait_until_ready(&self) {
         for node in &self.nodes {
             until(
-                |info: &String| {
-                    info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
+                |info: &RedisResult<String>| {
+                    info.as_ref().is_ok_and(|info| {
+                        info.contains("cluster_state:ok") && info.contains("cluster_slots_ok:16384")
+                    })
                 },
-                async || Direct::to(&node.url()).await.say("CLUSTER INFO").await,
+                // A node that begins anew may still be reading its data.
+                async || Direct::to(&node.url()).await.ask("CLUSTER INFO").await,
             )
-            .await;
+            .await
+            .unwrap();
         }
     }
 

@@ -1,19 +1,21 @@
 //! The driver: makes the planner's requests, and has the findings handled.
 
+mod settle;
+
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use hookgate::{Claimed, DataModelId, DedupeStore, RowId, StoreError};
+use hookgate::{DataModelId, DedupeStore, RowId, StoreError};
 use tokio::time::Instant;
 
 use super::claims::{Claims, RETAIN};
-use super::finding::{Finding, Reconciled};
-use super::mirror::{Mirror, Mirrored, one};
+use super::finding::Reconciled;
+use super::mirror::{Mirror, Mirrored};
 use super::planner::Planner;
-use super::report::{Outcome, ReconcileError, Report};
+use super::report::{ReconcileError, Report};
 use super::requests::PassRequests;
 use super::source::RowSource;
 use super::steps::{Pass, Settings, Step};
@@ -261,91 +263,6 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         rows: &[RowId],
     ) -> Result<HashMap<RowId, Mirrored>, StoreError> {
         Ok(self.mirror.get(model, rows).await?.into_iter().collect())
-    }
-
-    /// Claims the finding, has it handled, writes it into the mirror, and commits the claim. If the process dies in between, the next
-    /// pass finds the row again, under the same id.
-    async fn settle<F, E>(
-        &mut self,
-        finding: &Finding,
-        handle: &mut impl FnMut(Reconciled) -> F,
-        report: &mut Report,
-    ) -> Result<(), StoreError>
-    where
-        F: Future<Output = Result<(), E>>,
-        E: fmt::Display,
-    {
-        let Some(id) = finding
-            .reconciled
-            .id()
-            .filter(|_| !self.settings.is_filling)
-        else {
-            // Rows that are taken over are not handled, and unresolved ones are not claimed.
-            if self.settings.is_filling {
-                finding.record(&self.mirror).await?;
-                report.handled += 1;
-            } else if let Err(error) = handle(finding.reconciled.clone()).await {
-                report.last_error = Some(error.to_string());
-            }
-            return Ok(());
-        };
-        let claim = self.claims.as_ref().map(|claims| claims.of(id));
-        if let Some(claim) = &claim {
-            match claim.take().await? {
-                Claimed::Fresh => {}
-                Claimed::Running { .. } => {
-                    report.count(finding, Outcome::Elsewhere);
-                    return Ok(());
-                }
-                Claimed::Done { .. } => {
-                    report.count(finding, Outcome::Elsewhere);
-                    return finding.record(&self.mirror).await;
-                }
-            }
-        }
-        // The findings of a page are handled one after the other, and events come meanwhile.
-        let is_overtaken = self.is_overtaken(finding).await;
-        if !matches!(is_overtaken, Ok(false)) {
-            if let Some(claim) = &claim {
-                claim.release().await?;
-            }
-            if is_overtaken? {
-                report.count(finding, Outcome::Elsewhere);
-            }
-            return Ok(());
-        }
-        let handled = handle(finding.reconciled.clone());
-        let handled = match &claim {
-            Some(claim) => claim.hold(handled).await,
-            None => handled.await,
-        };
-        match handled {
-            Ok(()) => {
-                report.count(finding, Outcome::Handled);
-                let is_written = finding.write(&self.mirror).await?;
-                if let Some(claim) = &claim {
-                    claim.commit().await?;
-                }
-                if !is_written {
-                    self.planner.look_again(finding.reconciled.row_id());
-                }
-            }
-            Err(error) => {
-                report.count(finding, Outcome::Failed);
-                report.last_error = Some(error.to_string());
-                if let Some(claim) = &claim {
-                    claim.release().await?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the mirror's row was written since the finding.
-    async fn is_overtaken(&self, finding: &Finding) -> Result<bool, StoreError> {
-        let row = finding.reconciled.row_id();
-        let known = one(&self.mirror, self.planner.model_id(), row).await?;
-        Ok(known.map_or(0, |known| known.revision) != finding.revision)
     }
 }
 

@@ -181,7 +181,7 @@ impl Clock for TestClock {
     }
 
     fn unix_millis(&self) -> u64 {
-        START * 1_000 + self.passed().as_millis() as u64
+        START * 1_000 + u64::try_from(self.passed().as_millis()).unwrap()
     }
 }
 

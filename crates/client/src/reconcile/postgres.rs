@@ -66,7 +66,7 @@ impl PostgresMirror {
     /// Uses the database of this URL, with four connections at most. It connects at the first call.
     ///
     /// # Errors
-    /// The URL can't be used: see [`Tls::for_url`].
+    /// The URL can't be used: see [`Tls::for_url`](hookgate::postgres::Tls::for_url).
     ///
     /// # Security
     /// Ask for TLS by `sslmode=verify-full` where the server is not on this machine, as for

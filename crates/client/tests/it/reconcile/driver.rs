@@ -305,6 +305,37 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
     }
 }
 
+/// A late event comes while the row's newer state is repaired, and its handler writes last. The row and its finding's id are as
+/// before, so a claim that was kept would hide it.
+#[tokio::test]
+async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
+    for (name_of_event, passes) in [("Al", 2), ("Bo", 1)] {
+        let source = Source::with_rows(10);
+        let mirror = filled(&source).await;
+        let before = source.change(|service| service.rows[3].name.clone());
+        rename(&source, &[3]);
+        let row = source.change(|service| service.rows[3].clone());
+        let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings(false))
+            .claims(MemoryStore::default(), "shop");
+        let quick = |_| ready(Ok::<_, Infallible>(()));
+        reconcile.pass(quick).await.unwrap();
+        let changes =
+            json!({ "changes": { "Name": { "before": before, "after": name_of_event } } });
+        let late = event("row.updated", row.updated_at - 1, &row.id, changes);
+        let handle = async |_| feed(&mirror, &late).await.map(drop);
+        assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
+        for pass in 1..=3 {
+            let report = reconcile.pass(quick).await.unwrap();
+            let handled = u64::from(pass == passes);
+            assert_eq!(
+                (report.handled, report.elsewhere),
+                (handled, 0),
+                "{name_of_event} {pass}"
+            );
+        }
+    }
+}
+
 /// The findings of a page are handled one after the other. An event for the last row comes while the first is handled.
 #[tokio::test]
 async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {

@@ -129,9 +129,14 @@ impl Planner {
         }
     }
 
-    /// Marks the present pass as stopped, so that it counts for no deletion. Returns the offset at which it goes on.
+    /// Marks the present pass as stopped, so that it counts for no deletion. Returns the offset at which it goes on: 0 where its
+    /// list was read to the end, since the next pass begins there.
     pub fn interrupt(&mut self) -> u64 {
-        self.is_resumed = true;
+        if matches!(self.state, State::Absent(_) | State::Done) {
+            self.begin(0);
+        } else {
+            self.is_resumed = true;
+        }
         self.scan.offset()
     }
 
@@ -243,6 +248,8 @@ impl Planner {
         self.pass.total = page.total;
         for row in &page.rows {
             self.expected.remove(&row.id);
+            // Also where this pass begins again and misses the row then.
+            self.absent.remove(&row.id);
             self.order.take(micros(&row.created_at));
             findings.extend(self.compare(row, known.get(&row.id)));
         }
@@ -298,7 +305,11 @@ impl Planner {
             .iter()
             .filter(|(_, absence)| absence.passes >= ABSENCES);
         let due: BTreeSet<_> = due.map(|(row, _)| row.clone()).collect();
-        self.has_too_many_deletions = due.len() as u64 > most.min(self.mirrored_rows / 2);
+        let most = match self.settings.guard_percent {
+            0..100 => most.min(self.mirrored_rows / 2),
+            _ => most,
+        };
+        self.has_too_many_deletions = due.len() as u64 > most;
         if !due.is_empty() {
             self.state = State::Absent(due.into_iter().collect());
         }

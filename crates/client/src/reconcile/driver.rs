@@ -4,7 +4,7 @@ mod settle;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
@@ -35,6 +35,8 @@ pub struct Reconcile<S, M> {
     claims: Option<Claims>,
     on_progress: Option<OnProgress>,
     requests: PassRequests,
+    /// Stays so where the future of a pass is dropped.
+    is_under_way: bool,
     /// When the last complete passes began.
     complete: VecDeque<Instant>,
 }
@@ -54,6 +56,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             claims: None,
             on_progress: None,
             requests: PassRequests::default(),
+            is_under_way: false,
             complete: VecDeque::new(),
         }
     }
@@ -107,7 +110,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self.requests.asked().await;
     }
 
-    /// Makes one pass.
+    /// Makes one pass. If its future is dropped, as by a timeout, the pass counts as stopped: see [`pass_until`](Self::pass_until).
     ///
     /// # Errors
     /// See [`ReconcileError`].
@@ -123,7 +126,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Makes one pass, or goes on with one that was stopped, until `stop` is ready: then no more requests are made, and a
-    /// finding that is being handled is handled to its end. A pass that was stopped counts for no deletion.
+    /// finding that is being handled is handled to its end. Those after it are found again. A pass that was stopped counts for no
+    /// deletion.
     ///
     /// Each finding is passed to `handle`, also those that are [unresolved](Reconciled::Unresolved).
     ///
@@ -139,6 +143,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         E: fmt::Display,
     {
         self.requests.begin();
+        if self.is_under_way {
+            self.planner.interrupt();
+        }
+        self.is_under_way = true;
         let mut stop = pin!(stop);
         let mut report = Report {
             pass: Pass::default(),
@@ -152,6 +160,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         if ended.is_err() {
             self.planner.give_up();
         }
+        self.is_under_way = false;
         ended.map(|()| report)
     }
 
@@ -172,9 +181,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         loop {
             let findings = match self.planner.step() {
                 Step::Done(pass) => {
-                    #[cfg(feature = "metrics")]
-                    super::metrics::pass(model.as_str(), &pass);
                     if pass.is_complete && !self.settings.is_filling {
+                        #[cfg(feature = "metrics")]
+                        super::metrics::pass(model.as_str(), &pass);
                         self.forget(&model, began).await;
                     }
                     report.pass = pass;
@@ -221,6 +230,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                 }
             };
             for finding in findings {
+                if before(stop.as_mut(), ready(())).await.is_none() {
+                    self.stop(report);
+                    return Ok(());
+                }
                 self.settle(&finding, handle, report).await?;
             }
         }
@@ -253,8 +266,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     fn stop(&mut self, report: &mut Report) {
-        report.stopped_at = Some(self.planner.interrupt());
         report.pass = self.planner.pass();
+        report.pass.is_complete = false;
+        report.stopped_at = Some(self.planner.interrupt());
     }
 
     async fn states(

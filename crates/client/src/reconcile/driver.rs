@@ -93,6 +93,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Waits until a pass is due that was [asked](PassRequests::ask) for. Each pass that begins is one of those, also one that fails.
+    /// Nothing waits between them: wait yourself, so that the first retries of an event, 1 and 6 minutes after it, come before its
+    /// repair.
     ///
     /// ```no_run
     /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
@@ -103,6 +105,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     ///     if let Err(error) = reconcile.pass(async |_| Ok::<_, String>(())).await {
     ///         eprintln!("{error}");
     ///     }
+    ///     tokio::time::sleep(std::time::Duration::from_secs(7 * 60)).await;
     /// }
     /// # }
     /// ```
@@ -176,8 +179,6 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     {
         let model = self.planner.model_id().clone();
         let began = Instant::now();
-        let is_empty =
-            !self.settings.is_filling && self.mirror.list(&model, None, 1).await?.is_empty();
         loop {
             let findings = match self.planner.step() {
                 Step::Done(pass) => {
@@ -213,7 +214,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                     };
                     let page = page.map_err(|error| self.failure(error))?;
                     let rows = page.total.unwrap_or(page.rows.len() as u64);
-                    if is_empty && rows > self.settings.guard_rows {
+                    if self.planner.is_unfilled(rows) {
                         return Err(ReconcileError::EmptyMirror);
                     }
                     let ids: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();

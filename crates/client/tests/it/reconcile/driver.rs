@@ -312,6 +312,20 @@ async fn an_empty_mirror_is_filled_first() {
     let error = reconcile.pass(handle).await.unwrap_err();
     assert!(matches!(error, ReconcileError::EmptyMirror), "{error}");
 
+    // Some events were handled before anything was filled. A data model that grew a hundredfold was not filled either.
+    for (fed, is_refused) in [(1, true), (9, true), (10, false)] {
+        let source = Source::with_rows(1_000);
+        let mirror = Arc::new(MemoryMirror::default());
+        for row in source.change(|service| service.rows[..fed].to_vec()) {
+            let properties = json!({ "properties": row.properties() });
+            let created = event("row.created", row.created_at, &row.id, properties);
+            feed(&mirror, &created).await.unwrap();
+        }
+        let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
+        let ended = reconcile.pass(handle).await;
+        assert_eq!(ended.is_err(), is_refused, "{fed} {ended:?}");
+    }
+
     // A new data model has few rows, whose creations may be what was missed.
     let source = Source::with_rows(50);
     let mut reconcile = Reconcile::new(source, MemoryMirror::default(), MODEL, settings(false));

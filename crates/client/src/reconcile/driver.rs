@@ -4,7 +4,7 @@ mod settle;
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::future::{Future, pending, poll_fn};
+use std::future::{Future, pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
@@ -35,6 +35,8 @@ pub struct Reconcile<S, M> {
     claims: Option<Claims>,
     on_progress: Option<OnProgress>,
     requests: PassRequests,
+    /// Stays so where the future of a pass is dropped.
+    is_under_way: bool,
     /// When the last complete passes began.
     complete: VecDeque<Instant>,
 }
@@ -54,6 +56,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             claims: None,
             on_progress: None,
             requests: PassRequests::default(),
+            is_under_way: false,
             complete: VecDeque::new(),
         }
     }
@@ -90,6 +93,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Waits until a pass is due that was [asked](PassRequests::ask) for. Each pass that begins is one of those, also one that fails.
+    /// Nothing waits between them: wait yourself, so that the first retries of an event, 1 and 6 minutes after it, come before its
+    /// repair.
     ///
     /// ```no_run
     /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
@@ -100,6 +105,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     ///     if let Err(error) = reconcile.pass(async |_| Ok::<_, String>(())).await {
     ///         eprintln!("{error}");
     ///     }
+    ///     tokio::time::sleep(std::time::Duration::from_secs(7 * 60)).await;
     /// }
     /// # }
     /// ```
@@ -107,7 +113,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self.requests.asked().await;
     }
 
-    /// Makes one pass.
+    /// Makes one pass. If its future is dropped, as by a timeout, the pass counts as stopped: see [`pass_until`](Self::pass_until).
     ///
     /// # Errors
     /// See [`ReconcileError`].
@@ -123,7 +129,8 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     /// Makes one pass, or goes on with one that was stopped, until `stop` is ready: then no more requests are made, and a
-    /// finding that is being handled is handled to its end. A pass that was stopped counts for no deletion.
+    /// finding that is being handled is handled to its end. Those after it are found again. A pass that was stopped counts for no
+    /// deletion.
     ///
     /// Each finding is passed to `handle`, also those that are [unresolved](Reconciled::Unresolved).
     ///
@@ -139,6 +146,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         E: fmt::Display,
     {
         self.requests.begin();
+        if self.is_under_way {
+            self.planner.interrupt();
+        }
+        self.is_under_way = true;
         let mut stop = pin!(stop);
         let mut report = Report {
             pass: Pass::default(),
@@ -152,6 +163,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         if ended.is_err() {
             self.planner.give_up();
         }
+        self.is_under_way = false;
         ended.map(|()| report)
     }
 
@@ -167,14 +179,12 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     {
         let model = self.planner.model_id().clone();
         let began = Instant::now();
-        let is_empty =
-            !self.settings.is_filling && self.mirror.list(&model, None, 1).await?.is_empty();
         loop {
             let findings = match self.planner.step() {
                 Step::Done(pass) => {
-                    #[cfg(feature = "metrics")]
-                    super::metrics::pass(model.as_str(), &pass);
                     if pass.is_complete && !self.settings.is_filling {
+                        #[cfg(feature = "metrics")]
+                        super::metrics::pass(model.as_str(), &pass);
                         self.forget(&model, began).await;
                     }
                     report.pass = pass;
@@ -204,7 +214,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                     };
                     let page = page.map_err(|error| self.failure(error))?;
                     let rows = page.total.unwrap_or(page.rows.len() as u64);
-                    if is_empty && rows > self.settings.guard_rows {
+                    if self.planner.is_unfilled(rows) {
                         return Err(ReconcileError::EmptyMirror);
                     }
                     let ids: Vec<_> = page.rows.iter().map(|row| row.id.clone()).collect();
@@ -221,6 +231,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                 }
             };
             for finding in findings {
+                if before(stop.as_mut(), ready(())).await.is_none() {
+                    self.stop(report);
+                    return Ok(());
+                }
                 self.settle(&finding, handle, report).await?;
             }
         }
@@ -253,8 +267,9 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     }
 
     fn stop(&mut self, report: &mut Report) {
-        report.stopped_at = Some(self.planner.interrupt());
         report.pass = self.planner.pass();
+        report.pass.is_complete = false;
+        report.stopped_at = Some(self.planner.interrupt());
     }
 
     async fn states(

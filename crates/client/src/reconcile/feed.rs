@@ -64,7 +64,12 @@ pub async fn is_known(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<
         return Ok(false);
     };
     Ok(match &event.data {
-        EventData::RowCreated(_) => state.life != Life::Uncreated,
+        EventData::RowCreated(_) => match state.life {
+            Life::Uncreated => false,
+            Life::Live => true,
+            // A later one restores the row under its old id.
+            Life::Deleted => micros_of(event) <= state.updated_at,
+        },
         EventData::RowDeleted(_) => state.life == Life::Deleted,
         EventData::RowUpdated(row) => {
             state.life == Life::Deleted

@@ -24,7 +24,7 @@ pub(super) fn describe() {
     describe_gauge!(
         LAST_PASS,
         Unit::Seconds,
-        "When the last complete pass ended, in Unix time."
+        "When the last complete pass that compared ended, in Unix time."
     );
 }
 
@@ -34,13 +34,12 @@ pub(super) fn finding(model: &str, kind: &'static str, outcome: &'static str) {
         .increment(1);
 }
 
+/// A complete pass that compared.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
 pub(super) fn pass(model: &str, pass: &Pass) {
-    if pass.is_complete {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        gauge!(LAST_PASS, "model" => model.to_owned()).set(now.as_secs_f64());
-        gauge!(UNRESOLVED, "model" => model.to_owned()).set(pass.unresolved as f64);
-    }
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    gauge!(LAST_PASS, "model" => model.to_owned()).set(now.as_secs_f64());
+    gauge!(UNRESOLVED, "model" => model.to_owned()).set(pass.unresolved as f64);
 }

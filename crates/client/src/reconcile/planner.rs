@@ -54,6 +54,8 @@ pub struct Planner {
     /// The mirror's rows that this pass has not seen yet, with their revisions at its beginning.
     expected: HashMap<RowId, u64>,
     mirrored_rows: u64,
+    /// With those that are deleted.
+    states: u64,
     order: Order,
     /// Rows that this pass has reported as unresolved: pages overlap.
     doubted: HashSet<RowId>,
@@ -98,6 +100,7 @@ impl Planner {
             restarts: 0,
             expected: HashMap::new(),
             mirrored_rows: 0,
+            states: 0,
             order: Order::new(),
             doubted: HashSet::new(),
             has_too_many_deletions: false,
@@ -129,10 +132,21 @@ impl Planner {
         }
     }
 
-    /// Marks the present pass as stopped, so that it counts for no deletion. Returns the offset at which it goes on.
+    /// Marks the present pass as stopped, so that it counts for no deletion. Returns the offset at which it goes on: 0 where its
+    /// list was read to the end, since the next pass begins there.
     pub fn interrupt(&mut self) -> u64 {
-        self.is_resumed = true;
+        if matches!(self.state, State::Absent(_) | State::Done) {
+            self.begin(0);
+        } else {
+            self.is_resumed = true;
+        }
         self.scan.offset()
+    }
+
+    /// Whether the mirror has less than one of a hundred of so many rows, and they are more than the guard's.
+    pub(super) fn is_unfilled(&self, rows: u64) -> bool {
+        let is_too_few = self.states.saturating_mul(100) < rows;
+        is_too_few && rows > self.settings.guard_rows && !self.settings.is_filling
     }
 
     /// Finds this row once more, although the mirror has its state: it was repaired while an event for it was handled, so the older of
@@ -191,6 +205,7 @@ impl Planner {
         self.scan = Scan::new(self.settings.page_rows, self.settings.overlap, offset);
         self.expected.clear();
         self.mirrored_rows = 0;
+        self.states = 0;
         self.order = Order::new();
         self.doubted.clear();
         self.updates = 0;
@@ -223,6 +238,7 @@ impl Planner {
     pub fn listed(&mut self, rows: Vec<(RowId, Mirrored)>) {
         let last = rows.last().map(|(row, _)| row.clone());
         let is_last = rows.len() < CHUNK;
+        self.states += rows.len() as u64;
         for (row, known) in rows {
             // An event for the row was handled, even where its creation was not.
             if known.state.life != Life::Deleted {
@@ -243,6 +259,8 @@ impl Planner {
         self.pass.total = page.total;
         for row in &page.rows {
             self.expected.remove(&row.id);
+            // Also where this pass begins again and misses the row then.
+            self.absent.remove(&row.id);
             self.order.take(micros(&row.created_at));
             findings.extend(self.compare(row, known.get(&row.id)));
         }
@@ -298,7 +316,11 @@ impl Planner {
             .iter()
             .filter(|(_, absence)| absence.passes >= ABSENCES);
         let due: BTreeSet<_> = due.map(|(row, _)| row.clone()).collect();
-        self.has_too_many_deletions = due.len() as u64 > most.min(self.mirrored_rows / 2);
+        let most = match self.settings.guard_percent {
+            0..100 => most.min(self.mirrored_rows / 2),
+            _ => most,
+        };
+        self.has_too_many_deletions = due.len() as u64 > most;
         if !due.is_empty() {
             self.state = State::Absent(due.into_iter().collect());
         }

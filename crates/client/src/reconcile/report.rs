@@ -36,7 +36,9 @@ pub enum ReconcileError<E> {
     NoModel(E),
     /// The mirror or the store of claims failed.
     Store(StoreError),
-    /// The mirror has no row of this data model, and the service has many: fill it first, see [`Settings::is_filling`](super::Settings::is_filling).
+    /// The mirror has less than one of a hundred rows of this data model, and the service has many: fill it first, see
+    /// [`Settings::is_filling`](super::Settings::is_filling). Where the creations of all these rows were missed, set
+    /// [`Settings::guard_rows`](super::Settings::guard_rows) to their number.
     EmptyMirror,
 }
 
@@ -82,7 +84,7 @@ impl<E: fmt::Display> fmt::Display for ReconcileError<E> {
             ),
             Self::Store(error) => write!(f, "the mirror or the store of claims failed: {error}"),
             Self::EmptyMirror => f.write_str(
-                "the mirror has no row of this data model, and the service has many: fill it first",
+                "the mirror has no row of this data model, or hardly one, and the service has many: fill it first",
             ),
         }
     }

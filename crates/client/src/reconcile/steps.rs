@@ -13,10 +13,10 @@ pub struct Settings {
     pub page_rows: u64,
     /// The rows at a page's end that the next page begins with: 25. One at least, and half of the page at most.
     pub overlap: u64,
-    /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But never more than half
-    /// of the rows may be found as deleted.
+    /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But not more than half
+    /// of the rows may be found as deleted, unless `guard_percent` is 100.
     pub guard_rows: u64,
-    /// Or so many of a hundred: 1.
+    /// Or so many of a hundred: 1. With 100 every row may be, also the only one.
     pub guard_percent: u64,
     /// How much older than the mirror's a row's `updatedAt` may be before the row is taken for a stale read, in microseconds: 5 s.
     /// An event's `createdAt` may be a little later than the row's `updatedAt`.

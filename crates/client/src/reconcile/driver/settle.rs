@@ -12,8 +12,8 @@ use super::super::source::RowSource;
 use super::Reconcile;
 
 impl<S: RowSource, M: Mirror> Reconcile<S, M> {
-    /// Claims the finding, has it handled, writes it into the mirror, and commits the claim. If the process dies in between, the next
-    /// pass finds the row again, under the same id.
+    /// Claims the finding, has it handled, writes it into the mirror, and commits the claim. If the process dies in between, or an
+    /// event is handled meanwhile, a later pass finds the row again, maybe under the same id.
     pub(super) async fn settle<F, E>(
         &mut self,
         finding: &Finding,
@@ -72,11 +72,14 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
             Ok(()) => {
                 report.count(finding, Outcome::Handled);
                 let is_written = finding.write(&self.mirror).await?;
-                if let Some(claim) = &claim {
-                    claim.commit().await?;
-                }
                 if !is_written {
                     self.planner.look_again(finding.reconciled.row_id());
+                }
+                match &claim {
+                    Some(claim) if is_written => drop(claim.commit().await?),
+                    // The row is handled once more, and its finding may have the same id.
+                    Some(claim) => drop(claim.release().await?),
+                    None => {}
                 }
             }
             Err(error) => {

@@ -52,7 +52,12 @@ impl Planner {
     fn gone(&self, row: RowId, known: &Mirrored) -> Finding {
         let version = format!("{:?}", known.state.updated_at);
         let mut state = RowState::blank(Life::Deleted);
-        state.updated_at = known.state.updated_at;
+        // Its own time is not known. Until then an event is one of the row's life: its time may be a little later than the row's.
+        let tolerance = self.settings.clock_tolerance;
+        state.updated_at = known
+            .state
+            .updated_at
+            .map(|at| at.saturating_add(tolerance));
         let gone = Gone {
             id: finding_id(&self.model, "deleted", &row, &version),
             datamodel_id: self.model.clone(),

@@ -47,7 +47,8 @@ impl Planner {
         };
         let before = || living.and_then(|known| known.state.properties());
         if self.settings.is_filling {
-            let is_older = matches!(was, Was::Newer(_));
+            // Events were handled since the page was read.
+            let is_older = matches!(was, Was::Newer(_) | Was::Deleted(_));
             return (!is_older).then(|| self.found(row, properties, before(), known, state));
         }
         let number = self.pass.number;
@@ -66,7 +67,10 @@ impl Planner {
                 .insert(row.id.clone(), Difference { pass: number, was });
         }
         let doubt = match () {
-            () if is_update && self.had_too_many_updates => UnresolvedReason::ManyUpdates,
+            () if is_update && self.had_too_many_updates => {
+                self.last_loss = number;
+                UnresolvedReason::ManyUpdates
+            }
             () if !is_confirmed => return None,
             () if is_older => UnresolvedReason::StaleRead,
             () => {

@@ -113,18 +113,28 @@ async fn ten_replicas_handle_each_finding_once() {
         Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
             .claims(Arc::clone(&store), "shop")
     };
-    let mut replicas: Vec<_> = (0..10).map(|_| replica()).collect();
-    let handled = Mutex::new(Vec::new());
-    for _ in 0..3 {
-        for replica in &mut replicas {
-            let note = |finding: Reconciled| {
-                handled.lock().unwrap().push(finding.kind());
-                ready(Ok::<_, Infallible>(()))
-            };
-            replica.pass(note).await.unwrap();
-        }
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let together = Arc::new(tokio::sync::Barrier::new(10));
+    let mut replicas = tokio::task::JoinSet::new();
+    for mut replica in (0..10).map(|_| replica()) {
+        let (handled, together) = (Arc::clone(&handled), Arc::clone(&together));
+        replicas.spawn(async move {
+            for _ in 0..3 {
+                // Each finds the row before another one has written it.
+                together.wait().await;
+                let note = |finding: Reconciled| {
+                    handled.lock().unwrap().push(finding.kind());
+                    async {
+                        sleep(Duration::from_millis(50)).await;
+                        Ok::<_, Infallible>(())
+                    }
+                };
+                replica.pass(note).await.unwrap();
+            }
+        });
     }
-    let mut handled = handled.into_inner().unwrap();
+    replicas.join_all().await;
+    let mut handled = handled.lock().unwrap().clone();
     handled.sort_unstable();
     assert_eq!(handled, ["created", "deleted", "updated"]);
 }
@@ -210,6 +220,63 @@ async fn a_pass_stops_at_a_page_and_goes_on_there() {
     assert_eq!((report.pass.is_complete, report.pass.pages), (false, 3));
 }
 
+/// What a pass has read may be hours old when the next one is asked for.
+#[tokio::test]
+async fn a_pass_that_was_dropped_counts_for_no_deletion() {
+    let source = Source::with_rows(1_000);
+    let mirror = filled(&source).await;
+    rename(&source, &[0]);
+    let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
+    let quick = |_| ready(Ok::<_, Infallible>(()));
+    assert!(reconcile.pass(quick).await.unwrap().pass.is_complete);
+    let slow = |_| pending::<Result<(), Infallible>>();
+    let dropped = timeout(Duration::from_millis(100), reconcile.pass(slow)).await;
+    assert!(dropped.is_err());
+    let report = reconcile.pass(quick).await.unwrap();
+    assert_eq!((report.pass.number, report.pass.is_complete), (2, false));
+    let report = reconcile.pass(quick).await.unwrap();
+    assert_eq!((report.pass.is_complete, report.handled), (true, 1));
+}
+
+/// The finding in hand is handled to its end, and the others are found again.
+#[tokio::test]
+async fn a_pass_stops_between_two_findings() {
+    let source = Source::with_rows(100);
+    let mirror = filled(&source).await;
+    rename(&source, &[1, 2, 3, 4]);
+    let mut reconcile = Reconcile::new(source.clone(), mirror, MODEL, settings(false))
+        .claims(MemoryStore::default(), "shop");
+    let quick = |_| ready(Ok::<_, Infallible>(()));
+    reconcile.pass(quick).await.unwrap();
+    let handled = AtomicU64::new(0);
+    let stopped = async |reconcile: &mut Reconcile<_, _>| {
+        handled.store(0, Ordering::Relaxed);
+        let stop = std::future::poll_fn(|_| match handled.load(Ordering::Relaxed) {
+            0 => std::task::Poll::Pending,
+            _ => std::task::Poll::Ready(()),
+        });
+        let handle = |_| {
+            handled.fetch_add(1, Ordering::Relaxed);
+            ready(Ok::<_, Infallible>(()))
+        };
+        let report = reconcile.pass_until(stop, handle).await.unwrap();
+        assert_eq!((report.handled, report.pass.is_complete), (1, false));
+        assert!(report.stopped_at.is_some());
+    };
+    stopped(&mut reconcile).await;
+    assert!(!reconcile.pass(quick).await.unwrap().pass.is_complete);
+    assert_eq!(reconcile.pass(quick).await.unwrap().handled, 3);
+
+    // So it is with deletions, which are found after the last page.
+    source.change(|service| service.rows.truncate(96));
+    for _ in 0..2 {
+        reconcile.pass(quick).await.unwrap();
+    }
+    stopped(&mut reconcile).await;
+    let report = reconcile.pass(quick).await.unwrap();
+    assert_eq!((report.pass.is_complete, report.handled), (true, 3));
+}
+
 #[tokio::test]
 async fn a_failure_of_the_service_is_no_absence() {
     let source = Source::with_rows(1_000);
@@ -244,6 +311,20 @@ async fn an_empty_mirror_is_filled_first() {
     let handle = |_| ready(Ok::<_, Infallible>(()));
     let error = reconcile.pass(handle).await.unwrap_err();
     assert!(matches!(error, ReconcileError::EmptyMirror), "{error}");
+
+    // Some events were handled before anything was filled. A data model that grew a hundredfold was not filled either.
+    for (fed, is_refused) in [(1, true), (9, true), (10, false)] {
+        let source = Source::with_rows(1_000);
+        let mirror = Arc::new(MemoryMirror::default());
+        for row in source.change(|service| service.rows[..fed].to_vec()) {
+            let properties = json!({ "properties": row.properties() });
+            let created = event("row.created", row.created_at, &row.id, properties);
+            feed(&mirror, &created).await.unwrap();
+        }
+        let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
+        let ended = reconcile.pass(handle).await;
+        assert_eq!(ended.is_err(), is_refused, "{fed} {ended:?}");
+    }
 
     // A new data model has few rows, whose creations may be what was missed.
     let source = Source::with_rows(50);
@@ -302,6 +383,37 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
         };
         let report = reconcile.pass(is_new).await.unwrap();
         assert_eq!((report.pass.differing, report.handled), (0, handled));
+    }
+}
+
+/// A late event comes while the row's newer state is repaired, and its handler writes last. The row and its finding's id are as
+/// before, so a claim that was kept would hide it.
+#[tokio::test]
+async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
+    for (name_of_event, passes) in [("Al", 2), ("Bo", 1)] {
+        let source = Source::with_rows(10);
+        let mirror = filled(&source).await;
+        let before = source.change(|service| service.rows[3].name.clone());
+        rename(&source, &[3]);
+        let row = source.change(|service| service.rows[3].clone());
+        let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings(false))
+            .claims(MemoryStore::default(), "shop");
+        let quick = |_| ready(Ok::<_, Infallible>(()));
+        reconcile.pass(quick).await.unwrap();
+        let changes =
+            json!({ "changes": { "Name": { "before": before, "after": name_of_event } } });
+        let late = event("row.updated", row.updated_at - 1, &row.id, changes);
+        let handle = async |_| feed(&mirror, &late).await.map(drop);
+        assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
+        for pass in 1..=3 {
+            let report = reconcile.pass(quick).await.unwrap();
+            let handled = u64::from(pass == passes);
+            assert_eq!(
+                (report.handled, report.elsewhere),
+                (handled, 0),
+                "{name_of_event} {pass}"
+            );
+        }
     }
 }
 

@@ -27,6 +27,22 @@ fn each_alert_fires_when_it_should_and_not_before() {
     }
 }
 
+/// A filling pass compares nothing, so the alert on passes that stopped must not be quiet for it.
+#[cfg(feature = "metrics")]
+#[test]
+fn a_filling_pass_is_not_the_last_complete_pass_of_the_metrics() {
+    use metrics_exporter_prometheus::PrometheusBuilder;
+
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        hookgate::block_on(async {
+            super::driver::filled(&super::driver::Source::with_rows(20)).await;
+        });
+    });
+    let text = recorder.handle().render();
+    assert!(!text.contains("_last_pass_timestamp_seconds{"), "{text}");
+}
+
 #[cfg(feature = "metrics")]
 #[test]
 fn the_page_and_the_alerts_name_the_metrics_that_are_emitted() {

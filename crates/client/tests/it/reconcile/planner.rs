@@ -301,6 +301,37 @@ fn more_updates_than_the_guard_allows_are_unresolved_and_a_filling_pass_takes_th
     assert_eq!(still.pass(&mut planner, true).0.differing, 0);
 }
 
+/// The event of the deletion was handled between the page and the look at the mirror.
+#[test]
+fn a_filling_pass_brings_no_row_back_whose_deletion_was_handled() {
+    let still = Still::new(10);
+    still.feed(&event("row.deleted", 200, "row_0003", json!({})));
+    let mut settings = Settings::default();
+    settings.is_filling = true;
+    let mut filling = Planner::new(DataModelId::from(MODEL), settings);
+    let (_, found) = still.pass(&mut filling, true);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_guard_of_a_hundred_percent_lets_every_row_be_deleted() {
+    for (percent, kind) in [(99, "unresolved"), (100, "deleted")] {
+        for rows in [1, 3, 100] {
+            let mut still = Still::new(rows);
+            still.rows.clear();
+            let mut settings = Settings::default();
+            settings.guard_percent = percent;
+            let mut planner = Planner::new(DataModelId::from(MODEL), settings);
+            for _ in 0..2 {
+                still.pass(&mut planner, true);
+            }
+            let (_, third) = still.pass(&mut planner, true);
+            let are_all = third.iter().all(|found| found.reconciled.kind() == kind);
+            assert!(are_all && third.len() == rows, "{percent} {third:?}");
+        }
+    }
+}
+
 /// A pass that fails half-way has seen too many rows that differ: none of them is a finding in the next one.
 #[test]
 fn the_guard_counts_the_rows_of_a_pass_that_was_given_up() {
@@ -362,6 +393,30 @@ fn in_a_moving_list_with_lost_events_an_absent_row_is_unresolved() {
     still.moves = true;
     assert_eq!(is_deleted(&mut still, &[]), "deleted");
     assert_eq!(is_deleted(&mut still, &[1]), "unresolved");
+}
+
+/// So many updates are lost that none of them is a finding: they are losses all the same.
+#[test]
+fn in_a_moving_list_too_many_lost_updates_count_as_lost_events() {
+    let mut still = Still::new(100);
+    still.rows.remove(50);
+    still.moves = true;
+    for row in &mut still.rows[..60] {
+        row.1 = "lost".into();
+        row.2 = 200;
+    }
+    let mut planner = planner();
+    for _ in 0..2 {
+        still.pass(&mut planner, true);
+    }
+    let (_, third) = still.pass(&mut planner, true);
+    let Some(Reconciled::Unresolved(row)) = third.last().map(|last| &last.reconciled) else {
+        panic!("{third:?}")
+    };
+    assert_eq!(
+        (row.row_id.as_str(), row.reason),
+        ("row_0050", UnresolvedReason::MovingList)
+    );
 }
 
 #[test]
@@ -451,6 +506,40 @@ fn a_changed_property_begins_the_pass_again() {
         }
     };
     assert_eq!((requests, pass.is_complete), (5, false));
+}
+
+/// The row was absent twice. The third pass sees it, begins again, and misses it then.
+#[test]
+fn a_row_that_was_seen_before_a_pass_began_again_is_not_absent_for_the_third_time() {
+    let mut still = Still::new(10);
+    let row = still.rows.remove(5);
+    let mut planner = planner();
+    for _ in 0..2 {
+        assert!(still.pass(&mut planner, true).1.is_empty());
+    }
+    still.rows.insert(5, row);
+    let model = planner.model_id().clone();
+    while !matches!(planner.step(), Step::Page { .. }) {
+        match planner.step() {
+            Step::Model => planner.model(columns()),
+            _ => planner.listed(block_on(still.mirror.list(&model, None, 500)).unwrap()),
+        }
+    }
+    let ids: Vec<_> = still
+        .rows
+        .iter()
+        .map(|(id, ..)| RowId::from(id.as_str()))
+        .collect();
+    let known = block_on(still.mirror.get(&model, &ids)).unwrap();
+    let known = known.into_iter().collect();
+    while let Step::Page { offset, limit } = planner.step() {
+        assert!(planner.page(&still.page(offset, limit), &known).is_empty());
+    }
+    still.rows.remove(5);
+    still.columns[1].name = "Amount".into();
+    let (pass, found) = still.pass(&mut planner, true);
+    assert_eq!((pass.number, pass.absent), (3, 1));
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
@@ -552,6 +641,61 @@ fn a_late_retry_is_recognised_by_its_values() {
         json!({ "changes": { "Name": { "before": "Bo", "after": "Di" } } }),
     );
     assert!(!block_on(is_known(&still.mirror, &later)).unwrap());
+}
+
+#[test]
+fn a_row_that_is_restored_is_no_known_creation() {
+    let still = Still::new(1);
+    let row = "row_0000";
+    let created = |at| {
+        event(
+            "row.created",
+            at,
+            row,
+            json!({ "properties": { "Name": "Ada" } }),
+        )
+    };
+    still.feed(&event("row.deleted", 200, row, json!({})));
+    for (at, is_late) in [(100, true), (200, true), (201, false)] {
+        let is_known = block_on(is_known(&still.mirror, &created(at))).unwrap();
+        assert_eq!(is_known, is_late, "{at}");
+    }
+    still.feed(&created(201));
+    assert!(block_on(is_known(&still.mirror, &created(201))).unwrap());
+}
+
+/// The time of an event may be a little later than the row's, and the time of a deletion that was found is not known.
+#[test]
+fn a_late_retry_of_a_creation_does_not_bring_a_row_back_that_was_found_as_deleted() {
+    let mut still = Still::new(10);
+    let row = "row_0010".to_owned();
+    still.rows.push((row.clone(), "Cy".into(), 200));
+    let mut planner = planner();
+    for _ in 0..2 {
+        still.pass(&mut planner, true);
+    }
+    still.rows.pop();
+    for _ in 0..2 {
+        still.pass(&mut planner, true);
+    }
+    assert_eq!(
+        kinds(&still.pass(&mut planner, true).1),
+        ["deleted row_0010"]
+    );
+    let created = |at| {
+        event(
+            "row.created",
+            at,
+            &row,
+            json!({ "properties": { "Name": "Cy" } }),
+        )
+    };
+    for (at, is_late) in [(203, true), (205, true), (206, false)] {
+        let is_known = block_on(is_known(&still.mirror, &created(at))).unwrap();
+        assert_eq!(is_known, is_late, "{at}");
+    }
+    still.feed(&created(203));
+    assert_eq!(still.pass(&mut planner, true).0.absent, 0);
 }
 
 #[test]

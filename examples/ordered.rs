@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -21,17 +22,37 @@ use axum::routing::post;
 use hookgate::order::{MemoryOrderStore, Order, OrderGuard};
 use hookgate::{Event, EventData, Json, MemoryStore, Receiver, RowId, Secret, Value};
 
-/// Rows by their ids; their properties by name, as JSON. An absent property was named by no event yet.
-type Rows = BTreeMap<RowId, BTreeMap<String, String>>;
+/// Rows by their ids; their properties by name. An absent property was named by no event yet.
+type Rows = BTreeMap<RowId, BTreeMap<String, Property>>;
+
+struct Property {
+    /// As JSON.
+    value: String,
+    /// `createdAt` of the event that named it last, in nanoseconds since 1970. `None` where that was no date.
+    at: Option<i128>,
+}
+
+impl fmt::Debug for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.value, f)
+    }
+}
 
 async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Order) -> StatusCode {
     let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = event.created_at.date().ok().map(|date| date.unix_nanos());
     let row_id = match event.data {
         EventData::RowCreated(row) => {
             if let Some(known) = to_write(&mut rows, &row.row_id, order) {
+                if order == Order::Newest {
+                    known.clear(); // of a former row, whose deletion was missed
+                }
                 for (name, value) in row.properties.iter() {
-                    // A property that is there already is that of an update, which came before the creation.
-                    known.entry(name.to_owned()).or_insert(json(&value));
+                    let value = json(&value);
+                    // A property of the same age or younger is that of an update, which came before the creation.
+                    if known.get(name).is_none_or(|now| now.at < at) {
+                        known.insert(name.to_owned(), Property { value, at });
+                    }
                 }
             }
             row.row_id
@@ -39,10 +60,17 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
         EventData::RowUpdated(row) => {
             if let Some(known) = to_write(&mut rows, &row.row_id, order) {
                 for (name, change) in row.changes.iter() {
-                    // An older event still counts where the property is as that event found it, or was not named by another.
-                    let before = json(&change.before);
-                    if order == Order::Newest || known.get(name).is_none_or(|now| *now == before) {
-                        known.insert(name.to_owned(), json(&change.after));
+                    let (before, value) = (json(&change.before), json(&change.after));
+                    // A stale event still counts where no newer one has named the property. Of two events of one time, the one
+                    // that found the other's value is the newer.
+                    let is_newest = known.get(name).is_none_or(|now| {
+                        order == Order::Newest
+                            || now.at < at
+                            || (now.at == at || order == Order::Unknown) && now.value == before
+                    });
+                    if is_newest {
+                        let at = at.max(known.get(name).and_then(|now| now.at));
+                        known.insert(name.to_owned(), Property { value, at });
                     }
                 }
             }
@@ -51,6 +79,8 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
         EventData::RowDeleted(row) => {
             if order != Order::Stale {
                 rows.remove(&row.row_id);
+            } else if let Some(known) = rows.get_mut(&row.row_id) {
+                known.retain(|_, now| now.at > at); // the row was created again
             }
             row.row_id
         }
@@ -70,7 +100,7 @@ fn to_write<'a>(
     rows: &'a mut Rows,
     row: &RowId,
     order: Order,
-) -> Option<&'a mut BTreeMap<String, String>> {
+) -> Option<&'a mut BTreeMap<String, Property>> {
     match order {
         Order::Stale => rows.get_mut(row),
         Order::Newest | Order::Unknown => Some(rows.entry(row.clone()).or_default()),

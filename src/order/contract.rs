@@ -164,6 +164,7 @@ pub(super) fn record(number: u8) -> LastHandled {
         at: moment("2026-11-21T09:30:00Z"),
         event: [number; 16],
         is_deleted: false,
+        is_doubtful: false,
         known: Known::created(&[([number; 8], [1; 8])]),
     }
 }
@@ -186,6 +187,7 @@ fn records() -> Vec<LastHandled> {
         LastHandled {
             at: moment("0001-01-01T00:00:00.5Z"),
             is_deleted: true,
+            is_doubtful: true,
             known: Known::default(),
             ..record(0xff)
         },

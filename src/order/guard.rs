@@ -44,9 +44,9 @@ impl OrderGuard {
         }
     }
 
-    /// Sets the time for which the newest event of a row is remembered, from the end of its handler. Default: 7 days. An event
-    /// that comes later than that is the newest one, however old it is: with an inbox, take as long as entries wait there, dead
-    /// letters included.
+    /// Sets the time for which the newest event of a row is remembered, from the end of its handler. Default: 7 days. An
+    /// event that leaves the record as it is, such as a repeat or most stale ones, does not renew it. An event that comes later than
+    /// that is the newest one, however old it is: with an inbox, take as long as entries wait there, dead letters included.
     ///
     /// A shorter time than [`RetrySchedule::minimum_retention`] has for the service's schedule, 26 h 46 min 30 s, counts as
     /// that time.

@@ -11,10 +11,11 @@ use super::last::LastHandled;
 pub enum Order {
     /// No newer event of the row was handled: the row was unknown, or its newest handled event is older, or is this one.
     Newest,
-    /// A newer event of the row was handled, or the row was deleted and not created again.
+    /// A newer event of the row was handled.
     Stale,
     /// Nothing says which event is newer: their `createdAt` are equal, or closer to each other than they were written; or
-    /// `createdAt` is no date with a time; or the event is not about a row.
+    /// `createdAt` is no date with a time; or it updates a row that was deleted, whose new creation was not handled; or the event is
+    /// not about a row.
     Unknown,
 }
 
@@ -73,6 +74,7 @@ pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
             at,
             event: event.event,
             is_deleted: matches!(event.change, RowChange::Deleted),
+            is_doubtful: false,
             known,
         })
     };
@@ -80,7 +82,7 @@ pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
         let known = after(&Known::default(), &event.change);
         return judged(Order::Newest, None, next(known));
     };
-    if last.event == event.event {
+    if last.event == event.event && !last.is_doubtful {
         // Its run was repeated, for example since the process died before the claim was committed.
         return judged(Order::Newest, None, None);
     }
@@ -89,7 +91,13 @@ pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
         Some(Ordering::Less) => judged(Order::Stale, None, beside(last, &event.change, false)),
         Some(_) => match &event.change {
             RowChange::Updated(_) if last.is_deleted => {
-                judged(Order::Stale, Some(GapReason::NotCreated), None)
+                // The row may have been created again, so this event is newer than that creation.
+                let next = next(after(&last.known, &event.change)).map(|next| LastHandled {
+                    is_deleted: true,
+                    is_doubtful: true,
+                    ..next
+                });
+                judged(Order::Unknown, Some(GapReason::NotCreated), next)
             }
             change => {
                 let gap = differs(&last.known, change).then_some(GapReason::BeforeDiffers);
@@ -117,13 +125,15 @@ fn after(known: &Known, change: &RowChange) -> Known {
 /// The record after an event that is older, or may be: still that of the newest event. `None` where nothing changes.
 fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
     let mut next = last.clone();
+    next.is_doubtful |= may_be_newer;
+    // A deleted row has known properties only if it was updated since: its creation is the one that was missing, or may be.
+    let may_live = may_be_newer || last.known != Known::default();
     match change {
-        // The row is not certain to be deleted any longer: an update that comes later must not be called stale.
-        RowChange::Created(values) if last.is_deleted && may_be_newer => {
+        RowChange::Created(values) if last.is_deleted && may_live => {
             next.is_deleted = false;
-            next.known = Known::created(values);
+            next.known.complete(values);
         }
-        _ if last.is_deleted => return None,
+        _ if last.is_deleted => {}
         RowChange::Created(values) => next.known.complete(values),
         RowChange::Updated(changes) => next.known.doubt(changes),
         RowChange::Deleted => next.known.forget(),

@@ -71,6 +71,11 @@ struct Recorded {
 struct Found(Option<(u64, LastHandled)>);
 
 impl Found {
+    /// 0 for a row without a record.
+    fn revision(&self) -> u64 {
+        self.0.as_ref().map_or(0, |(revision, _)| *revision)
+    }
+
     fn judge(&self, event: &RowEvent, expects_creations: bool) -> Judgement {
         let mut judgement = judge(self.0.as_ref().map(|(_, last)| last), event);
         if self.0.is_none() && expects_creations && event.is_update() {
@@ -94,14 +99,18 @@ impl OrderGuard {
         mut judgement: Judgement,
     ) -> Result<Recorded, StoreError> {
         for attempt in 0..TRIES {
-            let recorded = Recorded {
+            let revision = found.revision();
+            let mut recorded = Recorded {
                 overlapped: attempt > 0,
                 gap: judgement.gap,
             };
             let Some(next) = judgement.next else {
+                // No write shows that another event was recorded since. For a stale event it is not asked.
+                if !recorded.overlapped && judgement.order != Order::Stale {
+                    recorded.overlapped = self.last(event, TO_WRITE).await?.revision() != revision;
+                }
                 return Ok(recorded);
             };
-            let revision = found.0.map_or(0, |(revision, _)| revision);
             let row = &event.row_key;
             let swap = || self.store.swap(row, revision, next, self.retention);
             if call_store(TO_WRITE, swap).await? {

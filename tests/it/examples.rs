@@ -129,6 +129,20 @@ mod axum {
         let _ = std::fs::remove_file(file);
     }
 
+    /// All orders of this many things.
+    fn orders(count: usize) -> Vec<Vec<usize>> {
+        (0..count).fold(vec![vec![]], |shorter, last| {
+            let put = |order: Vec<usize>| {
+                (0..=order.len()).map(move |at| {
+                    let mut order = order.clone();
+                    order.insert(at, last);
+                    order
+                })
+            };
+            shorter.into_iter().flat_map(put).collect()
+        })
+    }
+
     #[test]
     fn ordered_ends_with_the_newest_values_in_any_order() {
         let event = |id: u32, event_type: &str, data: &str| {
@@ -149,24 +163,46 @@ mod axum {
             let event = event.replace(id, &format!("{id}_{row}"));
             assert_eq!(example.deliver(SECRET, &event).status, 204);
         };
-        let orders = [
-            [0, 1, 2],
-            [0, 2, 1],
-            [1, 0, 2],
-            [1, 2, 0],
-            [2, 0, 1],
-            [2, 1, 0],
-        ];
-        for (number, order) in orders.into_iter().enumerate() {
-            let row = format!("row_{number}");
-            for at in order {
-                deliver(&example, &row, [&created, &paid, &total][at]);
+        // There and back again: the value from before the older update is the present one.
+        let there = r#","changes":{"Total":{"before":5,"after":6}}"#;
+        let there = event(2, "updated", there);
+        let back = r#","changes":{"Total":{"before":6,"after":5}}"#;
+        let back = event(3, "updated", back);
+        // The row's id is used again, and the new row is updated.
+        let created_again = event(5, "created", r#","properties":{"Total":7,"Paid":true}"#);
+        let updated_again = r#","changes":{"Total":{"before":7,"after":8}}"#;
+        let updated_again = event(6, "updated", updated_again);
+        let again = [&created, &deleted, &created_again, &updated_again];
+        // It is older than the others and changes nothing, so that it shows the row at the end.
+        let shows = event(0, "updated", r#","changes":{}"#);
+        for (name, events, last) in [
+            (
+                "row",
+                &[&created, &paid, &total][..],
+                r#"{"Paid": "true", "Total": "12.5"}"#,
+            ),
+            (
+                "back",
+                &[&created, &there, &back],
+                r#"{"Paid": "false", "Total": "5"}"#,
+            ),
+            ("again", &again, r#"{"Paid": "true", "Total": "8"}"#),
+        ] {
+            for (number, order) in orders(events.len()).into_iter().enumerate() {
+                let row = format!("{name}_{number}");
+                for at in order {
+                    deliver(&example, &row, events[at]);
+                }
+                deliver(&example, &row, &shows);
+                example.line_with(&format!("evt_0_{row} is stale: {row} is Some({last})"));
             }
         }
-        let last = r#"is Some({"Paid": "true", "Total": "12.5"})"#;
-        for number in 0..orders.len() {
-            example.line_with(&format!("row_{number} {last}"));
+        // A creation that is the newest leaves nothing of a former row, whose deletion was missed.
+        let smaller = event(5, "created", r#","properties":{"Total":7}"#);
+        for event in [&created, &smaller] {
+            deliver(&example, "row_8", event);
         }
+        example.line_with(r#"evt_5_row_8 is newest: row_8 is Some({"Total": "7"})"#);
         let missed = r#","changes":{"Total":{"before":99,"after":1}}"#;
         let missed = event(5, "updated", missed).replace("ROW", "row_0");
         assert_eq!(example.deliver(SECRET, &missed).status, 204);

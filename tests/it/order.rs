@@ -205,6 +205,35 @@ async fn a_stale_event_is_answered_without_the_handler_where_that_is_set() {
     assert!(ask(&app, &events[1]).await.is_replay());
 }
 
+/// The update is newer than the deletion, so that the row may have been created again.
+#[tokio::test]
+async fn an_update_of_a_deleted_row_is_not_skipped() {
+    let (guard, told) = guard(MemoryOrderStore::default());
+    let app = guarded(&guard.skip_stale());
+    let events = [
+        deleted("evt_5", 5),
+        updated("evt_4", 4, "1", "2"),
+        updated("evt_7", 7, "1", "2"),
+        created("evt_6", 6, "1"),
+        updated("evt_8", 8, "2", "3"),
+    ];
+    assert_eq!(
+        answers(&app, &events).await,
+        ["200 newest", "204 ", "200 unknown", "204 ", "200 newest"]
+    );
+    assert_eq!(
+        told.lines(),
+        [
+            "evt_5 newest",
+            "evt_4 stale",
+            "evt_7 unknown",
+            "evt_7 dm_1 row_1 not_created",
+            "evt_6 stale",
+            "evt_8 newest"
+        ]
+    );
+}
+
 #[tokio::test]
 async fn an_event_whose_handler_fails_is_not_recorded() {
     let (guard, told) = guard(MemoryOrderStore::default());
@@ -334,6 +363,45 @@ async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() 
     assert_eq!(
         told.lines(),
         ["evt_8 newest", "evt_slow_2 newest overlapped"]
+    );
+}
+
+/// The newest event is repeated, and leaves the record as it is: a newer one is handled while it runs.
+#[tokio::test]
+async fn a_repeated_event_that_overlaps_a_newer_one_is_reported() {
+    let (guard, told) = guard(MemoryOrderStore::default());
+    let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
+    let handler = {
+        let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
+        async move |delivery: Delivery, order: Order| {
+            if delivery.event_id() == "evt_1" {
+                begun.notify_one();
+                may_end.acquire().await.unwrap().forget();
+            }
+            order.name()
+        }
+    };
+    let receiver = Receiver::builder()
+        .secret(secret())
+        .without_deduplication()
+        .build()
+        .unwrap();
+    let route = post(handler).layer((receiver.layer(), guard));
+    let app = Router::new().route("/hook", route);
+    let first = created("evt_1", 1, "1");
+    ask(&app, &first).await;
+    begun.notified().await;
+    let again = tokio::spawn({
+        let app = app.clone();
+        async move { ask(&app, &first).await }
+    });
+    begun.notified().await;
+    ask(&app, &updated("evt_2", 2, "1", "2")).await;
+    may_end.add_permits(1);
+    assert_eq!(again.await.unwrap().body, "newest");
+    assert_eq!(
+        told.lines(),
+        ["evt_1 newest", "evt_2 newest", "evt_1 newest overlapped"]
     );
 }
 

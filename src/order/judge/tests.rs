@@ -59,6 +59,8 @@ const STALE: (Order, Option<GapReason>) = (Order::Stale, None);
 const UNKNOWN: (Order, Option<GapReason>) = (Order::Unknown, None);
 const DIFFERS: (Order, Option<GapReason>) = (Order::Newest, Some(GapReason::BeforeDiffers));
 
+const NOT_CREATED: (Order, Option<GapReason>) = (Order::Unknown, Some(GapReason::NotCreated));
+
 #[test]
 fn an_older_event_is_stale_and_leaves_the_record_of_the_newer() {
     let newer = updated(5, 2, A, 1, 2);
@@ -112,14 +114,7 @@ fn a_deleted_row_stays_deleted_until_it_is_created_later() {
             updated(7, 7, A, 2, 3),
             deleted(4, 8),
         ],
-        &[
-            NEWEST,
-            STALE,
-            STALE,
-            (Order::Stale, Some(GapReason::NotCreated)),
-            (Order::Stale, Some(GapReason::NotCreated)),
-            STALE,
-        ],
+        &[NEWEST, STALE, STALE, NOT_CREATED, NOT_CREATED, STALE],
     );
     are(
         &[
@@ -131,6 +126,40 @@ fn a_deleted_row_stays_deleted_until_it_is_created_later() {
             deleted(9, 9),
         ],
         &[NEWEST, NEWEST, STALE, NEWEST, NEWEST, NEWEST],
+    );
+}
+
+#[test]
+fn the_same_event_again_is_unknown_once_another_of_its_time_was_handled() {
+    let (one, other) = (created(5, 1, 1), deleted(5, 2));
+    for (one, other) in [(&one, &other), (&other, &one)] {
+        are(
+            &[one, other, one, other, one].map(Clone::clone),
+            &[NEWEST, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN],
+        );
+    }
+    // Also where the other one leaves nothing else in the record.
+    let (gone, change) = (deleted(5, 1), updated(5, 2, A, 1, 2));
+    are(&[gone.clone(), change, gone], &[NEWEST, UNKNOWN, UNKNOWN]);
+}
+
+#[test]
+fn a_creation_that_is_older_than_a_handled_update_of_the_deleted_row_is_stale() {
+    let (gone, change) = (deleted(5, 5), updated(7, 7, A, 1, 2));
+    are(
+        &[
+            gone.clone(),
+            change.clone(),
+            change.clone(),
+            created(6, 6, 1),
+            updated(8, 8, A, 2, 3),
+        ],
+        &[NEWEST, NOT_CREATED, UNKNOWN, STALE, NEWEST],
+    );
+    // One that is newer is the newest.
+    are(
+        &[gone, change, created(8, 8, 1), updated(9, 9, A, 1, 3)],
+        &[NEWEST, NOT_CREATED, NEWEST, NEWEST],
     );
 }
 
@@ -229,8 +258,13 @@ fn history(random: &mut Random) -> (Vec<RowEvent>, Option<RowEvent>) {
             is_live = false;
             RowChange::Deleted
         } else {
-            let names = [A, B, [3; 8]].into_iter().filter(|_| random.below(2) == 0);
-            let changes = names.collect::<Vec<_>>().into_iter().map(|name| {
+            // At least one: an update without a change says nothing.
+            let names = [B, [3; 8]].into_iter().filter(|_| random.below(2) == 0);
+            let mut names: Vec<_> = names.collect();
+            if names.is_empty() || random.below(2) == 0 {
+                names.push(A);
+            }
+            let changes = names.into_iter().map(|name| {
                 let after = [random.below(4); 8];
                 let before = values.insert(name, after).unwrap_or(EMPTY);
                 Changed {
@@ -268,9 +302,9 @@ fn in_the_services_order_no_event_is_stale_and_none_is_a_gap() {
     }
 }
 
-/// Any order, any number of copies. The record ends with the newest moment. No event is called newest once a newer one was
-/// handled, and none is called stale unless a newer one was handled or the row was deleted. Once all have come, the next update
-/// is no gap, except where a deletion hid updates of the row that was created again.
+/// Any order, any number of copies. The record ends with the newest moment. An event is stale if and only if a newer one was handled, and
+/// the newest only if no other of its time was handled either. Once all have come, the next update is the newest, and no gap, except
+/// where a deletion hid updates of the row that was created again.
 #[test]
 fn in_any_order_the_record_is_that_of_the_newest_event() {
     for seed in 0..4_000 {
@@ -279,18 +313,28 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
         let copies = 1 + usize::from(random.below(3));
         let mut deliveries: Vec<_> = std::iter::repeat_n(&events, copies).flatten().collect();
         deliveries.sort_by_cached_key(|_| random.next());
-        let (mut last, mut newest, mut was_deleted): (Option<LastHandled>, _, _) =
-            (None, None, false);
+        let (mut last, mut was_deleted) = (None::<LastHandled>, false);
+        let mut handled: Vec<&RowEvent> = Vec::new();
         for event in deliveries {
-            let at = event.at.unwrap().to_parts();
+            let at = |event: &RowEvent| event.at.unwrap().to_parts();
+            let newest = handled.iter().map(|event| at(event)).max();
+            let has_equal = handled
+                .iter()
+                .any(|other| at(other) == at(event) && other.event != event.event);
             let Judgement { order, next, gap } = judge(last.as_ref(), event);
-            let is_same = last.as_ref().is_some_and(|last| last.event == event.event);
-            match order {
-                Order::Newest => assert!(is_same || Some(at) > newest, "seed {seed}"),
-                Order::Stale => assert!(Some(at) < newest || was_deleted, "seed {seed}"),
-                Order::Unknown => assert!(Some(at) == newest && !is_same, "seed {seed}"),
+            let expected = if newest > Some(at(event)) {
+                Order::Stale
+            } else if has_equal || order == Order::Unknown && was_deleted {
+                Order::Unknown
+            } else {
+                Order::Newest
+            };
+            assert_eq!(order, expected, "seed {seed}");
+            if order == Order::Unknown && !has_equal {
+                assert!(matches!(event.change, RowChange::Updated(_)));
             }
-            assert!(!is_same || gap.is_none() && next.is_none(), "seed {seed}");
+            let is_same = last.as_ref().is_some_and(|last| last.event == event.event);
+            assert!(!is_same || gap.is_none(), "seed {seed}");
             was_deleted |= matches!(event.change, RowChange::Deleted);
             if let Some(next) = &next {
                 assert_eq!(
@@ -299,18 +343,15 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
                 );
             }
             last = next.or(last);
-            newest = last.as_ref().map(|last| last.at.to_parts());
+            handled.push(event);
+            let newest = handled.iter().map(|event| at(event)).max();
+            let recorded = last.as_ref().map(|last| last.at.to_parts());
+            assert_eq!(recorded, newest, "seed {seed}");
         }
-        let last = last.unwrap();
-        let most = events.iter().map(|event| event.at.unwrap().to_parts());
-        assert!(Some(last.at.to_parts()) == most.max() || was_deleted);
-        if let Some(follows) = follows.filter(|_| !was_deleted) {
-            let judgement = judge(Some(&last), &follows);
-            assert_eq!(
-                (judgement.order, judgement.gap),
-                (Order::Newest, None),
-                "seed {seed}"
-            );
+        if let Some(follows) = follows {
+            let judgement = judge(last.as_ref(), &follows);
+            let gap = judgement.gap.filter(|_| !was_deleted);
+            assert_eq!((judgement.order, gap), (Order::Newest, None), "seed {seed}");
         }
     }
 }

@@ -111,12 +111,26 @@ pub(crate) fn readme_counts(
     features: &[&str],
     rust_versions: &BTreeMap<Package, (u32, u32)>,
 ) {
-    let readme = include_str!("../../README.md");
+    counts(
+        include_str!("../../README.md"),
+        row,
+        features,
+        rust_versions,
+    );
+}
+
+/// A row of a page's table of packages is true.
+pub(crate) fn counts(
+    page: &str,
+    row: &str,
+    features: &[&str],
+    rust_versions: &BTreeMap<Package, (u32, u32)>,
+) {
     let packages = tree(features);
     let newest = packages.iter().map(|package| rust_versions[package]).max();
     let (major, minor) = newest.unwrap();
     let end = format!("| {} | {major}.{minor} |", packages.len());
-    let line = readme
+    let line = page
         .lines()
         .find(|line| line.starts_with(&format!("| {row} |")));
     let line = line.unwrap_or_else(|| panic!("no row for {row}"));

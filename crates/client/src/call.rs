@@ -16,10 +16,13 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::error::{BoxError, Error, ErrorKind, Scope};
 use crate::options::Options;
 use crate::rate::{Bucket, Taken, retry_after};
-use crate::transport::{Body, NotSent, Transport};
+use crate::transport::{Body, NotSent, TooLong, Transport};
 
 /// The longest wait before a repeat, unless the service asks for more.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
+
+/// A longer time counts as this one, some 30 years: not every clock can show the end of a longer one.
+const LONGEST: Duration = Duration::from_secs(1 << 30);
 
 /// The reason of a [`Wait`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -112,7 +115,7 @@ impl Call<'_> {
         way: Way<'_>,
         mut before: Option<Before<'_>>,
     ) -> Result<Option<Response<Bytes>>, Error> {
-        let until = Instant::now() + way.options.total_timeout;
+        let until = Instant::now() + way.options.total_timeout.min(LONGEST);
         let mut attempts = 0;
         let mut ambiguous = false;
         loop {
@@ -142,25 +145,24 @@ impl Call<'_> {
             ambiguous |= failed.ambiguous;
             let error = failed.error.of_request(self.name).needs(self.scope);
             let error = error.after(attempts, ambiguous && self.repeats != Repeats::Read);
-            let is_answered_for_good =
-                !failed.ambiguous && !failed.slow_down && error.status().is_some();
+            // An answer that is too long would be so again.
+            let is_answered_for_good = error.kind() == ErrorKind::Answer
+                || !failed.ambiguous && !failed.slow_down && error.status().is_some();
             let may_repeat = match self.repeats {
                 Repeats::Read | Repeats::Delete | Repeats::Asked => !is_answered_for_good,
                 Repeats::Write => !failed.ambiguous && !is_answered_for_good,
                 Repeats::Never => false,
             };
-            if !may_repeat || attempts > way.options.retries {
-                return Err(error);
-            }
             let time = failed.asked.unwrap_or_default();
             let time = time.max(backoff(way.options.backoff, attempts));
-            if Instant::now() + time >= until {
-                return Err(error);
-            }
             if failed.slow_down
                 && let Some(bucket) = way.bucket
             {
                 bucket.pause(time);
+            }
+            let is_last = !may_repeat || attempts > way.options.retries;
+            if is_last || Instant::now() + time >= until {
+                return Err(error);
             }
             self.tell(way, WaitReason::Repeat, time, attempts);
             sleep(time).await;
@@ -218,7 +220,7 @@ impl Call<'_> {
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        let own = Instant::now() + way.options.attempt_timeout;
+        let own = Instant::now() + way.options.attempt_timeout.min(LONGEST);
         let answered = timeout_at(own.min(until), way.transport.send(request)).await;
         match answered {
             Ok(Ok(answer)) => {
@@ -268,6 +270,14 @@ impl Call<'_> {
     }
 
     fn broken(&self, cause: BoxError, read: &AtomicBool) -> Failed {
+        if let Some(too_long) = cause.downcast_ref::<TooLong>() {
+            return Failed {
+                error: Error::new(ErrorKind::Answer, too_long.to_string()),
+                ambiguous: true,
+                slow_down: false,
+                asked: None,
+            };
+        }
         let ambiguous = !cause.is::<NotSent>() && self.was_sent(read);
         let message = if ambiguous {
             "the connection broke before the answer was read"

@@ -256,10 +256,9 @@ impl Client {
         call.send(way, before).await
     }
 
-    /// The time within which a call ends.
     #[cfg(feature = "reconcile")]
-    pub(crate) fn total_timeout(&self) -> std::time::Duration {
-        self.options.total_timeout
+    pub(crate) fn options(&self) -> Options {
+        self.options
     }
 
     /// Returns the names of a data model's properties. `behind`: only those that were asked for later than this.

@@ -36,7 +36,7 @@ pub enum ErrorKind {
     Connection,
     /// The time for the attempt or for the call was over.
     Timeout,
-    /// The service answered something that is not in the form of its specification.
+    /// The service answered something that is not in the form of its specification, or more than 64 MiB.
     Answer,
     /// The values of a row do not fit the type that they are read as, or a value to be sent is no JSON object.
     Row,

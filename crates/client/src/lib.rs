@@ -43,14 +43,9 @@
 //! ```
 //!
 //! # Repeats
-//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`]:
-//!
-//! | Request | repeated after |
-//! |---|---|
-//! | GET | 429, 5xx, a broken connection, no answer in time |
-//! | DELETE | the same; 404 is success where an earlier attempt may have deleted |
-//! | POST, PATCH | 429, and where the body was not sent |
-//! | a [`Trigger`] | nothing, unless [`TriggerCall::repeat`] asks for it |
+//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`], where that makes no change twice. The table in
+//! `docs/client.md`, *When a request fails*, has the failures by method. A [`Trigger`] is called once, unless [`TriggerCall::repeat`] asks
+//! for more.
 //!
 //! Creating a row has no idempotency key. So where a change was sent and no answer came, the error says *outcome unknown*
 //! ([`Error::is_outcome_unknown`]), and the program has to look before it repeats. Dropping the future of a change leaves its outcome

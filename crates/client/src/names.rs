@@ -1,6 +1,6 @@
 //! Ids and names of properties, from the data models' details: remembered for a time, and asked for once however many calls wait.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +22,8 @@ pub(crate) struct Names {
     pub(crate) since: Instant,
     name_of: HashMap<String, String>,
     ids_of: HashMap<String, Vec<String>>,
+    /// Ids of values for which a detail was asked for again, and that it did not have.
+    unknown: Mutex<HashSet<String>>,
 }
 
 /// The reason why a name has no id.
@@ -45,7 +47,27 @@ impl Names {
             since,
             name_of,
             ids_of,
+            unknown: Mutex::default(),
         }
+    }
+
+    /// Returns the ids that have no name, and for which no later detail was asked for yet.
+    pub(crate) fn missing<'i>(&self, ids: impl Iterator<Item = &'i String>) -> HashSet<String> {
+        let unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.filter(|id| !self.name_of.contains_key(*id) && !unknown.contains(*id))
+            .cloned()
+            .collect()
+    }
+
+    /// Notes ids for which these names were asked for, and those of which `older` knew the same.
+    pub(crate) fn asked_for(&self, ids: HashSet<String>, older: &Self) {
+        if std::ptr::eq(self, older) {
+            return;
+        }
+        let known = older.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = known.clone();
+        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        unknown.extend(known.into_iter().chain(ids));
     }
 
     /// Returns the id of a name.

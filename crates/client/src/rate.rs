@@ -13,6 +13,8 @@ const WINDOW: Duration = Duration::from_secs(60);
 const FIRST_LIMIT: u32 = 60;
 /// Times of the service are whole seconds: a window that ends this much later is another one.
 const SLACK: Duration = Duration::from_secs(2);
+/// An answer that asks to wait longer holds calls back for this time.
+const LONGEST_ASKED: Duration = Duration::from_secs(3_600);
 /// A reset below this is a number of seconds to wait, and no Unix time.
 const LEAST_UNIX: u64 = 1_000_000_000;
 
@@ -215,7 +217,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         .trim()
         .parse()
         .ok()?;
-    Some(Duration::from_secs(seconds))
+    Some(Duration::from_secs(seconds).min(LONGEST_ASKED))
 }
 
 /// Reads a header `Date`, such as `Sun, 06 Nov 1994 08:49:37 GMT`: the service's own clock, so that ours may be wrong.

@@ -5,10 +5,9 @@ mod names;
 #[cfg_attr(not(feature = "reconcile"), path = "rows/no_note.rs")]
 mod note;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex};
 
 use http::Method;
 use serde::de::DeserializeOwned;
@@ -58,8 +57,6 @@ pub struct Rows<R> {
     page_size: u32,
     batch_size: usize,
     order: Vec<(String, Direction)>,
-    /// Ids that even a new detail does not have.
-    unknown: Arc<Mutex<HashSet<String>>>,
     rows: PhantomData<fn() -> R>,
 }
 
@@ -69,7 +66,6 @@ impl<R> Clone for Rows<R> {
             client: self.client.clone(),
             model: self.model.clone(),
             order: self.order.clone(),
-            unknown: Arc::clone(&self.unknown),
             ..*self
         }
     }
@@ -106,7 +102,6 @@ impl<R> Rows<R> {
             page_size: LARGEST_PAGE,
             batch_size: BATCH,
             order: Vec::new(),
-            unknown: Arc::default(),
             rows: PhantomData,
         }
     }

@@ -36,6 +36,18 @@ impl Error for NotSent {
     }
 }
 
+/// The error of an answer that is longer than is read.
+#[derive(Debug)]
+pub(crate) struct TooLong;
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the answer is longer than {} MiB", LONGEST_ANSWER >> 20)
+    }
+}
+
+impl Error for TooLong {}
+
 /// The body of a request, in one piece.
 ///
 /// It notes whether it was read. A transport that reads it only when it has a connection lets the client see that a request was not
@@ -147,7 +159,7 @@ where
         };
         let length = data.remaining();
         if whole.len().saturating_add(length) > LONGEST_ANSWER {
-            return Err(format!("the answer is longer than {} MiB", LONGEST_ANSWER >> 20).into());
+            return Err(TooLong.into());
         }
         whole.extend_from_slice(&data.copy_to_bytes(length));
     }

@@ -1,5 +1,7 @@
 //! Inbound triggers of workflows: calls of a generated URL.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -31,7 +33,7 @@ use crate::transport::{Body, Transport};
 /// println!("{}", answer.status);
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct Trigger {
     transport: Transport,
@@ -43,8 +45,14 @@ pub struct Trigger {
     plain_http: bool,
 }
 
+/// `Debug` shows method and host alone: the path and the query may say who calls, and the URL itself is hard to guess.
+impl fmt::Debug for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Trigger").field(&self.name()).finish()
+    }
+}
+
 /// One call of a trigger, from [`Trigger::call`].
-#[derive(Debug)]
 #[must_use = "nothing is sent before `send`"]
 pub struct TriggerCall<'t> {
     trigger: &'t Trigger,
@@ -52,6 +60,15 @@ pub struct TriggerCall<'t> {
     headers: HeaderMap,
     body: Bytes,
     repeats: u32,
+}
+
+/// `Debug` shows no more than that of the trigger.
+impl fmt::Debug for TriggerCall<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TriggerCall")
+            .field(&self.trigger.name())
+            .finish()
+    }
 }
 
 /// The answer of a trigger. In the immediate mode it comes before the workflow runs; after completion it is the last node's result.
@@ -163,6 +180,13 @@ impl Trigger {
         self
     }
 
+    /// The name of the trigger in errors: without its path and its query.
+    fn name(&self) -> String {
+        let host = self.uri.authority();
+        let host = host.map_or("", |authority| authority.as_str());
+        format!("{} trigger at {host}", self.method)
+    }
+
     /// Begins a call.
     pub fn call(&self) -> TriggerCall<'_> {
         TriggerCall {
@@ -244,12 +268,7 @@ impl TriggerCall<'_> {
             _ => Repeats::Asked,
         };
         let options = trigger.options.retries(self.repeats);
-        // The path and the query may say who calls, and the URL itself is hard to guess: neither is in an error.
-        let host = trigger
-            .uri
-            .authority()
-            .map_or("", |authority| authority.as_str());
-        let name = format!("{} trigger at {host}", trigger.method);
+        let name = trigger.name();
         let call = Call {
             method: trigger.method.clone(),
             uri,

@@ -1,6 +1,6 @@
 //! The packages that the command is built of.
 
-use crate::packages::{readme_counts, rust_versions, tree};
+use crate::packages::{counts, readme_counts, rust_versions, tree};
 
 #[test]
 fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
@@ -18,6 +18,20 @@ fn the_commands_packages_are_counted_right_and_ask_for_no_newer_rust() {
         &of,
     );
     readme_counts("the service's API", &["-p", "hookgate-client"], &of);
+    let page = include_str!("../../../../docs/client.md");
+    for (row, features) in [
+        ("none", "--features="),
+        ("`hyper`", "--features=hyper"),
+        ("`tls`", "--features=tls"),
+        ("`reconcile`", "--features=reconcile"),
+        ("`metrics`", "--features=metrics"),
+        ("`sqlite`", "--features=sqlite"),
+        ("`postgres`", "--features=postgres"),
+        ("all", "--all-features"),
+    ] {
+        let arguments = ["-p", "hookgate-client", "--no-default-features", features];
+        counts(page, row, &arguments, &of);
+    }
     let packages = tree(&["-p", "hookgate-cli", "--all-features"]);
     let own = packages.iter().find(|(name, _)| name == "hookgate-cli");
     let own = of[own.unwrap()];

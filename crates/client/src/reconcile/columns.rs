@@ -36,6 +36,7 @@ impl Columns {
             }
             by_id.insert(property.id.clone(), property.name.clone());
         }
+        by_id.retain(|_, name| !ambiguous.contains(name));
         let compared = names.difference(&ambiguous);
         Self {
             names: compared
@@ -56,7 +57,7 @@ impl Columns {
         self.ambiguous.iter().cloned().collect()
     }
 
-    /// A row's values by name. A property that the model does not have any more is left out.
+    /// A row's values by name. A property that the model does not have any more is left out, and one whose name another has.
     pub(super) fn by_name(&self, data: &Fields) -> Properties {
         let named = data
             .iter()
@@ -65,5 +66,26 @@ impl Columns {
         // Texts and JSON values can always be written and read again.
         let text = serde_json::to_string(&named).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_whose_name_another_property_has_is_left_out() {
+        let column = |id: &str, name: &str| Column {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            kind: "TEXT".to_owned(),
+        };
+        let columns = [("p1", "Note"), ("p2", "Note"), ("p3", "Size")];
+        let columns = Columns::new(columns.map(|(id, name)| column(id, name)).into());
+        let text = r#"{"p1": "a", "p2": "b", "p3": "c", "deleted": "d"}"#;
+        let row: Fields = serde_json::from_str(text).unwrap();
+        let named = columns.by_name(&row);
+        let names: Vec<_> = named.iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["Size"]);
     }
 }

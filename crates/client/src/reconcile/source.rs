@@ -7,7 +7,7 @@ use hookgate::{CallFuture, DataModelId};
 
 use super::columns::Column;
 use super::steps::{PassPage, PassRow};
-use crate::{Client, Error, ErrorKind, Options};
+use crate::{Client, Error, ErrorKind};
 
 /// Where a reconciliation reads the service's rows: a [`Client`], or a source of your own.
 pub trait RowSource: Send + Sync {
@@ -38,7 +38,8 @@ pub trait RowSource: Send + Sync {
 /// The share of the request rate that a reconciliation takes at most.
 const RATE_SHARE: f64 = 0.5;
 
-/// Takes half of the client's request rate at most; the rest is for others. The client's other [options](Options) are the defaults.
+/// Takes half of the request rate at most, and less where the client's [`Options::rate_share`](crate::Options::rate_share) is less; the
+/// rest is for others. The client's other options count.
 impl RowSource for Client {
     type Error = Error;
 
@@ -85,5 +86,6 @@ impl RowSource for Client {
 }
 
 fn at_half_rate(client: &Client) -> Client {
-    client.with(Options::default().rate_share(RATE_SHARE))
+    let options = client.options();
+    client.with(options.rate_share(options.rate_share.min(RATE_SHARE)))
 }

@@ -1,6 +1,6 @@
 //! Values by name, written and read as values by id.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -91,20 +91,12 @@ impl<R: DeserializeOwned> Rows<R> {
 
     async fn names_of(&self, rows: &[Wire]) -> Result<Arc<Names>, Error> {
         let names = self.client.names(&self.model, None).await?;
-        let missing = |names: &Names| -> Vec<String> {
-            let known = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-            let ids = rows.iter().flat_map(|row| row.data.keys());
-            ids.filter(|id| matches!(names.name(id), Ok(None)) && !known.contains(*id))
-                .cloned()
-                .collect()
-        };
-        if missing(&names).is_empty() {
+        let missing = names.missing(rows.iter().flat_map(|row| row.data.keys()));
+        if missing.is_empty() {
             return Ok(names);
         }
-        let names = self.client.names(&self.model, Some(names.since)).await?;
-        let missing = missing(&names);
-        let mut unknown = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
-        unknown.extend(missing);
-        Ok(names)
+        let newer = self.client.names(&self.model, Some(names.since)).await?;
+        newer.asked_for(missing, &names);
+        Ok(newer)
     }
 }

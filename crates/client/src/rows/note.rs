@@ -66,7 +66,7 @@ impl<R> Rows<R> {
             change,
             names,
             written,
-            time: self.client.total_timeout(),
+            time: self.client.options().total_timeout,
             kept: OnceLock::new(),
         })))
     }

@@ -6,7 +6,7 @@ use hookgate_client::ErrorKind;
 use hookgate_emulator::{Emulator, Seed};
 use serde_json::{Value, json};
 
-use crate::support::{Order, builder, client, orders, requests};
+use crate::support::{Fake, Order, answer, builder, client, orders, requests};
 
 fn details(requests: &[String]) -> usize {
     requests
@@ -121,4 +121,21 @@ async fn a_row_that_is_no_object_is_refused_before_it_is_sent() {
     let rows = client(&emulator).rows::<Value>("dm_orders");
     assert_eq!(rows.create(&[1]).await.unwrap_err().kind(), ErrorKind::Row);
     assert!(requests(&emulator).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_value_without_a_property_costs_no_detail_for_each_call() {
+    let detail = r#"{"data": {"id": "dm_x", "title": "X", "properties": [{"id": "prop_1", "name": "Note", "type": "TEXT"}]}}"#;
+    let row = r#"{"data": {"id": "row_1", "data": {"prop_1": "a", "prop_deleted": "b"}}}"#;
+    let [detail, row] = [detail, row].map(|text| answer(200, None, text));
+    let fake = Fake::answering([detail.clone(), row.clone(), detail, row]);
+    let client = fake.client();
+    for _ in 0..3 {
+        let rows = client.rows::<Value>("dm_x");
+        let read = rows.update("row_1", &json!({ "Note": "a" })).await.unwrap();
+        assert_eq!(read.properties, json!({ "Note": "a", "prop_deleted": "b" }));
+    }
+    let seen = fake.seen.lock().unwrap();
+    let details = seen.iter().filter(|request| request.starts_with("GET"));
+    assert_eq!(details.count(), 2, "{seen:?}");
 }

@@ -185,3 +185,45 @@ async fn a_share_of_the_rate_leaves_the_rest_to_others() {
     half.page("page_1").await.unwrap();
     assert_eq!(begun.elapsed(), Duration::from_secs(60));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_429_that_is_not_repeated_holds_the_other_calls_back_too() {
+    let mut asked = answer(429, None, "{}");
+    asked.headers_mut().insert("retry-after", 200.into());
+    // The first is out of repeats, the second out of time: its total time is 150 s.
+    for retries in [0, 4] {
+        let fake = Fake::answering([asked.clone(), answer(200, None, PAGE)]);
+        let client = fake.client();
+        let first = client.with(Options::default().retries(retries));
+        let error = first.page("page_1").await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.attempts()),
+            (ErrorKind::RateLimited, 1)
+        );
+        let begun = tokio::time::Instant::now();
+        let patient = client.with(Options::default().total_timeout(Duration::from_secs(300)));
+        patient.page("page_1").await.unwrap();
+        assert_eq!(begun.elapsed(), Duration::from_secs(200), "{retries}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_header_and_no_setting_is_too_long_for_the_clock() {
+    for status in [429, 503] {
+        let mut asked = answer(status, None, "{}");
+        let longest = u64::MAX.to_string().parse().unwrap();
+        asked.headers_mut().insert("retry-after", longest);
+        let fake = Fake::answering([asked, answer(200, None, PAGE)]);
+        let client = fake.client();
+        let error = client.page("page_1").await.unwrap_err();
+        let answered = error.status().unwrap().as_u16();
+        assert_eq!((error.attempts(), answered), (1, status));
+        // The calls of no client are held back for ever.
+        let begun = tokio::time::Instant::now();
+        let endless = Options::default()
+            .total_timeout(Duration::MAX)
+            .attempt_timeout(Duration::MAX);
+        client.with(endless).page("page_1").await.unwrap();
+        assert!(begun.elapsed() <= Duration::from_secs(3_600));
+    }
+}

@@ -4,4 +4,6 @@ mod metrics;
 mod month;
 mod planner;
 mod property;
+mod requests;
 mod service;
+mod source;

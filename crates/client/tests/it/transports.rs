@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hookgate_client::{ApiKey, Client};
+use hookgate_client::{ApiKey, Client, ErrorKind};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -52,4 +53,19 @@ async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
     let pause = Duration::from_millis(100);
     assert_eq!(connections(Duration::from_secs(30), pause).await, 1);
     assert_eq!(connections(Duration::from_millis(20), pause).await, 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_told_and_not_asked_for_again() {
+    let fake = Fake::answering([answer(200, None, &" ".repeat((64 << 20) + 1))]);
+    let client = fake.client();
+    let error = client.page("page_1").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Answer, 1));
+    assert!(error.message().contains("64 MiB"), "{error}");
+    assert!(!error.is_outcome_unknown(), "{error}");
+    // A change may have been made.
+    let rows = client.rows::<Value>("dm_x").by_id();
+    let error = rows.create(&json!({ "prop_1": 1 })).await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Answer, 1));
+    assert!(error.is_outcome_unknown(), "{error}");
 }

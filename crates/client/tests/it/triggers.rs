@@ -146,3 +146,21 @@ async fn a_secret_is_not_sent_over_plain_http_to_other_machines() {
     trigger.allow_plain_http().call().send().await.unwrap();
     assert_eq!(fake.seen.lock().unwrap().len(), 1);
 }
+
+#[test]
+fn neither_url_nor_query_nor_body_of_a_trigger_is_shown() {
+    let fake = Fake::answering([answer(200, None, "{}")]);
+    let url = "https://service.example/webhooks/wf_hard-to-guess?token=whisper";
+    let trigger = Trigger::with_service(url, fake).unwrap();
+    let call = trigger.call().query("from", "shouted");
+    let call = call.header("X-Trace", "hummed").unwrap();
+    let call = call.json("murmured").unwrap();
+    let text = format!("{trigger:?} {call:?}");
+    for hidden in ["guess", "whisper", "shouted", "hummed", "murmured"] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
+    assert!(text.contains("service.example"), "{text}");
+    // As bytes, since `Debug` of some bodies shows them so.
+    let bytes = format!("{:?}", b"murmured");
+    assert!(!text.contains(bytes.trim_matches(['[', ']'])), "{text}");
+}

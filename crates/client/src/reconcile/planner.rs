@@ -2,6 +2,7 @@
 
 mod absence;
 mod compare;
+mod guard;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -141,12 +142,6 @@ impl Planner {
             self.is_resumed = true;
         }
         self.scan.offset()
-    }
-
-    /// Whether the mirror has less than one of a hundred of so many rows, and they are more than the guard's.
-    pub(super) fn is_unfilled(&self, rows: u64) -> bool {
-        let is_too_few = self.states.saturating_mul(100) < rows;
-        is_too_few && rows > self.settings.guard_rows && !self.settings.is_filling
     }
 
     /// Finds this row once more, although the mirror has its state: it was repaired while an event for it was handled, so the older of
@@ -324,12 +319,6 @@ impl Planner {
         if !due.is_empty() {
             self.state = State::Absent(due.into_iter().collect());
         }
-    }
-
-    /// The most rows of so many that may be found at once.
-    fn most(&self, rows: u64) -> u64 {
-        let share = rows.saturating_mul(self.settings.guard_percent) / 100;
-        share.max(self.settings.guard_rows)
     }
 
     fn count(&mut self, findings: &[Finding]) {

@@ -185,7 +185,8 @@ impl Ledger {
             let fitting = kept.iter().filter(|kept| seen.carries(&kept.entry));
             // Equal writes have their own events, although these come in any order.
             let found = fitting.min_by_key(|kept| kept.entry.distance(seen.at));
-            if waits > 0 && found.is_none_or(is_open) && kept.iter().any(is_open) {
+            let mut others = kept.iter().filter(|kept| seen.may_carry(&kept.entry));
+            if waits > 0 && found.is_none_or(is_open) && others.any(is_open) {
                 waits -= 1;
                 tokio::time::sleep(LOOK).await;
                 continue;

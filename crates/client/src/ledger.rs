@@ -181,17 +181,16 @@ impl Ledger {
                 return Ok(Some(known.entry.echo()));
             }
             kept.retain(|kept| kept.entry.taken.is_none() && kept.entry.may_be_at(seen.at));
-            let is_cause = |kept: &&Kept| seen.carries(&kept.entry);
-            let mut answered = kept.iter().filter(|kept| !kept.entry.is_open(now));
-            let found = match answered.find(is_cause) {
-                Some(found) => Some(found),
-                None if waits > 0 && kept.iter().any(|kept| kept.entry.is_open(now)) => {
-                    waits -= 1;
-                    tokio::time::sleep(LOOK).await;
-                    continue;
-                }
-                None => kept.iter().find(is_cause),
-            };
+            let is_open = |kept: &Kept| kept.entry.is_open(now);
+            let fitting = kept.iter().filter(|kept| seen.carries(&kept.entry));
+            // Equal writes have their own events, although these come in any order.
+            let found = fitting.min_by_key(|kept| kept.entry.distance(seen.at));
+            let mut others = kept.iter().filter(|kept| seen.may_carry(&kept.entry));
+            if waits > 0 && found.is_none_or(is_open) && others.any(is_open) {
+                waits -= 1;
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
             let Some(found) = found else {
                 return Ok(None);
             };

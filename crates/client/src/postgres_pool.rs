@@ -5,6 +5,7 @@ use std::time::Duration;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use hookgate::postgres::Tls;
 use hookgate::{StoreError, StoreErrorKind};
+use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
@@ -12,6 +13,8 @@ use tokio_postgres::types::{ToSql, Type};
 const CONNECTIONS: usize = 4;
 /// How long a call waits for a connection.
 const POOL_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a call waits for the answer of a statement. A server that is gone without a word would never give one.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of the lock that processes hold while they make tables.
 const LOCK: i64 = 0x686f_6f6b_636c_6e74;
 
@@ -42,7 +45,26 @@ pub(crate) async fn query(
     sql: &str,
     bound: &[(&(dyn ToSql + Sync), Type)],
 ) -> Result<Vec<Row>, StoreError> {
-    Ok(client(pool).await?.query_typed(sql, bound).await?)
+    let mut busy = Busy(Some(client(pool).await?));
+    let Some(client) = &busy.0 else {
+        return Err(StoreError::new(StoreErrorKind::Unavailable));
+    };
+    let Ok(answered) = timeout(STATEMENT_TIMEOUT, client.query_typed(sql, bound)).await else {
+        return Err(StoreError::new(StoreErrorKind::TimedOut));
+    };
+    drop(busy.0.take());
+    Ok(answered?)
+}
+
+/// A connection with a statement under way: where its answer is given up, the pool makes a new one.
+struct Busy(Option<Object>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            drop(Object::take(object));
+        }
+    }
 }
 
 async fn client(pool: &Pool) -> Result<Object, StoreError> {

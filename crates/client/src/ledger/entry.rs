@@ -158,6 +158,17 @@ impl Entry {
         }
     }
 
+    /// How far the event's time is from the time of the write.
+    pub(super) fn distance(&self, at: Option<i64>) -> u64 {
+        let write = match self.open_until {
+            // Not known where the row alone proves the cause.
+            i64::MIN if self.since == i64::MIN => return 0,
+            i64::MIN => self.since / 2 + self.until / 2,
+            _ => self.written_at,
+        };
+        at.map_or(0, |at| at.abs_diff(write))
+    }
+
     pub(super) fn echo(&self) -> Echo {
         Echo {
             writer: self.writer.clone(),

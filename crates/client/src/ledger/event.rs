@@ -60,6 +60,17 @@ impl Seen {
         })
     }
 
+    /// Whether the event may carry the values of an answer that has not come: an update has no property that was not written.
+    pub(super) fn may_carry(&self, entry: &Entry) -> bool {
+        match &self.values {
+            Values::Updated(changes) => {
+                let mut changes = changes.iter();
+                changes.len() > 0 && changes.all(|(name, _)| entry.written.knows(*name))
+            }
+            Values::Created(_) | Values::Deleted => true,
+        }
+    }
+
     /// Whether the event carries the values that were written or answered. A new row has all of them; an update has no other, and those
     /// that the row had before are no change.
     pub(super) fn carries(&self, entry: &Entry) -> bool {
@@ -75,8 +86,7 @@ impl Seen {
             }
             Values::Updated(changes) => {
                 let mut changes = changes.iter();
-                changes.len() > 0
-                    && changes.all(|&(name, value)| entry.written.knows(name) && fits(name, value))
+                self.may_carry(entry) && changes.all(|&(name, value)| fits(name, value))
             }
             Values::Deleted => true,
         }

@@ -26,13 +26,15 @@ pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_ledger (
   event bytea
 );
 CREATE INDEX IF NOT EXISTS hookgate_ledger_by_place ON hookgate_ledger (place)";
-const ADD: &str = "INSERT INTO hookgate_ledger
-  (revision, place, writer, written_at, open_until, event_since, event_until, written)
-SELECT 1, $1, $2, $3, $4, $5, $6, written FROM unnest($7) WITH ORDINALITY AS new (written, at) ORDER BY at
-RETURNING number";
-/// An entry that was just added ends the search for the oldest one to keep.
-const FORGET: &str = "DELETE FROM hookgate_ledger WHERE number < GREATEST($1,
-  (SELECT number FROM hookgate_ledger WHERE written_at >= $2 ORDER BY number LIMIT 1))";
+/// One statement, so that a write that is refused leaves no entry. The new entries, which the deletion does not see, are kept.
+const ADD: &str = "WITH added AS (
+  INSERT INTO hookgate_ledger (revision, place, writer, written_at, open_until, event_since, event_until, written)
+  SELECT 1, $1, $2, $3, $4, $5, $6, written FROM unnest($7) WITH ORDINALITY AS new (written, at) ORDER BY at RETURNING number
+), forgotten AS (
+  DELETE FROM hookgate_ledger WHERE number < GREATEST((SELECT max(number) FROM added) - $8 + 1,
+    COALESCE((SELECT number FROM hookgate_ledger WHERE written_at >= $9 ORDER BY number LIMIT 1), (SELECT min(number) FROM added)))
+)
+SELECT number FROM added ORDER BY number";
 const FIND: &str = "SELECT number, revision, place, writer, written_at, open_until, event_since, event_until, written, answered, event
 FROM hookgate_ledger WHERE place = ANY ($1) ORDER BY number";
 const CHANGE: &str = "UPDATE hookgate_ledger SET revision = $2 + 1, place = $3, open_until = $4, event_since = $5, event_until = $6,
@@ -50,6 +52,10 @@ impl Store for Postgres {
         bounds: Bounds,
     ) -> StoreFuture<'a, Vec<i64>> {
         StoreFuture::boxed(async move {
+            // The statement does not delete what it adds, so the first of too many are not added. No entry has the number 0.
+            let kept = usize::try_from(bounds.capacity).unwrap_or(usize::MAX);
+            let (beyond, written) = written.split_at(written.len().saturating_sub(kept));
+            let capacity = i64::try_from(bounds.capacity).unwrap_or(i64::MAX);
             let written: Vec<_> = written.iter().map(RowHash::to_bytes).collect();
             let rows = query(
                 &self.0,
@@ -62,17 +68,14 @@ impl Store for Postgres {
                     (&entry.since, Type::INT8),
                     (&entry.until, Type::INT8),
                     (&written, Type::BYTEA_ARRAY),
+                    (&capacity, Type::INT8),
+                    (&bounds.oldest, Type::INT8),
                 ],
             )
             .await?;
-            let numbers: Result<Vec<i64>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-            let numbers = numbers?;
-            if let Some(last) = numbers.last() {
-                let least = bounds.least(*last);
-                let bound = [(&least as _, Type::INT8), (&bounds.oldest as _, Type::INT8)];
-                query(&self.0, FORGET, &bound).await?;
-            }
-            Ok(numbers)
+            let beyond = beyond.iter().map(|_| Ok(0));
+            let numbers = beyond.chain(rows.iter().map(|row| Ok(row.try_get(0)?)));
+            numbers.collect()
         })
     }
 

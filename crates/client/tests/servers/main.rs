@@ -216,6 +216,63 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     client.batch_execute("ROLLBACK").await.unwrap();
 }
 
+/// The server of a hung call neither answers nor ends. Its time passes at once.
+#[tokio::test]
+async fn a_ledger_whose_postgresql_does_not_answer_fails_in_time() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let ledger = Ledger::open_postgres(&url(&server)).unwrap();
+    ledger.migrate().await.unwrap();
+    let event = service::deleted("evt_1", "row_1");
+    assert_eq!(ledger.echo(&event).await.unwrap(), None);
+    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute("BEGIN; LOCK TABLE hookgate_ledger")
+        .await
+        .unwrap();
+    tokio::time::pause();
+    let hung = tokio::time::timeout(Duration::from_secs(60), ledger.echo(&event)).await;
+    tokio::time::resume();
+    let error = hung.expect("the call has a limit").unwrap_err();
+    assert_eq!(error.kind(), hookgate::StoreErrorKind::TimedOut);
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(ledger.echo(&event).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_write_that_was_not_sent_leaves_no_entry() {
+    let Some(server) = PostgresServer::start(&[]) else {
+        return;
+    };
+    let ledger = Ledger::open_postgres(&url(&server))
+        .unwrap()
+        .with_clock(service::clock());
+    ledger.migrate().await.unwrap();
+    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute(
+            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no deletion'; END $$;
+             CREATE TRIGGER refuse BEFORE DELETE ON hookgate_ledger EXECUTE FUNCTION refuse()",
+        )
+        .await
+        .unwrap();
+    let orders = service::client(|_| async { panic!("a request") });
+    let orders = orders
+        .writer("sync", &ledger)
+        .rows::<Properties>("dm_orders");
+    let error = orders.delete("row_1").await.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Ledger, 0));
+    let event = service::deleted("evt_1", "row_1");
+    assert_eq!(ledger.echo(&event).await.unwrap(), None);
+}
+
 /// Three writes of today, with values and ids that must not be found.
 async fn write_secretly(ledger: &Ledger) {
     let orders = service::orders(ledger, service::usual);

@@ -143,6 +143,28 @@ async fn an_event_whose_answer_does_not_come_is_recognised_by_what_was_written()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_update_of_other_properties_waits_for_no_answer() {
+    let held = held(usual);
+    let orders = held.client.rows::<Properties>(MODEL);
+    let values = json!({ "Customer": "Ada", "Total": 1 });
+    let writing = tokio::spawn(async move { orders.update("row_1", &values).await });
+    held.sent.notified().await;
+    for (after, waits) in [
+        (json!({ "Status": "open" }), false),
+        (json!({ "Total": 1, "Status": "open" }), false),
+        (json!({}), false),
+        (json!({ "Total": 2 }), true),
+    ] {
+        let began = tokio::time::Instant::now();
+        let event = updated("evt_1", 0, "row_1", after.clone());
+        assert!(!is_echo(&held.ledger, &event).await, "{after}");
+        assert_eq!(began.elapsed() > Duration::ZERO, waits, "{after}");
+    }
+    held.answer.notify_one();
+    writing.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_write_that_was_given_up_may_have_been_made() {
     let Held {
         client,

@@ -187,6 +187,43 @@ async fn an_event_is_the_echo_of_a_write_of_its_time() {
     assert!(is_echo(&ledger, &event("evt_3", 0, "row_1")).await);
 }
 
+/// The value goes there and back, so that three writes are equal.
+#[tokio::test]
+async fn equal_writes_have_their_own_events_in_any_order() {
+    for order in [
+        [0, 50, 100],
+        [0, 100, 50],
+        [50, 0, 100],
+        [50, 100, 0],
+        [100, 0, 50],
+        [100, 50, 0],
+    ] {
+        let clock = clock();
+        let ledger = Ledger::in_memory().with_clock(clock.clone());
+        for written_at in [0, 50, 100] {
+            let answer = move |asked: &Asked| {
+                let (status, mut answer) = usual(asked);
+                answer["data"]["updatedAt"] = json!(iso(written_at));
+                (status, answer)
+            };
+            let client = client(move |asked| std::future::ready(answer(&asked)));
+            let client = client.writer(&format!("at {written_at}"), &ledger);
+            let orders = client.rows::<Properties>(MODEL);
+            orders
+                .update("row_1", &json!({ "Total": 1 }))
+                .await
+                .unwrap();
+            clock.advance(Duration::from_secs(50));
+        }
+        for at in order {
+            let event = updated(&format!("evt_{at}"), at, "row_1", json!({ "Total": 1 }));
+            let echo = ledger.echo(&event).await.unwrap();
+            let writer = echo.map(|echo| echo.writer);
+            assert_eq!(writer, Some(format!("at {at}")), "{order:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_event_without_a_date_is_an_echo_where_the_row_alone_proves_it() {
     let ledger = ledger();

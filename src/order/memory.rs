@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::last::LastHandled;
 use super::store::OrderStore;
 use crate::clock::{Clock, Monotonic, SystemClock};
 use crate::dedupe::StoreFuture;
+use crate::sync::{Mutex, lock};
 
 /// Remembers in this process, for a number of rows. A restart forgets all of them: the next event of a row is then
 /// [`Newest`](super::Order::Newest), however old it is.
@@ -76,7 +77,7 @@ impl MemoryOrderStore {
     /// Returns the number of rows that were forgotten before their retention ended, to make room for others.
     #[must_use]
     pub fn evicted(&self) -> u64 {
-        crate::sync::lock(&self.records).evicted
+        lock(&self.records).evicted
     }
 }
 
@@ -106,7 +107,7 @@ impl Records {
 impl OrderStore for MemoryOrderStore {
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
         let now = self.clock.monotonic();
-        let records = crate::sync::lock(&self.records);
+        let records = lock(&self.records);
         let record = records.rows.get(row).filter(|record| record.ends > now);
         let last = record.map(|record| (record.revision, record.last.clone()));
         StoreFuture::ready(Ok(last))
@@ -120,7 +121,7 @@ impl OrderStore for MemoryOrderStore {
         retain: Duration,
     ) -> StoreFuture<'a, bool> {
         let now = self.clock.monotonic();
-        let mut records = crate::sync::lock(&self.records);
+        let mut records = lock(&self.records);
         let record = records.rows.get(row).filter(|record| record.ends > now);
         let is_unchanged = record.map_or(0, |record| record.revision) == revision;
         if is_unchanged {

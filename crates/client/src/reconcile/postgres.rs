@@ -24,8 +24,12 @@ VALUES ($1, $2, $3 + 1, $4, $5, $6, $7, $8, now()) ON CONFLICT DO NOTHING RETURN
 const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, updated_at = $5, read_at = $6, hash = $7, row_values = $8,
   written_at = now()
 WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
+/// At most so many in one statement, so that none takes long.
+const FORGOTTEN_AT_ONCE: u64 = 5_000;
 const FORGET: &str = "WITH forgotten AS (
-  DELETE FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) RETURNING 1
+  DELETE FROM hookgate_mirror WHERE ctid = ANY (ARRAY (
+    SELECT ctid FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) LIMIT 5000
+  )) RETURNING 1
 ) SELECT count(*) FROM forgotten";
 
 /// A mirror in a table of PostgreSQL, which the replicas of a program share.
@@ -189,12 +193,18 @@ impl Mirror for PostgresMirror {
                 // An interval has a greatest value, of which this is a small part.
                 (&age.as_secs_f64().min(1e11), Type::FLOAT8),
             ];
-            let rows = self.query(FORGET, &bound).await?;
-            let forgotten: i64 = match rows.first() {
-                Some(row) => row.try_get(0)?,
-                None => 0,
-            };
-            Ok(forgotten.unsigned_abs())
+            let mut all = 0;
+            loop {
+                let rows = self.query(FORGET, &bound).await?;
+                let forgotten: i64 = match rows.first() {
+                    Some(row) => row.try_get(0)?,
+                    None => 0,
+                };
+                all += forgotten.unsigned_abs();
+                if forgotten.unsigned_abs() < FORGOTTEN_AT_ONCE {
+                    return Ok(all);
+                }
+            }
         })
     }
 

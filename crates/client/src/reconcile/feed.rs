@@ -50,7 +50,7 @@ pub async fn feed(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<Fed,
 
 /// Returns whether the mirror has the event's change already, so that a handler can leave it alone: a retry that comes after the
 /// change was found and repaired has another id than the repair, and is recognised by its values. Answer it
-/// [`AlreadyHandled`](hookgate::AlreadyHandled).
+/// `hookgate::AlreadyHandled`.
 ///
 /// An event whose change was undone meanwhile by an event that was handled before it is not recognised.
 ///

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::date::DateText;
-use super::ids::{DataModelId, EventId, EventType, WorkspaceId};
+use super::ids::{DataModelId, EventId, EventType, RowId, WorkspaceId};
 use super::json::{Fields, Json};
 use super::properties::Properties;
 use super::row::{RowCreated, RowDeleted, RowUpdated, debug};
@@ -90,6 +90,17 @@ impl<R> EventData<R> {
             Self::RowCreated(row) => Some(&row.datamodel_id),
             Self::RowUpdated(row) => Some(&row.datamodel_id),
             Self::RowDeleted(row) => Some(&row.datamodel_id),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// The event's row, if the event is about a row.
+    #[must_use]
+    pub fn row_id(&self) -> Option<&RowId> {
+        match self {
+            Self::RowCreated(row) => Some(&row.row_id),
+            Self::RowUpdated(row) => Some(&row.row_id),
+            Self::RowDeleted(row) => Some(&row.row_id),
             Self::Other(_) => None,
         }
     }

@@ -32,18 +32,13 @@ impl RowEvent {
     /// Reads the whole event. `None` where it is not about a row.
     pub(crate) fn read(delivery: &Delivery) -> Result<Option<Self>, EventError> {
         let event: Event = delivery.event()?;
-        let (model, row, change) = match &event.data {
-            EventData::RowCreated(row) => (
-                &row.datamodel_id,
-                &row.row_id,
-                RowChange::Created(of_properties(&row.properties)),
-            ),
-            EventData::RowUpdated(row) => (
-                &row.datamodel_id,
-                &row.row_id,
-                RowChange::Updated(of_changes(&row.changes)),
-            ),
-            EventData::RowDeleted(row) => (&row.datamodel_id, &row.row_id, RowChange::Deleted),
+        let (Some(model), Some(row)) = (event.data.datamodel_id(), event.data.row_id()) else {
+            return Ok(None);
+        };
+        let change = match &event.data {
+            EventData::RowCreated(row) => RowChange::Created(of_properties(&row.properties)),
+            EventData::RowUpdated(row) => RowChange::Updated(of_changes(&row.changes)),
+            EventData::RowDeleted(_) => RowChange::Deleted,
             EventData::Other(_) => return Ok(None),
         };
         let scope = delivery.verified().scope();

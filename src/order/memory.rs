@@ -82,6 +82,11 @@ impl MemoryOrderStore {
 }
 
 impl Records {
+    /// The row's record, unless it has ended.
+    fn live(&self, row: &[u8; 16], now: Monotonic) -> Option<&Record> {
+        self.rows.get(row).filter(|record| record.ends > now)
+    }
+
     fn forget(&mut self, row: &[u8; 16]) {
         if let Some(record) = self.rows.remove(row) {
             self.written.remove(&record.revision);
@@ -108,8 +113,9 @@ impl OrderStore for MemoryOrderStore {
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
         let now = self.clock.monotonic();
         let records = lock(&self.records);
-        let record = records.rows.get(row).filter(|record| record.ends > now);
-        let last = record.map(|record| (record.revision, record.last.clone()));
+        let last = records
+            .live(row, now)
+            .map(|record| (record.revision, record.last.clone()));
         StoreFuture::ready(Ok(last))
     }
 
@@ -122,8 +128,8 @@ impl OrderStore for MemoryOrderStore {
     ) -> StoreFuture<'a, bool> {
         let now = self.clock.monotonic();
         let mut records = lock(&self.records);
-        let record = records.rows.get(row).filter(|record| record.ends > now);
-        let is_unchanged = record.map_or(0, |record| record.revision) == revision;
+        let present = records.live(row, now).map_or(0, |record| record.revision);
+        let is_unchanged = present == revision;
         if is_unchanged {
             records.forget(row);
             records.make_room(self.most, now);

@@ -85,8 +85,8 @@ impl Ledger {
         Self::on(Memory::default())
     }
 
-    /// Keeps the writes in a file of SQLite, which the processes of one machine share. The table `hookgate_ledger` is made in the file,
-    /// which may be that of your own tables, of a mirror or of a [`SqliteStore`](hookgate::SqliteStore).
+    /// Keeps the writes in a file of SQLite. The processes of one machine can share the file. It may also hold your own tables, a mirror
+    /// or a [`SqliteStore`](hookgate::SqliteStore). The table is `hookgate_ledger`.
     ///
     /// # Errors
     /// The file can't be opened or written, or is no database.

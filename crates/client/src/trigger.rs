@@ -62,7 +62,7 @@ pub struct TriggerCall<'t> {
     repeats: u32,
 }
 
-/// `Debug` shows no more than that of the trigger.
+/// `Debug` shows the same as the trigger's: the method and the host.
 impl fmt::Debug for TriggerCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("TriggerCall")

@@ -165,7 +165,7 @@ pub(crate) fn delete(args: &DeleteArgs, out: &mut Out) -> Result<ExitCode, Fault
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for the answer of one call, or for Ctrl-C.
+/// Waits for the call to end. Ctrl-C ends the wait.
 fn ask<T>(call: impl Future<Output = Result<T, hookgate_client::Error>>) -> Result<T, Fault> {
     interrupt::block_on(async { call.await.map_err(|error| fault(&error)) })
 }

@@ -109,7 +109,7 @@ impl Entry {
     /// The row was created or deleted. It happens once in a row's life, so the time does not matter.
     pub(crate) fn made(mut self, place: Place) -> Self {
         if self.place != place {
-            // An event that came before the row's id was known may be that of another row with equal values.
+            // The event was taken before the row's id was known. It may be the event of another row with equal values.
             self.taken = None;
             self.place = place;
         }

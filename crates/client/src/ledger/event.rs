@@ -24,12 +24,13 @@ enum Values {
 impl Seen {
     /// `None` for an event that is not about a row.
     pub(super) fn of(event: &Event) -> Option<Self> {
+        let model = event.data.datamodel_id()?.as_str();
+        let row_id = event.data.row_id()?.as_str();
         let (places, values) = match &event.data {
             EventData::RowCreated(row) => {
-                let model = row.datamodel_id.as_str();
                 let values = RowHash::of(&row.properties);
                 let places = vec![
-                    Place::created(model, row.row_id.as_str()),
+                    Place::created(model, row_id),
                     Place::creating(model),
                     Place::maybe_created(model, &values),
                 ];
@@ -43,13 +44,10 @@ impl Seen {
                         after.and_then(|json| value_hash(name, json)),
                     )
                 });
-                let place = Place::updated(row.datamodel_id.as_str(), row.row_id.as_str());
+                let place = Place::updated(model, row_id);
                 (vec![place], Values::Updated(changes.collect()))
             }
-            EventData::RowDeleted(row) => {
-                let place = Place::deleted(row.datamodel_id.as_str(), row.row_id.as_str());
-                (vec![place], Values::Deleted)
-            }
+            EventData::RowDeleted(_) => (vec![Place::deleted(model, row_id)], Values::Deleted),
             _ => return None,
         };
         Some(Self {

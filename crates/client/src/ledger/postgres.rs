@@ -52,7 +52,7 @@ impl Store for Postgres {
         bounds: Bounds,
     ) -> StoreFuture<'a, Vec<i64>> {
         StoreFuture::boxed(async move {
-            // The statement does not delete what it adds, so the first of too many are not added. No entry has the number 0.
+            // The statement deletes no row that it adds. So of too many rows the first are not added: their number is 0, which no entry has.
             let kept = usize::try_from(bounds.capacity).unwrap_or(usize::MAX);
             let (beyond, written) = written.split_at(written.len().saturating_sub(kept));
             let capacity = i64::try_from(bounds.capacity).unwrap_or(i64::MAX);

@@ -82,12 +82,7 @@ pub async fn is_known(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<
 }
 
 fn place(event: &Event) -> Option<(&DataModelId, &RowId)> {
-    match &event.data {
-        EventData::RowCreated(row) => Some((&row.datamodel_id, &row.row_id)),
-        EventData::RowUpdated(row) => Some((&row.datamodel_id, &row.row_id)),
-        EventData::RowDeleted(row) => Some((&row.datamodel_id, &row.row_id)),
-        _ => None,
-    }
+    Some((event.data.datamodel_id()?, event.data.row_id()?))
 }
 
 /// Returns the row's state after the event; `None` where the event changes nothing.

@@ -146,7 +146,7 @@ fn may_be_made(error: &Error) -> bool {
     error.is_outcome_unknown() || error.kind() == ErrorKind::Answer
 }
 
-/// The hash of values by id, as that of values by name. A property whose name another property has is left out, since events name
+/// Hashes values by id as their event has them: by name. A property whose name another property has is left out, since events name
 /// properties by their names.
 fn hash(names: &Names, values: &Values) -> RowHash {
     let mut hash = RowHash::default();

@@ -71,7 +71,7 @@ async fn values_that_the_service_writes_in_another_form_are_recognised() {
         json!({ "Customer": "Ada", "Total": 12.5 }),
     );
     assert!(is_echo(&ledger, &trimmed).await);
-    // An event may have what was written, too.
+    // An event may also have the values as they were written.
     orders
         .update("row_1", &json!({ "Customer": " Ada " }))
         .await

@@ -1,7 +1,7 @@
 //! End to end in one clock: emulator with every fault, client, receiver and mirror, a month with two outages of 30 h. In a release
 //! build, as `scripts/test` runs it, with 100,000 changes; else with a part of them.
 
-mod ledger;
+mod history;
 mod program;
 mod users;
 
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::service::Chance;
 use crate::support::TestClock;
-use ledger::Ledger;
+use history::History;
 use program::{Program, SECRET};
 
 const MODEL: &str = "dm_orders";
@@ -71,7 +71,7 @@ struct Size {
 struct World {
     start: Instant,
     emulator: Arc<Emulator>,
-    ledger: Arc<Mutex<Ledger>>,
+    history: Arc<Mutex<History>>,
     mirror: Arc<MemoryMirror>,
     claims: Arc<MemoryStore>,
     failed_passes: u32,
@@ -93,9 +93,9 @@ fn settings(guard_percent: u64, is_filling: bool) -> Settings {
 impl World {
     async fn new() -> Self {
         let start = Instant::now();
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let history = Arc::new(Mutex::new(History::default()));
         let mirror = Arc::new(MemoryMirror::default().with_clock(TestClock(start)));
-        let program = Program::new(start, Arc::clone(&ledger), Arc::clone(&mirror));
+        let program = Program::new(start, Arc::clone(&history), Arc::clone(&mirror));
         let emulator = Emulator::builder(Seed::parse(SEED).unwrap())
             .clock(TestClock(start))
             .transport(program.clone())
@@ -113,7 +113,7 @@ impl World {
         Self {
             start,
             emulator: Arc::new(emulator),
-            ledger,
+            history,
             mirror,
             claims,
             failed_passes: 0,
@@ -131,10 +131,10 @@ impl World {
         &mut self,
         reconcile: &mut Reconcile<Client, Arc<MemoryMirror>>,
     ) -> Option<Report> {
-        let ledger = Arc::clone(&self.ledger);
-        ledger.lock().unwrap().unresolved.clear();
+        let history = Arc::clone(&self.history);
+        history.lock().unwrap().unresolved.clear();
         let handle = move |finding: Reconciled| {
-            ledger.lock().unwrap().found(&finding);
+            history.lock().unwrap().found(&finding);
             ready(Ok::<_, String>(()))
         };
         let next = OUTAGES.map(|(from, _)| self.start + HOUR * from);
@@ -168,9 +168,9 @@ impl World {
                 _ => (complete, began) = (0, Instant::now()),
             }
         }
-        let ledger = self.ledger.lock().unwrap();
-        ledger.check(&self.mirror, began);
-        ledger.unresolved.len()
+        let history = self.history.lock().unwrap();
+        history.check(&self.mirror, began);
+        history.unresolved.len()
     }
 
     /// As an operator does after an outage: looks at the unresolved rows, and allows them to be repaired.
@@ -188,11 +188,11 @@ async fn month(size: Size) {
     let mut chance = Chance::new(1);
     // The rows that exist before there is a subscription.
     for number in 1..=size.rows {
-        users::create(&world.emulator, &world.ledger, number);
+        users::create(&world.emulator, &world.history, number);
     }
     let mut filling = world.reconcile(settings(1, true));
     assert_eq!(world.pass(&mut filling).await.unwrap().handled, size.rows);
-    world.ledger.lock().unwrap().all_are_known();
+    world.history.lock().unwrap().all_are_known();
     world.emulator.subscribe("/webhooks", SECRET).unwrap();
     for (seed, fault) in (1..).zip(FAULTS) {
         world.emulator.fault_seeded(fault, seed).unwrap();
@@ -201,7 +201,7 @@ async fn month(size: Size) {
     let users = users::Users {
         emulator: Arc::clone(&world.emulator),
         client: client(&world.emulator, "tk_test_write"),
-        ledger: Arc::clone(&world.ledger),
+        history: Arc::clone(&world.history),
         chance: Chance::new(chance.next()),
         rows: size.rows,
     };
@@ -229,7 +229,7 @@ async fn month(size: Size) {
     sleep(27 * HOUR).await;
     assert_eq!(world.catch_up().await, 0);
     let rows = users::listed(&world.emulator).await;
-    let seen = world.ledger.lock().unwrap().account(&rows);
+    let seen = world.history.lock().unwrap().account(&rows);
     for fault in world.emulator.faults() {
         let hits = fault["hits"].as_u64().unwrap();
         assert!(hits > size.changes / 600, "{fault}");

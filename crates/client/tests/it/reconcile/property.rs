@@ -105,12 +105,7 @@ impl World {
 
     fn send(&mut self, event: Option<hookgate::Event>) {
         let Some(event) = event else { return };
-        let row = match &event.data {
-            hookgate::EventData::RowCreated(row) => row.row_id.to_string(),
-            hookgate::EventData::RowUpdated(row) => row.row_id.to_string(),
-            hookgate::EventData::RowDeleted(row) => row.row_id.to_string(),
-            _ => unreachable!(),
-        };
+        let row = event.data.row_id().unwrap().to_string();
         let is_lost = self.outage || self.chance.one_in(self.loss);
         let delay = match self.chance.below(20) {
             0 => 200, // a late retry, after a repair

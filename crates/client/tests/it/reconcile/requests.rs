@@ -61,7 +61,7 @@ async fn a_gap_that_the_order_guard_sees_leads_to_the_passes_that_repair_it() {
     let rows = emulator.rows("dm_orders");
     let row = rows.create(json!({ "prop_quantity": 1 })).unwrap();
     emulator.settled().await;
-    // Events of one second have no order.
+    // The order of two events of one second is unknown.
     let second = Duration::from_secs(1);
     emulator.advance(second).await;
     // Lost, at least for now.

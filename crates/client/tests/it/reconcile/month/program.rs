@@ -9,7 +9,7 @@ use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};
 use tokio::time::Instant;
 
-use super::ledger::Ledger;
+use super::history::History;
 use super::{HOUR, OUTAGES};
 use crate::support::Whole;
 
@@ -19,16 +19,16 @@ pub struct Program {
     start: Instant,
     /// It takes the emulator's clock, so it is made later.
     receiver: Arc<OnceLock<Receiver>>,
-    ledger: Arc<Mutex<Ledger>>,
+    history: Arc<Mutex<History>>,
     mirror: Arc<MemoryMirror>,
 }
 
 impl Program {
-    pub fn new(start: Instant, ledger: Arc<Mutex<Ledger>>, mirror: Arc<MemoryMirror>) -> Self {
+    pub fn new(start: Instant, history: Arc<Mutex<History>>, mirror: Arc<MemoryMirror>) -> Self {
         Self {
             start,
             receiver: Arc::default(),
-            ledger,
+            history,
             mirror,
         }
     }
@@ -44,11 +44,11 @@ impl Program {
     }
 
     async fn on_event(self, event: Event) -> Result<Result<(), AlreadyHandled>, FailureReason> {
-        if self.ledger.lock().unwrap().fails(&event) {
+        if self.history.lock().unwrap().fails(&event) {
             return Err(FailureReason::new("no_room"));
         }
         let is_known = is_known(&*self.mirror, &event).await.unwrap();
-        self.ledger.lock().unwrap().received(&event, is_known);
+        self.history.lock().unwrap().received(&event, is_known);
         feed(&*self.mirror, &event).await.unwrap();
         Ok(if is_known {
             Err(AlreadyHandled::new())

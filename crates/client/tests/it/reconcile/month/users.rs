@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::super::service::Chance;
-use super::ledger::{Kind, Ledger, PROPERTIES};
+use super::history::{History, Kind, PROPERTIES};
 use super::{MODEL, MONTH};
 use crate::support::control;
 
 pub struct Users {
     pub emulator: Arc<Emulator>,
     pub client: Client,
-    pub ledger: Arc<Mutex<Ledger>>,
+    pub history: Arc<Mutex<History>>,
     pub chance: Chance,
     /// About so many rows are kept.
     pub rows: u64,
@@ -41,10 +41,10 @@ fn id(property: &str) -> String {
 }
 
 /// Creates a row on the service's page.
-pub fn create(emulator: &Emulator, ledger: &Mutex<Ledger>, number: u64) {
-    let mut ledger = ledger.lock().unwrap();
+pub fn create(emulator: &Emulator, history: &Mutex<History>, number: u64) {
+    let mut history = history.lock().unwrap();
     let row = emulator.rows(MODEL).create(values(number)).unwrap();
-    ledger.changed(number, Kind::Created, &row);
+    history.changed(number, Kind::Created, &row);
 }
 
 impl Users {
@@ -61,8 +61,8 @@ impl Users {
 
     async fn change(&mut self, number: u64) {
         let through_api = self.chance.one_in(20);
-        let row = self.ledger.lock().unwrap().any_row(&mut self.chance);
-        let is_below = (self.ledger.lock().unwrap().rows() as u64) < self.rows;
+        let row = self.history.lock().unwrap().any_row(&mut self.chance);
+        let is_below = (self.history.lock().unwrap().rows() as u64) < self.rows;
         let kind = match self.chance.below(5) {
             0 if is_below => Kind::Created,
             0 => Kind::Deleted,
@@ -72,7 +72,7 @@ impl Users {
         };
         if !through_api {
             let rows = self.emulator.rows(MODEL);
-            let mut ledger = self.ledger.lock().unwrap();
+            let mut history = self.history.lock().unwrap();
             let row = match kind {
                 Kind::Created => rows.create(values(number)).unwrap(),
                 Kind::Updated(property) => {
@@ -86,10 +86,10 @@ impl Users {
                     row
                 }
             };
-            ledger.changed(number, kind, &row);
+            history.changed(number, kind, &row);
             return;
         }
-        self.ledger.lock().unwrap().begun(number, kind, &row);
+        self.history.lock().unwrap().begun(number, kind, &row);
         let row = match kind {
             Kind::Created => self.written("Quantity", number, None).await,
             Kind::Updated(property) => self.written(PROPERTIES[property], number, Some(&row)).await,
@@ -103,7 +103,7 @@ impl Users {
                 row
             }
         };
-        self.ledger.lock().unwrap().changed(number, kind, &row);
+        self.history.lock().unwrap().changed(number, kind, &row);
     }
 
     /// Writes a row through the API. Where the outcome is unknown, looks before it repeats. Returns the row.

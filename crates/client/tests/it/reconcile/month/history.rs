@@ -44,7 +44,7 @@ enum Done {
 }
 
 #[derive(Default)]
-pub struct Ledger {
+pub struct History {
     now: BTreeMap<String, Row>,
     ids: Vec<String>,
     deleted_at: HashMap<String, Instant>,
@@ -88,7 +88,7 @@ fn number(value: &Value) -> u64 {
     }
 }
 
-impl Ledger {
+impl History {
     pub fn rows(&self) -> usize {
         self.now.len()
     }
@@ -224,7 +224,7 @@ impl Ledger {
         }
     }
 
-    /// Each change was handled once, as event or in a repair; and the service has the rows that this ledger has.
+    /// Each change was handled once, as event or in a repair; and the service has the rows that this history has.
     pub fn account(&self, rows: &[Value]) -> Account {
         let listed: BTreeMap<_, _> = rows
             .iter()

@@ -1,6 +1,7 @@
 //! Claims that several processes share, on Redis or Valkey.
 //!
-#![doc = include_str!("../../docs/redis.md")]
+// Its code is compiled in tests/docs.rs.
+#![cfg_attr(not(doctest), doc = include_str!("../../docs/redis.md"))]
 
 mod check;
 mod connection;

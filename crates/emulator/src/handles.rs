@@ -84,6 +84,11 @@ impl Emulator {
         self.add_fault(&json!({ "fault": fault, "seed": seed }))
     }
 
+    /// Switches every fault on: the first for the deliveries or requests that this seed draws, each other one for those of the next seed.
+    pub fn every_fault_seeded(&self, seed: u64) {
+        self.hub.faults.add_every(seed);
+    }
+
     fn add_fault(&self, fault: &Value) -> Result<(), Refused> {
         self.hub.faults.add(fault).map(drop).map_err(Refused)
     }

@@ -82,12 +82,28 @@ impl Faults {
         };
         entry.check()?;
         let shown = serde_json::to_value(&entry).unwrap_or_default();
+        self.switch_on(entry);
+        Ok(shown)
+    }
+
+    /// Switches every fault on. The first draws by this seed, each other one by the next.
+    pub(crate) fn add_every(&self, seed: u64) {
+        for (row, after) in FAULTS.iter().zip(0..) {
+            self.switch_on(Entry {
+                fault: row.name.to_owned(),
+                first: None,
+                seed: Some(seed.wrapping_add(after)),
+                hits: 0,
+            });
+        }
+    }
+
+    fn switch_on(&self, entry: Entry) {
         let entries = &mut self.state().entries;
         match entries.iter_mut().find(|other| other.fault == entry.fault) {
             Some(other) => *other = entry,
             None => entries.push(entry),
         }
-        Ok(shown)
     }
 
     /// Returns the entries `{"fault", "first", "seed", "hits"}`.

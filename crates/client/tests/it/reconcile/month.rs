@@ -27,23 +27,6 @@ const HOUR: Duration = Duration::from_secs(3_600);
 const MONTH: Duration = Duration::from_secs(30 * 86_400);
 /// The receiver and its passes are down from the first of these hours to the second.
 const OUTAGES: [(u32, u32); 2] = [(200, 230), (500, 530)];
-/// All of the emulator's faults.
-const FAULTS: [&str; 14] = [
-    "altered-byte",
-    "stale",
-    "ahead",
-    "duplicated",
-    "reordered",
-    "lost-answer",
-    "slow",
-    "reset",
-    "wrong-secret",
-    "gzip",
-    "status-429",
-    "status-500",
-    "slow-answer",
-    "closed-after-write",
-];
 /// With the rate of the lowest tier.
 const SEED: &str = r#"{
   "workspace": {"id": "ws_1", "tier": "standard"},
@@ -194,9 +177,7 @@ async fn month(size: Size) {
     assert_eq!(world.pass(&mut filling).await.unwrap().handled, size.rows);
     world.history.lock().unwrap().all_are_known();
     world.emulator.subscribe("/webhooks", SECRET).unwrap();
-    for (seed, fault) in (1..).zip(FAULTS) {
-        world.emulator.fault_seeded(fault, seed).unwrap();
-    }
+    world.emulator.every_fault_seeded(1);
 
     let users = users::Users {
         emulator: Arc::clone(&world.emulator),

@@ -1,15 +1,13 @@
 //! Converts rows of the tables to the crate's types.
 
 use bytes::Bytes;
-use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::Listed;
-use crate::inbox::entry::{Entry, readable, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState, unsigned};
 
 /// The columns of `entries` that [`listed`] reads, in its order.
 pub(super) const LISTED: &str =
@@ -18,13 +16,11 @@ pub(super) const LISTED: &str =
 pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
     let number: i64 = row.get(4)?;
     let state = EntryState::of_number(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
-    let event_id = lossy(row.get_ref(1)?.as_bytes()?);
-    let event_type = lossy(row.get_ref(2)?.as_bytes()?);
     let until: Option<i64> = row.get(7)?;
     Ok(Listed {
         id: EntryId(row.get(0)?),
-        event_id: readable(&event_id, EventId::parse).map_err(|error| foreign(1, error))?,
-        event_type: readable(&event_type, EventType::parse).map_err(|error| foreign(2, error))?,
+        event_id: EventId::stored(&lossy(row.get_ref(1)?.as_bytes()?)),
+        event_type: EventType::stored(&lossy(row.get_ref(2)?.as_bytes()?)),
         scope: lossy(row.get_ref(3)?.as_bytes()?),
         state,
         tries: narrow(row.get(5)?),
@@ -75,10 +71,6 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
 pub(super) fn of_row(row: &Row<'_>, column: usize) -> Result<Option<[u8; 16]>> {
     let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
     Ok(blob.and_then(|blob| blob.try_into().ok()))
-}
-
-fn foreign(column: usize, error: crate::verify::Malformed) -> Error {
-    Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 
 /// Whether the error means that the entry cannot be read, and not that the file failed.

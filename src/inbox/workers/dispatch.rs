@@ -131,7 +131,7 @@ where
     ) {
         for listed in &batch.dead_lettered {
             let entry = DeadEntry::from(listed);
-            self.shared.tell(Step::DeadLettered(Some(&entry)));
+            self.shared.tell(Step::DeadLettered(&entry));
         }
         let leased = batch.jobs.len();
         for job in batch.jobs {

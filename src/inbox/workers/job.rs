@@ -17,9 +17,9 @@ use super::lease::Lease;
 use super::state::{Phase, WorkersState};
 use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
+use crate::event::{EventId, EventType};
 use crate::inbox::engine::{End, Job};
-use crate::inbox::entry::EntryId;
-use crate::inbox::entry::UNREADABLE;
+use crate::inbox::entry::{Entry, EntryId, UNREADABLE};
 use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, call_store, classify};
 use crate::observe::{Reason, Span};
@@ -58,9 +58,12 @@ where
         waited,
         entry,
     } = job;
-    let Ok(Ok(delivery)) = caught(|| entry.into_delivery()) else {
-        dead_letter(&shared, id, token).await;
-        return Ended { due: None };
+    let delivery = match entry.into_delivery() {
+        Ok(delivery) => delivery,
+        Err(entry) => {
+            dead_letter(&shared, id, token, tries, &entry).await;
+            return Ended { due: None };
+        }
     };
     let lost = LostLease {
         id,
@@ -110,7 +113,7 @@ where
     shared.tell(Step::Ended(&span, &report));
     if disposition == Disposition::Dead {
         let entry = DeadEntry::of(&report, end.error());
-        shared.tell(Step::DeadLettered(Some(&entry)));
+        shared.tell(Step::DeadLettered(&entry));
     }
     let due = match disposition {
         Disposition::Retry { after } => Some(Instant::now() + after),
@@ -252,19 +255,25 @@ async fn settle(
 }
 
 /// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator must look at it.
-async fn dead_letter(shared: &WorkersState, id: EntryId, token: ClaimToken) {
+async fn dead_letter(
+    shared: &WorkersState,
+    id: EntryId,
+    token: ClaimToken,
+    tries: u32,
+    entry: &Entry,
+) {
     let error = UNREADABLE.to_owned();
-    if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
-        return;
-    }
-    match call_store(SETTLE_CALL, || shared.engine.show(id)).await {
-        Ok(Some((listed, _))) => shared.tell(Step::DeadLettered(Some(&DeadEntry::from(&listed)))),
-        Ok(None) => {}
-        // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.
-        Err(error) => {
-            shared.tell(Step::StoreFailed("show", &error));
-            shared.tell(Step::DeadLettered(None));
-        }
+    let mut end = End::Dead { error };
+    if settle(shared, id, token, &mut end).await == Some(Ownership::Held) {
+        let dead = DeadEntry {
+            id,
+            event_id: EventId::stored(&entry.event_id),
+            event_type: EventType::stored(&entry.event_type),
+            tries,
+            error: end.error().unwrap_or_default().to_owned(),
+            delivery: None,
+        };
+        shared.tell(Step::DeadLettered(&dead));
     }
 }
 

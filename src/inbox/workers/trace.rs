@@ -33,7 +33,7 @@ impl Tracing {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
             // A run's own dead letter is in the line of its end.
-            Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => {
+            Step::DeadLettered(entry) if entry.delivery.is_none() => {
                 tracing::warn!(target: TARGET,
                     event = entry.event_id.as_str(),
                     tries = entry.tries,

@@ -35,19 +35,14 @@ const REPEAT_FOR: Duration = Duration::from_secs(600);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The result of a run for the dispatcher.
-pub(super) struct Ended {
-    /// When the entry is due again, if it is.
-    pub(super) due: Option<Instant>,
-}
-
-/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown.
+/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown. Returns
+/// when the entry is due again, if it is.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
     service: Result<S, Panicked>,
     job: Job,
     asked: Instant,
-) -> Ended
+) -> Option<Instant>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
@@ -62,7 +57,7 @@ where
         Ok(delivery) => delivery,
         Err(entry) => {
             dead_letter(&shared, id, token, tries, &entry).await;
-            return Ended { due: None };
+            return None;
         }
     };
     let lost = LostLease {
@@ -115,12 +110,11 @@ where
         let entry = DeadEntry::of(&report, end.error());
         shared.tell(Step::DeadLettered(&entry));
     }
-    let due = match disposition {
+    match disposition {
         Disposition::Retry { after } => Some(Instant::now() + after),
         Disposition::Returned => Some(Instant::now()),
         _ => None,
-    };
-    Ended { due }
+    }
 }
 
 /// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
@@ -277,10 +271,10 @@ async fn dead_letter(
     }
 }
 
-/// Returns an entry that was leased and will not be run.
-pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Ended {
+/// Returns an entry that was leased and will not be run. It need not be leased again here: the workers must stop.
+pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Option<Instant> {
     settle(&shared, job.id, job.token, &mut End::Return).await;
-    Ended { due: None }
+    None
 }
 
 fn text(text: &str) -> Reason {

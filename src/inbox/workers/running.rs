@@ -15,9 +15,8 @@ use super::dispatch::Dispatcher;
 use super::hooks::Step;
 use super::settings::Workers;
 use super::state::{Phase, WorkersState};
-use crate::layer::{Drained, FromDelivery, HandlerService, IntoAnswer, TO_RELEASE, VerifiedBody};
-
 use crate::config::ConfigError;
+use crate::layer::{Drained, FromDelivery, HandlerService, IntoAnswer, TO_RELEASE, VerifiedBody};
 
 impl Workers {
     /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. It is the service that the layer
@@ -109,13 +108,9 @@ impl RunningWorkers {
 
 impl Drop for RunningWorkers {
     fn drop(&mut self) {
-        self.shared.phase.send_if_modified(|phase| {
-            let was_working = *phase == Phase::Work;
-            if was_working {
-                *phase = Phase::Stop;
-            }
-            was_working
-        });
+        if self.shared.is_working() {
+            self.shared.phase.send_replace(Phase::Stop);
+        }
     }
 }
 

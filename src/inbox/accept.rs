@@ -83,13 +83,8 @@ where
         let ended = Attached::to(state, run).until(budget_ends).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            delivering
-                .guarded()
-                .guard
-                .auth
-                .gate
-                .health_signs
-                .store_failed();
+            let guard = &delivering.guarded().guard;
+            guard.auth.gate.health_signs.store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
@@ -114,12 +109,11 @@ async fn run<R>(
     let started = Instant::now();
     let asked = request(guard, &acceptor.next, &delivery).await;
     let ended = judged(asked, guard, &state);
-    let (outcome, reason) = match &ended.end {
-        End::Refused(refusal) => (
-            ended.outcome,
-            Some(Arc::new(refusal.clone()) as Reason), // its request, if there is one, gets the refusal itself
-        ),
-        _ => (ended.outcome, None),
+    let outcome = ended.outcome;
+    let reason = match &ended.end {
+        // The request, if there is one, gets the refusal itself.
+        End::Refused(refusal) => Some(Arc::new(refusal.clone()) as Reason),
+        _ => None,
     };
     let late = state.is_detached();
     let settled = Settled {
@@ -163,14 +157,14 @@ async fn request(
                 StoreError::new(StoreErrorKind::Unavailable).caused_by(below)
             ))
         }
-        Handled::Aborted(Failure::RunLimit) => Some(Err(gave_up_after(longest))),
+        Handled::Aborted(Failure::RunLimit) => {
+            let below = format!("the sink has not answered for {} ms", longest.as_millis());
+            Some(Err(
+                StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
+            ))
+        }
         Handled::Aborted(_) => None,
     }
-}
-
-fn gave_up_after(limit: Duration) -> StoreError {
-    let below = format!("the sink has not answered for {} ms", limit.as_millis());
-    StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
 }
 
 /// Turns the sink's answer into the end of the run, and notes it for the receiver's health.

@@ -79,22 +79,20 @@ where
     };
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
-    let (mut end, disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
+    let (mut end, mut disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
     lease.settling();
-    let recorded = if lease.is_lost() {
-        Some(Ownership::Lost)
-    } else {
-        let recorded = settle(&shared, id, token, &mut end).await;
-        if recorded == Some(Ownership::Lost) {
-            shared.tell(Step::LeaseLost(&lost));
-        }
-        recorded
-    };
+    let mut settled = None;
+    // A loss that a renewal has found was reported then.
+    if !lease.is_lost() {
+        settled = settle(&shared, id, token, &mut end).await;
+    }
     drop(lease);
-    let disposition = match recorded {
-        Some(Ownership::Held) => disposition,
-        Some(Ownership::Lost) | None => Disposition::Unrecorded,
-    };
+    if settled == Some(Ownership::Lost) {
+        shared.tell(Step::LeaseLost(&lost));
+    }
+    if settled != Some(Ownership::Held) {
+        disposition = Disposition::Unrecorded;
+    }
     let report = AttemptReport {
         id,
         outcome,

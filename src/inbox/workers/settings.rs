@@ -10,10 +10,9 @@ use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
 use super::metrics::WorkersMetrics;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
-
-use crate::config::{ConfigError, ConfigErrorKind};
 use crate::walk::in_range;
 
 /// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
@@ -201,12 +200,13 @@ impl Workers {
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let settings = &self.settings;
-        let zero = [
+        for (setting, is_zero) in [
             ("concurrency", settings.concurrency == 0),
             ("max_tries", settings.max_tries == 0),
-        ];
-        if let Some((setting, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
+        ] {
+            if is_zero {
+                return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
+            }
         }
         in_range("lease", settings.lease, SHORTEST_LEASE, Duration::MAX)?;
         in_range(

@@ -12,8 +12,7 @@ use super::table::Table;
 use super::units::{at_most, seconds};
 use crate::dedupe::StoreError;
 use crate::inbox::engine::{Change, InboxStats, Listed};
-use crate::inbox::entry::{Entry, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, unsigned};
 use crate::inbox::selection::{Page, Selection};
 use crate::postgres::Postgres;
 
@@ -26,24 +25,17 @@ const CHUNK: usize = 1_000;
 /// are left out, so that an index is used.
 fn conditions(which: &Selection) -> String {
     let mut text = String::from("namespace = $8 AND id > $5 AND id <= $3");
-    text.push_str(match which.state {
-        None => "",
-        Some(EntryState::Queued) => " AND state = 0",
-        Some(EntryState::Running) => " AND state = 1",
-        Some(EntryState::Done) => " AND state = 2",
-        Some(EntryState::Dead) => " AND state = 3",
-    });
-    for (is_asked, condition) in [
-        (which.id.is_some(), " AND id = $1"),
-        (which.event_id.is_some(), " AND event_id = $2"),
-        (
-            which.older_than.is_some(),
-            " AND accepted_at <= clock_timestamp() - $4 * interval '1 second'",
-        ),
-    ] {
-        if is_asked {
-            text.push_str(condition);
-        }
+    if let Some(state) = which.state {
+        text.push_str(&format!(" AND state = {}", state as i16));
+    }
+    if which.id.is_some() {
+        text.push_str(" AND id = $1");
+    }
+    if which.event_id.is_some() {
+        text.push_str(" AND event_id = $2");
+    }
+    if which.older_than.is_some() {
+        text.push_str(" AND accepted_at <= clock_timestamp() - $4 * interval '1 second'");
     }
     text
 }
@@ -135,7 +127,7 @@ async fn read(
 /// Selects a page of these entries.
 pub(super) fn page_of(columns: &str, which: &Selection) -> String {
     format!(
-        "SELECT {columns} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
+        "SELECT {columns} FROM hookgate_inbox WHERE {} ORDER BY id LIMIT $6",
         conditions(which)
     )
 }
@@ -235,7 +227,7 @@ pub(super) async fn operate(
 pub(super) fn chunk(which: &Selection, change: &str) -> String {
     format!(
         "WITH chosen AS MATERIALIZED (
-  SELECT id FROM hookgate_inbox WHERE {} AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
+  SELECT id FROM hookgate_inbox WHERE {} ORDER BY id LIMIT $6 FOR UPDATE
 ), changed AS ({change} RETURNING i.id)
 SELECT count(*) AS changed, max(id) AS last FROM changed",
         conditions(which)

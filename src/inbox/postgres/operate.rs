@@ -5,11 +5,11 @@ use std::time::Duration;
 use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
 
-use super::lease::{FIRST, time};
+use super::lease::FIRST;
 use super::row::{column, entry, listed};
 use super::schema::{ENTRY, LISTED};
 use super::table::Table;
-use super::units::{at_most, seconds};
+use super::units::{at_most, seconds, time};
 use crate::dedupe::StoreError;
 use crate::inbox::engine::{Change, InboxStats, Listed};
 use crate::inbox::entry::{Entry, EntryId, unsigned};

@@ -1,6 +1,5 @@
 //! The options for opening an inbox.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct InboxOptions {
     pub(super) clock: Arc<dyn Clock>,
@@ -126,18 +125,5 @@ impl InboxOptions {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for InboxOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboxOptions")
-            .field("create", &self.create)
-            .field("busy_timeout", &self.busy_timeout)
-            .field("max_group", &self.max_group)
-            .field("max_waiting", &self.max_waiting)
-            .field("max_pages", &self.max_pages)
-            .field("forget_at_once", &self.forget_at_once)
-            .finish_non_exhaustive()
     }
 }

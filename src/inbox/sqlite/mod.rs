@@ -83,11 +83,8 @@ impl SqliteEngine {
             "inbox-writer",
             (writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(
-                    Commits::prepare(connection, files, reserve)?,
-                    &settings,
-                    state,
-                )?;
+                let file = Commits::prepare(connection, files, reserve)?;
+                let mut writer = Writer::prepare(file, settings, state)?;
                 ready();
                 writer.run(&asked);
                 // The last connection to close copies the log into the file; of two that close at the same time, neither is the

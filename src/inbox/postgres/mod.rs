@@ -60,20 +60,7 @@ impl Inbox {
     /// # }
     /// ```
     ///
-    /// # Durability
-    /// An accepted delivery is flushed before the answer, even if the server or the role has `synchronous_commit = off`: the
-    /// statement switches it on for itself. Only a synchronous standby protects against the loss of the server's disk. Nothing
-    /// protects against `fsync = off`, which the server's administrator must not set.
-    ///
-    /// # Time
-    /// Leases, waits and retentions use the server's clock, so the clocks of the processes need not agree.
-    ///
-    /// # Sizing
-    /// See [the guide](crate::guide::inbox#on-postgresql).
-    ///
-    /// # Server
-    /// PostgreSQL 13 or newer. For a pooler of transactions between, such as PgBouncer, call
-    /// [`Postgres::behind_pooler`]. Notifications do not pass through it: workers look for entries at their poll interval.
+    /// [The guide](crate::guide::inbox#on-postgresql) has the rest: durability, time, versions and poolers, sizes.
     ///
     /// # Errors
     /// [`Setting`](crate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.

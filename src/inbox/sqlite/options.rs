@@ -94,8 +94,7 @@ impl InboxOptions {
     /// handle the accepted entries. This may take the file over the limit, by less than 1 KB per entry: its lease and its last
     /// error.
     ///
-    /// The files beside it are not counted: `-wal` of about 4 MB, more while a reader reads for a long time, and `-reserve` of 16
-    /// MiB.
+    /// [The files beside it](crate::guide::inbox#in-a-file) are not counted.
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.max_pages = Some(pages);
         self

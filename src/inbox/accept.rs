@@ -8,7 +8,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::task::unconstrained;
@@ -18,7 +17,7 @@ use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
     Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
-    Phase, ResponseBody, ResponseFuture, RunState, VerifiedBody, bounded,
+    Phase, ResponseBody, RunState, bounded,
 };
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Refusal};
@@ -31,44 +30,21 @@ pub(super) struct Storing {
     pub(super) retention: Duration,
 }
 
-/// Returns the answer to a delivery, for a tower service.
-pub(super) fn accept_as_service<B>(
-    acceptor: &Arc<Guarded<Storing>>,
-    request: Request<B>,
-) -> ResponseFuture<VerifiedBody, Infallible>
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-{
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
-    let span = delivering.span();
-    let answer = accepted(delivering, request);
-    ResponseFuture(Box::pin(span.around(async { Ok(answer.await) })))
-}
-
-/// Does the same, with the answer's body in one piece, and for a request body that need not be `Send`.
-pub(super) fn accept<B: Body>(
-    acceptor: &Arc<Guarded<Storing>>,
-    request: Request<B>,
-) -> impl Future<Output = Response<Bytes>> + use<B> {
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
-    let span = delivering.span();
-    let answer = span.around(accepted(delivering, request));
-    async move { answer.await.map(ResponseBody::into_bytes) }
-}
-
+/// Returns the answer to a delivery.
+///
 /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
-fn accepted<B, R>(
-    delivering: Exchange<Storing>,
+pub(super) fn accept<B, R>(
+    acceptor: &Arc<Guarded<Storing>>,
     request: Request<B>,
 ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
 where
     B: Body,
     R: Send + 'static,
 {
+    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let (parts, body) = request.into_parts();
     delivering.begun(&parts);
-    async move {
+    delivering.span().around(async move {
         let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
             Ok(taken_in) => taken_in,
             Err(refusal) => return delivering.refuse(refusal, None),
@@ -90,7 +66,7 @@ where
             Ok(response) => response,
             Err(never) => match never {},
         }
-    }
+    })
 }
 
 /// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.

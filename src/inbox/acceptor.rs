@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use super::accept::{Storing, accept, accept_as_service};
+use super::accept::{Storing, accept};
 use super::sink::Sink;
 use crate::config::ConfigError;
 use crate::layer::{self, Drained, Guarded, ResponseBody, ResponseFuture, VerifiedBody};
@@ -158,7 +158,8 @@ impl Acceptor {
         &self,
         request: Request<B>,
     ) -> impl Future<Output = Response<Bytes>> + use<B> {
-        accept(&self.shared, request)
+        let answer = accept(&self.shared, request);
+        async move { answer.await.map(ResponseBody::into_bytes) }
     }
 
     /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
@@ -209,7 +210,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        accept_as_service(&self.shared, request)
+        let answer = accept(&self.shared, request);
+        ResponseFuture(Box::pin(async { Ok(answer.await) }))
     }
 }
 

@@ -32,7 +32,7 @@ impl<'c> Reader<'c> {
         Ok(Self {
             connection,
             show: connection.prepare(&format!(
-                "SELECT {LISTED}, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
+                "SELECT {ENTRY}, {LISTED} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
             ))?,
             counts: connection.prepare("SELECT what, n FROM counts")?,
             // The numbers of entries follow the order of acceptance.
@@ -67,8 +67,7 @@ impl<'c> Reader<'c> {
     }
 
     pub(super) fn show(&mut self, id: EntryId) -> Result<Option<(Listed, Entry)>> {
-        let first = LISTED.split(',').count();
-        let shown = |row: &Row<'_>| Ok((row::listed(row)?, row::entry(row, first)?));
+        let shown = |row: &Row<'_>| Ok((row::listed(row)?, row::entry(row)?));
         self.show.query_row([id.0], shown).optional()
     }
 

@@ -80,10 +80,8 @@ where
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
     let (mut end, mut disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
-    lease.settling();
     let mut settled = None;
-    // A loss that a renewal has found was reported then.
-    if !lease.is_lost() {
+    if lease.begin_settlement() {
         settled = settle(&shared, id, token, &mut end).await;
     }
     drop(lease);

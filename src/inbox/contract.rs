@@ -43,8 +43,7 @@ use super::durable::Inbox;
 use super::engine::{
     Batch, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
 };
-use super::entry::Entry;
-use super::entry::{EntryId, EntryState};
+use super::entry::{Entry, EntryId, EntryState};
 use super::line::one_line;
 use super::selection::{Page, Selection};
 use super::sink::Accepted;

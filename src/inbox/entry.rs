@@ -8,8 +8,7 @@ use bytes::Bytes;
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::event::{EventHead, EventId, EventType, row_of};
-use crate::verify::Malformed;
-use crate::verify::{StoredRing, Timestamp, Verified};
+use crate::verify::{Malformed, StoredRing, Timestamp, Verified};
 use crate::walk::Delivery;
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.

@@ -1,7 +1,6 @@
 //! Fields and lines of the span of each run. The field names are the same as in the layer.
 
 use std::error::Error;
-use std::fmt;
 
 use tracing::field::display;
 
@@ -47,7 +46,7 @@ impl Tracing {
                 "the lease of a running job is lost"
             ),
             Step::StoreFailed(call, error) => {
-                tracing::warn!(target: TARGET, call, error = %FirstLines(error), "the inbox's store failed");
+                tracing::warn!(target: TARGET, call, error = %first_lines(error), "the inbox's store failed");
             }
             Step::Begun | Step::DeadLettered(_) => {}
         }
@@ -84,18 +83,13 @@ impl Tracing {
     }
 }
 
-/// An error with its sources, only the first line of each: in further lines a database adds the row that it refused.
-struct FirstLines<'a>(&'a StoreError);
-
-impl fmt::Display for FirstLines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut next: Option<&dyn Error> = Some(self.0);
-        let mut between = "";
-        while let Some(error) = next {
-            let line = error.to_string();
-            write!(f, "{between}{}", line.lines().next().unwrap_or_default())?;
-            (next, between) = (error.source(), ": ");
-        }
-        Ok(())
-    }
+/// Returns an error with its sources, only the first line of each: in further lines a database adds the row that it refused.
+fn first_lines(error: &StoreError) -> String {
+    let error: &(dyn Error + 'static) = error;
+    let errors = std::iter::successors(Some(error), |error| Error::source(*error));
+    let first_line = |error: &dyn Error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    errors.map(first_line).collect::<Vec<_>>().join(": ")
 }

@@ -111,13 +111,12 @@ impl Inbox {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given. It takes free space of twice the file
-    /// and some seconds for each gigabyte, in which deliveries may be answered 503. On PostgreSQL the old rows stay in the table's
-    /// file until it is vacuumed. [Operations](crate::guide::operations#erasing-personal-data) has the details.
+    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given; on PostgreSQL none is run.
+    /// [Operations](crate::guide::operations#erasing-personal-data) says what either costs, and which bytes stay.
     ///
     /// # Errors
-    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file. It is safe to
-    /// call again.
+    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file.
+    /// It is safe to call again.
     pub async fn erase(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
         self.erase_each(entries, Change::Erase { waiting: false })
             .await

@@ -101,12 +101,25 @@ SELECT low - 1 AS last FROM search WHERE low >= high";
 /// Returns the greatest number of the selected entries as far as their age decides it. So no younger entry is read, however many
 /// there are. If the clock was set back, an entry near that time may be left out as if it was younger.
 async fn last_of_age(table: &Table, which: &Selection) -> Result<EntryId, StoreError> {
-    let Some(age) = which.older_than else {
-        return Ok(LAST);
-    };
+    match which.older_than {
+        Some(age) => last(table, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)]).await,
+        None => Ok(LAST),
+    }
+}
+
+/// The greatest number of all entries, or zero.
+const NEWEST: &str = "SELECT coalesce(max(id), 0) AS last FROM hookgate_inbox";
+
+/// Runs one of the two statements above.
+async fn last(
+    table: &Table,
+    statement: &str,
+    types: &[Type],
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<EntryId, StoreError> {
     let postgres = &table.postgres;
     let rows = postgres
-        .query_within(CALL_TIMEOUT, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)])
+        .query_within(CALL_TIMEOUT, statement, types, values)
         .await?;
     let last = rows.first().map(|row| column(row, "last")).transpose()?;
     Ok(last.map_or(LAST, EntryId))
@@ -188,20 +201,8 @@ pub(super) async fn operate(
         Change::Erase { .. } => (ERASE.to_owned(), None),
         Change::EraseLastError => (ERASE_LAST_ERROR.to_owned(), None),
     };
-    let last = table
-        .postgres
-        .query_within(
-            CALL_TIMEOUT,
-            "SELECT max(id) AS last FROM hookgate_inbox",
-            &[],
-            &[],
-        )
-        .await?;
-    let last = last.first().map(|row| column::<Option<i64>>(row, "last"));
-    let Some(last) = last.transpose()?.flatten().map(EntryId) else {
-        return Ok(0);
-    };
-    let last = last.min(last_of_age(table, &which).await?);
+    let newest = last(table, NEWEST, &[], &[]).await?;
+    let last = newest.min(last_of_age(table, &which).await?);
     let mut all = 0;
     for (_, which) in which.in_each(change.states()) {
         let statement = chunk(&which, &made);

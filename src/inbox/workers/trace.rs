@@ -56,29 +56,22 @@ impl Tracing {
         let span = &span.0;
         let (name, next) = (report.outcome.name(), report.disposition.name());
         let done = report.disposition == Disposition::Done;
+        let reason = report.reason.as_ref().map(|reason| display(Chain(reason)));
         span.record("hookgate.outcome", name);
         if !done {
             span.record("error.type", name);
-            if let Some(reason) = &report.reason {
-                span.record("hookgate.reason", display(Chain(reason)));
-            }
+            span.record("hookgate.reason", &reason);
         }
         let elapsed_us = u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX);
         let _entered = span.enter();
-        match &report.reason {
-            None if done && self.handled_at_info && report.outcome == Outcome::Handled => {
-                tracing::info!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
-            }
-            None if done => {
-                tracing::debug!(target: TARGET, outcome = name, next, elapsed_us, "job ended")
-            }
-            None => tracing::warn!(target: TARGET, outcome = name, next, "job ended"),
-            Some(reason) if done => {
-                tracing::info!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
-            }
-            Some(reason) => {
-                tracing::warn!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
-            }
+        if !done {
+            tracing::warn!(target: TARGET, outcome = name, next, reason, "job ended");
+        } else if reason.is_some() {
+            tracing::info!(target: TARGET, outcome = name, next, reason, "job ended");
+        } else if self.handled_at_info && report.outcome == Outcome::Handled {
+            tracing::info!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
+        } else {
+            tracing::debug!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
         }
     }
 }

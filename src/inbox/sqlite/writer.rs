@@ -219,13 +219,11 @@ impl<'c> Writer<'c> {
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
-        let due = group.iter().zip(&answers);
-        let due = due.map(|(command, answer)| command.made_due(answer)).sum();
+        let mut due = 0;
         for (command, answer) in group.into_iter().zip(answers) {
-            let Some(batch) = command.answer(answer) else {
-                continue;
-            };
-            for job in batch.jobs {
+            due += command.made_due(&answer);
+            let returned = command.answer(answer).unwrap_or_default();
+            for job in returned.jobs {
                 let (id, token, end) = (job.id, job.token, End::Return);
                 let task = Task::Settle { id, token, end };
                 self.carried.push_back(Command { task, reply: None });
@@ -246,6 +244,7 @@ impl<'c> Writer<'c> {
         self.file.reserve.refill_in_time(SystemClock.monotonic());
     }
 
+    /// Commits the upkeep alone.
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() && !self.upkeep.has_unread() {
             self.shared.changed.wake_all();

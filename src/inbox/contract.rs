@@ -234,11 +234,7 @@ impl Subject {
     }
 
     async fn list(&self, which: Selection) -> Vec<Listed> {
-        let page = Page {
-            after: None,
-            most: 1_000,
-        };
-        self.engine.list(which, page).await.unwrap()
+        self.engine.list(which, Page::first(1_000)).await.unwrap()
     }
 
     /// Returns the one entry of this event.

@@ -265,7 +265,7 @@ impl Engine for MemoryEngine {
         self.call("list", move |rows, now| {
             rows.iter()
                 .filter(|(id, row)| row.is(**id, &which, now))
-                .filter(|(id, _)| page.after.is_none_or(|after| **id > after))
+                .filter(|(id, _)| **id > page.after)
                 .take(page.most)
                 .map(|(id, row)| row.listed(*id))
                 .collect()

@@ -70,7 +70,7 @@ async fn run(
             .map(|id| id.replace('\0', "\u{fffd}")),
         &last.0,
         &which.older_than.map(seconds),
-        &page.after.map_or(i64::MIN, |after| after.0),
+        &page.after.0,
         &at_most(page.most),
         &text,
         &&*table.name,
@@ -215,10 +215,10 @@ pub(super) async fn operate(
             };
             let changed = unsigned(column(row, "changed")?);
             all += changed;
-            page.after = column::<Option<i64>>(row, "last")?.map(EntryId);
             if changed < CHUNK as u64 {
                 break;
             }
+            page = Page::after(EntryId(column(row, "last")?), CHUNK);
         }
     }
     Ok(all)

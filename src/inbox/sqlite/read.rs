@@ -100,10 +100,9 @@ impl<'c> Reader<'c> {
             Some(EntryState::Done) => ("NOT INDEXED", "state = 2"),
             None => ("NOT INDEXED", "true"),
         };
-        let after = page.after.map_or(i64::MIN, |after| after.0);
         let most = i64::try_from(page.most).unwrap_or(i64::MAX);
         let mut conditions = format!("{state} AND id > ?1");
-        let mut values = vec![Value::from(after), Value::from(most)];
+        let mut values = vec![Value::from(page.after.0), Value::from(most)];
         let mut also = |condition: &str, value: Value| {
             values.push(value);
             conditions.push_str(&format!(" AND {condition} ?{}", values.len()));

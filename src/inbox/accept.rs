@@ -8,7 +8,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::task::unconstrained;
@@ -18,7 +17,7 @@ use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
     Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
-    Phase, ResponseBody, ResponseFuture, RunState, VerifiedBody, bounded,
+    Phase, ResponseBody, RunState, bounded,
 };
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Refusal};
@@ -31,44 +30,21 @@ pub(super) struct Storing {
     pub(super) retention: Duration,
 }
 
-/// Returns the answer to a delivery, for a tower service.
-pub(super) fn accept_as_service<B>(
-    acceptor: &Arc<Guarded<Storing>>,
-    request: Request<B>,
-) -> ResponseFuture<VerifiedBody, Infallible>
-where
-    B: Body + Send + 'static,
-    B::Data: Send,
-{
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
-    let span = delivering.span();
-    let answer = accepted(delivering, request);
-    ResponseFuture(Box::pin(span.around(async { Ok(answer.await) })))
-}
-
-/// Does the same, with the answer's body in one piece, and for a request body that need not be `Send`.
-pub(super) fn accept<B: Body>(
-    acceptor: &Arc<Guarded<Storing>>,
-    request: Request<B>,
-) -> impl Future<Output = Response<Bytes>> + use<B> {
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
-    let span = delivering.span();
-    let answer = span.around(accepted(delivering, request));
-    async move { answer.await.map(ResponseBody::into_bytes) }
-}
-
+/// Returns the answer to a delivery.
+///
 /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
-fn accepted<B, R>(
-    delivering: Exchange<Storing>,
+pub(super) fn accept<B, R>(
+    acceptor: &Arc<Guarded<Storing>>,
     request: Request<B>,
 ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
 where
     B: Body,
     R: Send + 'static,
 {
+    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let (parts, body) = request.into_parts();
     delivering.begun(&parts);
-    async move {
+    delivering.span().around(async move {
         let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
             Ok(taken_in) => taken_in,
             Err(refusal) => return delivering.refuse(refusal, None),
@@ -83,19 +59,14 @@ where
         let ended = Attached::to(state, run).until(budget_ends).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            delivering
-                .guarded()
-                .guard
-                .auth
-                .gate
-                .health_signs
-                .store_failed();
+            let guard = &delivering.guarded().guard;
+            guard.auth.gate.health_signs.store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
             Err(never) => match never {},
         }
-    }
+    })
 }
 
 /// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.
@@ -114,12 +85,11 @@ async fn run<R>(
     let started = Instant::now();
     let asked = request(guard, &acceptor.next, &delivery).await;
     let ended = judged(asked, guard, &state);
-    let (outcome, reason) = match &ended.end {
-        End::Refused(refusal) => (
-            ended.outcome,
-            Some(Arc::new(refusal.clone()) as Reason), // its request, if there is one, gets the refusal itself
-        ),
-        _ => (ended.outcome, None),
+    let outcome = ended.outcome;
+    let reason = match &ended.end {
+        // The request, if there is one, gets the refusal itself.
+        End::Refused(refusal) => Some(Arc::new(refusal.clone()) as Reason),
+        _ => None,
     };
     let late = state.is_detached();
     let settled = Settled {
@@ -163,14 +133,14 @@ async fn request(
                 StoreError::new(StoreErrorKind::Unavailable).caused_by(below)
             ))
         }
-        Handled::Aborted(Failure::RunLimit) => Some(Err(gave_up_after(longest))),
+        Handled::Aborted(Failure::RunLimit) => {
+            let below = format!("the sink has not answered for {} ms", longest.as_millis());
+            Some(Err(
+                StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
+            ))
+        }
         Handled::Aborted(_) => None,
     }
-}
-
-fn gave_up_after(limit: Duration) -> StoreError {
-    let below = format!("the sink has not answered for {} ms", limit.as_millis());
-    StoreError::new(StoreErrorKind::TimedOut).caused_by(below)
 }
 
 /// Turns the sink's answer into the end of the run, and notes it for the receiver's health.

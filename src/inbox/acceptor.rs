@@ -12,7 +12,7 @@ use http::{Request, Response};
 use http_body::Body;
 use tower_service::Service;
 
-use super::accept::{Storing, accept, accept_as_service};
+use super::accept::{Storing, accept};
 use super::sink::Sink;
 use crate::config::ConfigError;
 use crate::layer::{self, Drained, Guarded, ResponseBody, ResponseFuture, VerifiedBody};
@@ -28,17 +28,8 @@ use crate::walk::Health;
 /// is [`handle`](Self::handle). Clones share all state.
 ///
 /// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to the point
-/// where the layer would claim the event:
-///
-/// | the sink | answer | reported to the operator |
-/// |---|---|---|
-/// | returns [`New`](crate::Accepted::New) | 200, empty | [`Outcome::Accepted`](crate::Outcome::Accepted) |
-/// | returns [`Duplicate`](crate::Accepted::Duplicate) | 200, empty, `Idempotent-Replayed: true` | `Replayed` |
-/// | returns an error | 503, `Retry-After` | `Refused`: `StoreUnavailable`, `StoreTooSlow` or `StoreFull`; `on_failed` |
-/// | panics | 503, `Retry-After`: a redelivery may succeed | `Refused`: `StoreUnavailable`; `on_failed` |
-/// | has not answered when the budget ends | 503, `Retry-After`; **the call goes on**, and the redelivery finds its result | `RunsOn`, and its end by `on_settled` |
-/// | has not answered for 30 s, or for [`run_limit`](ReceiverBuilder::run_limit) if that is shorter | – ; the call is dropped | `on_settled` and `on_failed`: `StoreTooSlow` |
-/// | is cut off by a [drain](Self::drain) at its time limit | 503, if the sender still waits | `Failed`: `Drained` |
+/// where the layer would claim the event. [The page about answers](crate::guide::answers) lists the answer to each result of the
+/// sink, and the report to the operator.
 ///
 /// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
 /// not stop the call of the sink. Of copies that arrive together, each calls the sink, and one call returns `New`.
@@ -158,7 +149,8 @@ impl Acceptor {
         &self,
         request: Request<B>,
     ) -> impl Future<Output = Response<Bytes>> + use<B> {
-        accept(&self.shared, request)
+        let answer = accept(&self.shared, request);
+        async move { answer.await.map(ResponseBody::into_bytes) }
     }
 
     /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
@@ -209,7 +201,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        accept_as_service(&self.shared, request)
+        let answer = accept(&self.shared, request);
+        ResponseFuture(Box::pin(async { Ok(answer.await) }))
     }
 }
 

@@ -43,8 +43,7 @@ use super::durable::Inbox;
 use super::engine::{
     Batch, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
 };
-use super::entry::Entry;
-use super::entry::{EntryId, EntryState};
+use super::entry::{Entry, EntryId, EntryState};
 use super::line::one_line;
 use super::selection::{Page, Selection};
 use super::sink::Accepted;
@@ -235,11 +234,7 @@ impl Subject {
     }
 
     async fn list(&self, which: Selection) -> Vec<Listed> {
-        let page = Page {
-            after: None,
-            most: 1_000,
-        };
-        self.engine.list(which, page).await.unwrap()
+        self.engine.list(which, Page::first(1_000)).await.unwrap()
     }
 
     /// Returns the one entry of this event.

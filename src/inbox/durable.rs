@@ -33,9 +33,8 @@ use crate::walk::Delivery;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// An SQLite file keeps the inbox: [`open`](Self::open). An accepted delivery has been flushed to the disk. It survives a
-/// `kill -9`, and a power cut if the disk keeps the data that it reports as flushed. [The guide](crate::guide::inbox#in-a-file)
-/// describes the file: full disks, sizes, backups, and changes of the clock.
+/// An SQLite file keeps the inbox: [`open`](Self::open). [The guide](crate::guide::inbox#in-a-file) describes the file: what an
+/// accepted delivery survives, full disks, sizes, backups, and changes of the clock.
 ///
 /// # Security
 /// The file holds bodies, with data of your users, until entries are done; bodies of dead letters stay until they are purged. The

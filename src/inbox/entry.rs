@@ -8,8 +8,7 @@ use bytes::Bytes;
 use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, body_digest};
 use crate::event::{EventHead, EventId, EventType, row_of};
-use crate::verify::Malformed;
-use crate::verify::{StoredRing, Timestamp, Verified};
+use crate::verify::{Malformed, StoredRing, Timestamp, Verified};
 use crate::walk::Delivery;
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
@@ -109,11 +108,14 @@ impl Entry {
     /// Converts the entry to the delivery as it was accepted.
     ///
     /// # Errors
-    /// The stored data is not a valid delivery: another program has changed it.
-    pub(crate) fn into_delivery(self) -> Result<Delivery, Malformed> {
-        let head = EventHead {
-            id: EventId::parse(&self.event_id)?,
-            event_type: EventType::parse(&self.event_type)?,
+    /// The entry itself, if it is not a valid delivery: another program has changed it.
+    pub(crate) fn into_delivery(self) -> Result<Delivery, Box<Self>> {
+        let (Ok(id), Ok(event_type), Ok(timestamp)) = (
+            EventId::parse(&self.event_id),
+            EventType::parse(&self.event_type),
+            Timestamp::parse(self.timestamp.as_bytes()),
+        ) else {
+            return Err(Box::new(self));
         };
         let noted = StoredRing {
             scope: self.scope,
@@ -121,24 +123,15 @@ impl Entry {
             subscription: self.subscription,
             workspace: self.workspace,
         };
-        let timestamp = Timestamp::parse(self.timestamp.as_bytes())?;
         let verified = Verified::given_back(timestamp, noted, self.body);
         let traceparent = self.traceparent.as_deref();
         Ok(Delivery::given_back(
             verified,
-            head,
+            EventHead { id, event_type },
             self.received_at,
             traceparent,
         ))
     }
-}
-
-/// Parses a stored name. An invalid one is listed as `unreadable`, so that an operator finds it.
-pub(crate) fn readable<T>(
-    name: &str,
-    parse: impl Fn(&str) -> Result<T, Malformed>,
-) -> Result<T, Malformed> {
-    parse(name).or_else(|_| parse("unreadable"))
 }
 
 /// Returns a stored count or time; a negative one becomes zero.

@@ -6,8 +6,7 @@ use bytes::Bytes;
 
 use super::durable::Inbox;
 use super::engine::{Change, InboxStats, Listed};
-use super::entry::Entry;
-use super::entry::EntryId;
+use super::entry::{Entry, EntryId};
 use super::line::one_line;
 use super::selection::{Page, Selection};
 use crate::clock::UnixSeconds;
@@ -35,12 +34,10 @@ impl Inbox {
     /// Makes queued entries and dead letters due now, with their count of runs set to zero. Entries that are running or done are
     /// not changed. Returns the number of entries that it made due.
     ///
-    /// Workers do not run an entry whose first run began longer ago than claims are kept
-    /// ([`Workers::claim_retention`](super::Workers::claim_retention)): it becomes a dead letter again, and its last error gives
-    /// this reason.
+    /// An entry that is [too old](super::Workers::claim_retention) to be run again becomes a dead letter again.
     ///
     /// # Errors
-    /// After an error, some entries may be due as well, and the message tells their number: it is safe to call again. While other
+    /// After an error, some entries may be changed, and the message tells their number: it is safe to call again. While other
     /// processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
     pub async fn retry(&self, which: Selection) -> Result<u64, StoreError> {
         let change = Change::Retry { forgets_age: false };
@@ -67,8 +64,7 @@ impl Inbox {
     /// of entries.
     ///
     /// # Errors
-    /// After an error, some entries may be dead letters as well, and the message tells their number: it is safe to call again. While
-    /// other processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
+    /// As [`retry`](Self::retry).
     pub async fn dead_letter(&self, which: Selection, reason: &str) -> Result<u64, StoreError> {
         let reason = one_line(reason);
         let change = Change::DeadLetter { reason };
@@ -79,8 +75,7 @@ impl Inbox {
     /// again. Entries that are queued or running are not changed. Returns the number of entries.
     ///
     /// # Errors
-    /// After an error, some entries may be deleted as well, and the message tells their number: it is safe to call again. While other
-    /// processes keep the file of an inbox on SQLite locked, each step of 500 entries waits up to 10 s.
+    /// As [`retry`](Self::retry).
     pub async fn purge(&self, which: Selection) -> Result<u64, StoreError> {
         self.engine.operate(which, Change::Purge).await
     }
@@ -116,13 +111,12 @@ impl Inbox {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given. It takes free space of twice the file
-    /// and some seconds for each gigabyte, in which deliveries may be answered 503. On PostgreSQL the old rows stay in the table's
-    /// file until it is vacuumed. [Operations](crate::guide::operations#erasing-personal-data) has the details.
+    /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given; on PostgreSQL none is run.
+    /// [Operations](crate::guide::operations#erasing-personal-data) says what either costs, and which bytes stay.
     ///
     /// # Errors
-    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file. It is safe to
-    /// call again.
+    /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file.
+    /// It is safe to call again.
     pub async fn erase(&self, entries: &[EntryId]) -> Result<u64, StoreError> {
         self.erase_each(entries, Change::Erase { waiting: false })
             .await

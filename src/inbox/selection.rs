@@ -66,7 +66,7 @@ impl Selection {
 /// A part of a list, in the order in which entries were accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    pub(crate) after: Option<EntryId>,
+    pub(crate) after: EntryId,
     pub(crate) most: usize,
 }
 
@@ -74,15 +74,12 @@ impl Page {
     /// The first entries, at most `most`.
     #[must_use]
     pub fn first(most: usize) -> Self {
-        Self { after: None, most }
+        Self::after(EntryId(i64::MIN), most)
     }
 
     /// The entries after `last`, at most `most`.
     #[must_use]
     pub fn after(last: EntryId, most: usize) -> Self {
-        Self {
-            after: Some(last),
-            most,
-        }
+        Self { after: last, most }
     }
 }

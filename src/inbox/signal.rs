@@ -57,7 +57,6 @@ impl WorkSignal {
     }
 
     /// Returns the number of workers that have room for entries.
-    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
     pub(crate) fn listening(&self) -> usize {
         self.listening.load(Ordering::SeqCst)
     }

@@ -12,14 +12,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture};
 use crate::inbox::engine::{
     Batch, CLOCK_LEAP, Change, End, Engine, InboxStats, Job, LeaseRequest, Listed, NEVER_SETTLED,
     TOO_OLD,
 };
-use crate::inbox::entry::Entry;
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState};
 use crate::inbox::selection::{Page, Selection};
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
@@ -267,7 +265,7 @@ impl Engine for MemoryEngine {
         self.call("list", move |rows, now| {
             rows.iter()
                 .filter(|(id, row)| row.is(**id, &which, now))
-                .filter(|(id, _)| page.after.is_none_or(|after| **id > after))
+                .filter(|(id, _)| **id > page.after)
                 .take(page.most)
                 .map(|(id, row)| row.listed(*id))
                 .collect()

@@ -25,21 +25,16 @@ impl Subject {
 pub(super) async fn lists_are_in_order_and_in_pages(subject: Subject) {
     let ids = subject.with(&["evt_1", "evt_2", "evt_3", "evt_4"]).await;
     assert!(ids.is_sorted());
-    let page = async |after, most| {
-        let page = Page { after, most };
-        let found = subject
-            .engine
-            .list(Selection::default(), page)
-            .await
-            .unwrap();
+    let on = async |page| {
+        let found = subject.engine.list(Selection::all(), page).await.unwrap();
         found.iter().map(|listed| listed.id).collect::<Vec<_>>()
     };
-    assert_eq!(page(None, 3).await, ids[..3]);
-    assert_eq!(page(Some(ids[2]), 3).await, ids[3..]);
-    assert_eq!(page(Some(ids[0]), 2).await, ids[1..3]);
-    assert!(page(Some(ids[3]), 3).await.is_empty());
-    assert!(page(None, 0).await.is_empty());
-    assert_eq!(page(None, usize::MAX).await, ids);
+    assert_eq!(on(Page::first(3)).await, ids[..3]);
+    assert_eq!(on(Page::after(ids[2], 3)).await, ids[3..]);
+    assert_eq!(on(Page::after(ids[0], 2)).await, ids[1..3]);
+    assert!(on(Page::after(ids[3], 3)).await.is_empty());
+    assert!(on(Page::first(0)).await.is_empty());
+    assert_eq!(on(Page::first(usize::MAX)).await, ids);
 }
 
 pub(super) async fn lists_are_of_what_is_asked_for(subject: Subject) {

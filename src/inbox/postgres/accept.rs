@@ -6,11 +6,11 @@ use ::tokio_postgres::types::Type;
 
 use super::row::column;
 use super::schema::durable;
+use super::table::Table;
 use super::units::seconds;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
-use crate::postgres::Postgres;
 
 /// Inserts the entry. If it conflicts with a visible row, returns whether that row has the same body.
 const ACCEPT: &str = concat!(
@@ -52,14 +52,14 @@ const ACCEPT_TYPES: [Type; 15] = [
 const ATTEMPTS: usize = 3;
 
 pub(super) async fn accept(
-    postgres: &Postgres,
-    name: &str,
+    table: &Table,
     entry: &Entry,
     retain: Duration,
 ) -> Result<Accepted, StoreError> {
     let row_key = entry.row.as_ref().map(|row| row.as_bytes().as_slice());
     for _ in 0..ATTEMPTS {
-        let rows = postgres
+        let rows = table
+            .postgres
             .query(
                 ACCEPT,
                 &ACCEPT_TYPES,
@@ -77,7 +77,7 @@ pub(super) async fn accept(
                     &entry.workspace,
                     &entry.body.as_ref(),
                     &seconds(retain),
-                    &name,
+                    &&*table.name,
                     &entry.traceparent,
                 ],
             )

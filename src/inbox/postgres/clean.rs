@@ -6,11 +6,10 @@ use std::time::Duration;
 use ::tokio_postgres::types::Type;
 use tokio::time::sleep;
 
+use super::table::Table;
 use crate::dedupe::StoreError;
-use crate::postgres::{Postgres, Task};
+use crate::postgres::Postgres;
 
-/// The time between two cleanings, in each process with workers.
-const INTERVAL: Duration = Duration::from_secs(5);
 /// The number of rows that are deleted at a time, so that no call waits for long and no transaction is large.
 pub(super) const CHUNK: i64 = 1_000;
 /// The pause between two chunks, as the workers' calls have priority.
@@ -20,28 +19,12 @@ const FORGET: &str = "DELETE FROM hookgate_inbox WHERE id = ANY (ARRAY (
   SELECT id FROM hookgate_inbox WHERE namespace = $2 AND state = 2 AND forget_at <= statement_timestamp()
   ORDER BY forget_at LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING 1";
 
-pub(super) struct Cleaner {
-    postgres: Postgres,
-    name: Arc<str>,
-    pub(super) interval: Duration,
-    task: Task,
-}
-
-impl Cleaner {
-    pub(super) fn new(postgres: Postgres, name: Arc<str>) -> Self {
-        Self {
-            postgres,
-            name,
-            interval: INTERVAL,
-            task: Task::default(),
-        }
-    }
-
+impl Table {
     /// Cleans in the background from now on, at once and after each interval.
     pub(super) fn clean(&self) {
-        self.task.run(|| {
+        self.cleaning.run(|| {
             let (postgres, name) = (self.postgres.clone(), Arc::clone(&self.name));
-            let interval = self.interval;
+            let interval = self.clean_interval;
             async move {
                 loop {
                     // One chunk is deleted also while all connections are in use: in a process that is always busy, no id would

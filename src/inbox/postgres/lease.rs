@@ -8,11 +8,11 @@ use ::tokio_postgres::types::{ToSql, Type};
 
 use super::row::{column, entry, listed, tries};
 use super::schema::{ENTRY, LISTED};
-use super::units::{at_most, seconds};
+use super::table::Table;
+use super::units::{at_most, seconds, time};
 use crate::dedupe::{ClaimToken, StoreError};
 use crate::inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD};
 use crate::inbox::entry::{EntryId, EntryState};
-use crate::postgres::Postgres;
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
 /// first and rolls back: a lease whose answer no worker receives would leave its entries without a worker, and use up one of
@@ -100,15 +100,12 @@ SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
 });
 
 /// Leases with one statement, and so with one round trip.
-pub(super) async fn lease(
-    postgres: &Postgres,
-    name: &str,
-    request: &LeaseRequest,
-) -> Result<Batch, StoreError> {
+pub(super) async fn lease(table: &Table, request: &LeaseRequest) -> Result<Batch, StoreError> {
     let asked = LeaseParameters::new(request);
-    let token = asked.token.as_bytes().as_slice();
+    let (name, token) = (&*table.name, asked.token.as_bytes().as_slice());
     let parameters = asked.parameters(&asked.most, &name, &token);
-    let rows = postgres
+    let rows = table
+        .postgres
         .query_within(LEASE_TIMEOUT, &LEASE, &TYPES, &parameters)
         .await?;
     let mut batch = Batch::default();
@@ -163,12 +160,6 @@ impl LeaseParameters {
             &self.lease,
         ]
     }
-}
-
-/// Converts seconds, if there are any.
-pub(super) fn time(seconds: Option<f64>) -> Option<Duration> {
-    let seconds = seconds?;
-    Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 impl Batch {

@@ -19,17 +19,16 @@ use std::time::Duration;
 use self::table::Table;
 use super::durable::Inbox;
 use super::engine::{Batch, Change, End, Engine, InboxStats, LeaseRequest, Listed};
-use super::entry::Entry;
-use super::entry::EntryId;
+use super::entry::{Entry, EntryId};
 use super::selection::{Page, Selection};
 use super::signal::WorkSignal;
 use super::sink::Accepted;
-use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture};
 use crate::postgres::Postgres;
 
 /// The most bytes of a name.
 const LONGEST_NAME: usize = 63;
+
 impl Inbox {
     /// Returns an inbox in the table `hookgate_inbox` of this database, which [`migrate`](crate::postgres::migrate) creates. It
     /// is for several processes, on one machine or many.
@@ -61,20 +60,7 @@ impl Inbox {
     /// # }
     /// ```
     ///
-    /// # Durability
-    /// An accepted delivery is flushed before the answer, even if the server or the role has `synchronous_commit = off`: the
-    /// statement switches it on for itself. Only a synchronous standby protects against the loss of the server's disk. Nothing
-    /// protects against `fsync = off`, which the server's administrator must not set.
-    ///
-    /// # Time
-    /// Leases, waits and retentions use the server's clock, so the clocks of the processes need not agree.
-    ///
-    /// # Sizing
-    /// See [the guide](crate::guide::inbox#on-postgresql).
-    ///
-    /// # Server
-    /// PostgreSQL 13 or newer. For a pooler of transactions between, such as PgBouncer, call
-    /// [`Postgres::behind_pooler`]. Notifications do not pass through it: workers look for entries at their poll interval.
+    /// [The guide](crate::guide::inbox#on-postgresql) has the rest: durability, time, versions and poolers, sizes.
     ///
     /// # Errors
     /// [`Setting`](crate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.
@@ -117,7 +103,7 @@ impl Engine for Table {
 
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
         StoreFuture::boxed(async move {
-            let accepted = accept::accept(&self.postgres, &self.name, &entry, retain).await?;
+            let accepted = accept::accept(self, &entry, retain).await?;
             if accepted == Accepted::New {
                 self.notifier.notify(1);
             }
@@ -128,11 +114,11 @@ impl Engine for Table {
     fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
         StoreFuture::boxed(async move {
             self.notifier.listen();
-            self.cleaner.clean();
+            self.clean();
             if request.serial_by_row {
                 serial::lease(self, &request).await
             } else {
-                lease::lease(&self.postgres, &self.name, &request).await
+                lease::lease(self, &request).await
             }
         })
     }
@@ -173,8 +159,8 @@ impl Engine for Table {
             let makes_due = matches!(change, Change::Retry { .. });
             let changed = operate::operate(self, which, change).await?;
             if makes_due {
-                self.notifier
-                    .notify(usize::try_from(changed).unwrap_or(usize::MAX));
+                let entries = usize::try_from(changed).unwrap_or(usize::MAX);
+                self.notifier.notify(entries);
             }
             Ok(changed)
         })

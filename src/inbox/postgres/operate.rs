@@ -5,15 +5,14 @@ use std::time::Duration;
 use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
 
-use super::lease::{FIRST, time};
+use super::lease::FIRST;
 use super::row::{column, entry, listed};
 use super::schema::{ENTRY, LISTED};
 use super::table::Table;
-use super::units::{at_most, seconds};
+use super::units::{at_most, seconds, time};
 use crate::dedupe::StoreError;
 use crate::inbox::engine::{Change, InboxStats, Listed};
-use crate::inbox::entry::{Entry, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, unsigned};
 use crate::inbox::selection::{Page, Selection};
 use crate::postgres::Postgres;
 
@@ -26,24 +25,17 @@ const CHUNK: usize = 1_000;
 /// are left out, so that an index is used.
 fn conditions(which: &Selection) -> String {
     let mut text = String::from("namespace = $8 AND id > $5 AND id <= $3");
-    text.push_str(match which.state {
-        None => "",
-        Some(EntryState::Queued) => " AND state = 0",
-        Some(EntryState::Running) => " AND state = 1",
-        Some(EntryState::Done) => " AND state = 2",
-        Some(EntryState::Dead) => " AND state = 3",
-    });
-    for (is_asked, condition) in [
-        (which.id.is_some(), " AND id = $1"),
-        (which.event_id.is_some(), " AND event_id = $2"),
-        (
-            which.older_than.is_some(),
-            " AND accepted_at <= clock_timestamp() - $4 * interval '1 second'",
-        ),
-    ] {
-        if is_asked {
-            text.push_str(condition);
-        }
+    if let Some(state) = which.state {
+        text.push_str(&format!(" AND state = {}", state as i16));
+    }
+    if which.id.is_some() {
+        text.push_str(" AND id = $1");
+    }
+    if which.event_id.is_some() {
+        text.push_str(" AND event_id = $2");
+    }
+    if which.older_than.is_some() {
+        text.push_str(" AND accepted_at <= clock_timestamp() - $4 * interval '1 second'");
     }
     text
 }
@@ -78,7 +70,7 @@ async fn run(
             .map(|id| id.replace('\0', "\u{fffd}")),
         &last.0,
         &which.older_than.map(seconds),
-        &page.after.map_or(i64::MIN, |after| after.0),
+        &page.after.0,
         &at_most(page.most),
         &text,
         &&*table.name,
@@ -109,12 +101,25 @@ SELECT low - 1 AS last FROM search WHERE low >= high";
 /// Returns the greatest number of the selected entries as far as their age decides it. So no younger entry is read, however many
 /// there are. If the clock was set back, an entry near that time may be left out as if it was younger.
 async fn last_of_age(table: &Table, which: &Selection) -> Result<EntryId, StoreError> {
-    let Some(age) = which.older_than else {
-        return Ok(LAST);
-    };
+    match which.older_than {
+        Some(age) => last(table, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)]).await,
+        None => Ok(LAST),
+    }
+}
+
+/// The greatest number of all entries, or zero.
+const NEWEST: &str = "SELECT coalesce(max(id), 0) AS last FROM hookgate_inbox";
+
+/// Runs one of the two statements above.
+async fn last(
+    table: &Table,
+    statement: &str,
+    types: &[Type],
+    values: &[&(dyn ToSql + Sync)],
+) -> Result<EntryId, StoreError> {
     let postgres = &table.postgres;
     let rows = postgres
-        .query_within(CALL_TIMEOUT, LAST_OF_AGE, &[Type::FLOAT8], &[&seconds(age)])
+        .query_within(CALL_TIMEOUT, statement, types, values)
         .await?;
     let last = rows.first().map(|row| column(row, "last")).transpose()?;
     Ok(last.map_or(LAST, EntryId))
@@ -135,7 +140,7 @@ async fn read(
 /// Selects a page of these entries.
 pub(super) fn page_of(columns: &str, which: &Selection) -> String {
     format!(
-        "SELECT {columns} FROM hookgate_inbox WHERE {} AND $7::text IS NULL ORDER BY id LIMIT $6",
+        "SELECT {columns} FROM hookgate_inbox WHERE {} ORDER BY id LIMIT $6",
         conditions(which)
     )
 }
@@ -196,20 +201,8 @@ pub(super) async fn operate(
         Change::Erase { .. } => (ERASE.to_owned(), None),
         Change::EraseLastError => (ERASE_LAST_ERROR.to_owned(), None),
     };
-    let last = table
-        .postgres
-        .query_within(
-            CALL_TIMEOUT,
-            "SELECT max(id) AS last FROM hookgate_inbox",
-            &[],
-            &[],
-        )
-        .await?;
-    let last = last.first().map(|row| column::<Option<i64>>(row, "last"));
-    let Some(last) = last.transpose()?.flatten().map(EntryId) else {
-        return Ok(0);
-    };
-    let last = last.min(last_of_age(table, &which).await?);
+    let newest = last(table, NEWEST, &[], &[]).await?;
+    let last = newest.min(last_of_age(table, &which).await?);
     let mut all = 0;
     for (_, which) in which.in_each(change.states()) {
         let statement = chunk(&which, &made);
@@ -222,10 +215,10 @@ pub(super) async fn operate(
             };
             let changed = unsigned(column(row, "changed")?);
             all += changed;
-            page.after = column::<Option<i64>>(row, "last")?.map(EntryId);
             if changed < CHUNK as u64 {
                 break;
             }
+            page = Page::after(EntryId(column(row, "last")?), CHUNK);
         }
     }
     Ok(all)
@@ -235,7 +228,7 @@ pub(super) async fn operate(
 pub(super) fn chunk(which: &Selection, change: &str) -> String {
     format!(
         "WITH chosen AS MATERIALIZED (
-  SELECT id FROM hookgate_inbox WHERE {} AND coalesce($7::text, '') IS NOT NULL ORDER BY id LIMIT $6 FOR UPDATE
+  SELECT id FROM hookgate_inbox WHERE {} ORDER BY id LIMIT $6 FOR UPDATE
 ), changed AS ({change} RETURNING i.id)
 SELECT count(*) AS changed, max(id) AS last FROM changed",
         conditions(which)

@@ -7,8 +7,7 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::{EventKey, StoreError, StoreErrorKind};
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::Listed;
-use crate::inbox::entry::{Entry, readable, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState, unsigned};
 
 /// The error for a row that cannot be read: another program has changed it, or the table is a different one.
 fn unreadable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
@@ -30,8 +29,8 @@ pub(super) fn listed(row: &Row) -> Result<Listed, StoreError> {
     let until = unsigned(column(row, "until_ms")?);
     Ok(Listed {
         id: EntryId(column(row, "id")?),
-        event_id: readable(column(row, "event_id")?, EventId::parse).map_err(unreadable)?,
-        event_type: readable(column(row, "event_type")?, EventType::parse).map_err(unreadable)?,
+        event_id: EventId::stored(column(row, "event_id")?),
+        event_type: EventType::stored(column(row, "event_type")?),
         scope: column(row, "scope")?,
         state,
         tries: tries(row)?,

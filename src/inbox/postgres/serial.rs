@@ -20,11 +20,11 @@ use ::tokio_postgres::{Error, Row};
 use tokio::time::timeout;
 
 use super::lease::{
-    DEAD_FOR, DUE, LEASE_TIMEOUT, LeaseParameters, NEXT, SOON, TAKEN, TYPES, columns, time,
+    DEAD_FOR, DUE, LEASE_TIMEOUT, LeaseParameters, NEXT, SOON, TAKEN, TYPES, columns,
 };
 use super::row::column;
 use super::table::Table;
-use super::units::at_most;
+use super::units::{at_most, time};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::engine::{Batch, LeaseRequest};
 use crate::postgres::at_once;

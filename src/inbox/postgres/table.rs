@@ -1,11 +1,11 @@
 //! The inbox of one name in the table that programs share.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use super::clean::Cleaner;
 use super::notify::Notifier;
 use crate::dedupe::ScopesInUse;
-use crate::postgres::Postgres;
+use crate::postgres::{Postgres, Task};
 
 pub(super) struct Table {
     pub(super) postgres: Postgres,
@@ -13,7 +13,9 @@ pub(super) struct Table {
     pub(super) name: Arc<str>,
     /// The notifications between the processes that share the table.
     pub(super) notifier: Notifier,
-    pub(super) cleaner: Cleaner,
+    /// The time between two cleanings, in each process with workers.
+    pub(super) clean_interval: Duration,
+    pub(super) cleaning: Task,
     pub(super) scopes: ScopesInUse,
     /// The row after which the next search from row to row begins, so that each row has its turn.
     pub(super) after_row: Mutex<Vec<u8>>,
@@ -24,7 +26,8 @@ impl Table {
         let name: Arc<str> = name.into();
         Self {
             notifier: Notifier::new(postgres.clone(), &name),
-            cleaner: Cleaner::new(postgres.clone(), Arc::clone(&name)),
+            clean_interval: Duration::from_secs(5),
+            cleaning: Task::default(),
             scopes: postgres.inbox_scopes_in_use(&name),
             postgres,
             name,

@@ -214,10 +214,10 @@ async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
     let done = "UPDATE hookgate_inbox SET state = 2, forget_at = now()";
     client.batch_execute(done).await.unwrap();
     let mut table = Table::new(Postgres::new(config, NoTls).with_connections(1), "default");
-    table.cleaner.interval = INTERVAL;
+    table.clean_interval = INTERVAL;
     let held = table.postgres.client_within(INTERVAL).await.unwrap();
     let began = tokio::time::Instant::now();
-    table.cleaner.clean();
+    table.clean();
     let mut left = i64::from(CHUNKS) * clean::CHUNK;
     while left > clean::CHUNK {
         tokio::time::sleep(INTERVAL / 8).await;

@@ -1,4 +1,4 @@
-//! Converts Rust's types to PostgreSQL's numbers.
+//! Converts Rust's types to PostgreSQL's numbers, and back.
 
 use std::time::Duration;
 
@@ -8,6 +8,12 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
 /// Returns seconds for `$n * interval '1 second'`.
 pub(super) fn seconds(time: Duration) -> f64 {
     time.min(LONGEST).as_secs_f64()
+}
+
+/// Returns the time of this number of seconds, if there is one. A negative number is none.
+pub(super) fn time(seconds: Option<f64>) -> Option<Duration> {
+    let seconds = seconds?;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())
 }
 
 pub(super) fn at_most(count: usize) -> i64 {

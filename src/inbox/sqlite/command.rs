@@ -8,8 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError};
 use crate::inbox::engine::{Batch, Change, End, LeaseRequest};
-use crate::inbox::entry::Entry;
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState};
 use crate::inbox::signal::WorkSignal;
 use crate::inbox::sink::Accepted;
 use crate::sqlite::slot::WaitingSlot;

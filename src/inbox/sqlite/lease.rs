@@ -8,8 +8,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::row::{self, ENTRY, LISTED, narrow};
 use crate::dedupe::ClaimToken;
 use crate::inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD};
-use crate::inbox::entry::EntryId;
-use crate::inbox::entry::UNREADABLE;
+use crate::inbox::entry::{EntryId, UNREADABLE};
 use crate::sqlite::statements::statements;
 use crate::sqlite::units::{duration, millis};
 
@@ -46,7 +45,7 @@ statements! {
             "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3, first_leased_at = {FIRST}
              WHERE id = ?1 AND {FIRST} BETWEEN ?5 AND ?6"
         ),
-        entry: &format!("SELECT tries, accepted_at, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"),
+        entry: &format!("SELECT {ENTRY}, tries, accepted_at FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"),
         dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
         listed: &format!("SELECT {LISTED} FROM entries WHERE id = ?1"),
     }
@@ -147,13 +146,13 @@ impl Leasing<'_> {
             return Ok(None);
         }
         self.entry.query_row([id], |row| {
-            let (tries, accepted_at): (i64, i64) = (row.get(0)?, row.get(1)?);
+            let (tries, accepted_at): (i64, i64) = (row.get("tries")?, row.get("accepted_at")?);
             Ok(Some(Job {
                 id: EntryId(id),
                 token,
                 tries: narrow(tries),
                 waited: duration(now.saturating_sub(accepted_at)),
-                entry: row::entry(row, 2)?,
+                entry: row::entry(row)?,
             }))
         })
     }

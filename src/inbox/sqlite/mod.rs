@@ -33,14 +33,12 @@ use self::command::{Answer, Command, EngineState, Task};
 use self::read::{Question, Reader};
 use self::writer::Writer;
 use super::engine::{Batch, Change, End, Engine, InboxStats, LeaseRequest, Listed};
-use super::entry::Entry;
-use super::entry::{EntryId, EntryState};
+use super::entry::{Entry, EntryId, EntryState};
 use super::selection::{Page, Selection};
 use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::caught::caught;
-use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture};
 use crate::sqlite::commits::Commits;
 use crate::sqlite::fault::{ended, failed};
 use crate::sqlite::slot::WaitingSlot;
@@ -85,11 +83,8 @@ impl SqliteEngine {
             "inbox-writer",
             (writer, alive),
             move |(connection, _), ready| {
-                let mut writer = Writer::prepare(
-                    Commits::prepare(connection, files, reserve)?,
-                    &settings,
-                    state,
-                )?;
+                let file = Commits::prepare(connection, files, reserve)?;
+                let mut writer = Writer::prepare(file, settings, state)?;
                 ready();
                 writer.run(&asked);
                 // The last connection to close copies the log into the file; of two that close at the same time, neither is the
@@ -147,18 +142,15 @@ impl SqliteEngine {
             loop {
                 let which = which.clone();
                 let ids = self.read(move |reader| reader.ids(&which, page)).await;
-                let ids = ids.map_err(|error| error.after_changes(count))?;
-                let (full, end) = (ids.len() == CHUNK, ids.last().copied());
+                let mut ids = ids.map_err(|error| error.after_changes(count))?;
                 // Entries that were accepted after the call began are left out: otherwise the call might never end.
-                let ids: Vec<_> = ids.into_iter().filter(|&id| id <= last).collect();
-                if !ids.is_empty() {
-                    let changed = self.change(&ids, state, &change).await;
-                    count += changed.map_err(|error| error.after_changes(count))?;
-                }
-                match end {
-                    Some(end) if full && end < last => page = Page::after(end, CHUNK),
-                    _ => break,
-                }
+                ids.retain(|&id| id <= last);
+                let Some(&end) = ids.last() else {
+                    break;
+                };
+                let changed = self.change(&ids, state, &change).await;
+                count += changed.map_err(|error| error.after_changes(count))?;
+                page = Page::after(end, CHUNK);
             }
         }
         Ok(count)

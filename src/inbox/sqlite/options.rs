@@ -1,6 +1,5 @@
 //! The options for opening an inbox.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct InboxOptions {
     pub(super) clock: Arc<dyn Clock>,
@@ -95,8 +94,7 @@ impl InboxOptions {
     /// handle the accepted entries. This may take the file over the limit, by less than 1 KB per entry: its lease and its last
     /// error.
     ///
-    /// The files beside it are not counted: `-wal` of about 4 MB, more while a reader reads for a long time, and `-reserve` of 16
-    /// MiB.
+    /// [The files beside it](crate::guide::inbox#in-a-file) are not counted.
     pub fn max_pages(mut self, pages: u32) -> Self {
         self.max_pages = Some(pages);
         self
@@ -126,18 +124,5 @@ impl InboxOptions {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for InboxOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InboxOptions")
-            .field("create", &self.create)
-            .field("busy_timeout", &self.busy_timeout)
-            .field("max_group", &self.max_group)
-            .field("max_waiting", &self.max_waiting)
-            .field("max_pages", &self.max_pages)
-            .field("forget_at_once", &self.forget_at_once)
-            .finish_non_exhaustive()
     }
 }

@@ -12,8 +12,7 @@ use super::row::{self, ENTRY, LISTED};
 use crate::clock::Clock;
 use crate::dedupe::EventKey;
 use crate::inbox::engine::{InboxStats, Listed};
-use crate::inbox::entry::{Entry, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState, unsigned};
 use crate::inbox::selection::{Page, Selection};
 use crate::sqlite::units::{duration, millis, reading};
 
@@ -25,7 +24,6 @@ pub(super) struct Reader<'c> {
     show: Statement<'c>,
     counts: Statement<'c>,
     oldest: Statement<'c>,
-    last: Statement<'c>,
     clock: Arc<dyn Clock>,
 }
 
@@ -34,14 +32,13 @@ impl<'c> Reader<'c> {
         Ok(Self {
             connection,
             show: connection.prepare(&format!(
-                "SELECT {LISTED}, {ENTRY} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
+                "SELECT {ENTRY}, {LISTED} FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"
             ))?,
             counts: connection.prepare("SELECT what, n FROM counts")?,
             // The numbers of entries follow the order of acceptance.
             oldest: connection.prepare(
                 "SELECT accepted_at FROM entries INDEXED BY entries_not_over WHERE state < 2 ORDER BY id LIMIT 1",
             )?,
-            last: connection.prepare("SELECT max(id) FROM entries")?,
             clock,
         })
     }
@@ -62,15 +59,15 @@ impl<'c> Reader<'c> {
         self.select("id", which, page, |row| Ok(EntryId(row.get(0)?)))
     }
 
-    /// Returns the number of the last entry.
-    pub(super) fn last(&mut self) -> Result<EntryId> {
-        let last: Option<i64> = self.last.query_row([], |row| row.get(0))?;
+    /// Returns the number of the last entry, or zero.
+    pub(super) fn last(&self) -> Result<EntryId> {
+        let last = "SELECT max(id) FROM entries";
+        let last: Option<i64> = self.connection.query_row(last, [], |row| row.get(0))?;
         Ok(EntryId(last.unwrap_or_default()))
     }
 
     pub(super) fn show(&mut self, id: EntryId) -> Result<Option<(Listed, Entry)>> {
-        let first = LISTED.split(',').count();
-        let shown = |row: &Row<'_>| Ok((row::listed(row)?, row::entry(row, first)?));
+        let shown = |row: &Row<'_>| Ok((row::listed(row)?, row::entry(row)?));
         self.show.query_row([id.0], shown).optional()
     }
 
@@ -103,10 +100,9 @@ impl<'c> Reader<'c> {
             Some(EntryState::Done) => ("NOT INDEXED", "state = 2"),
             None => ("NOT INDEXED", "true"),
         };
-        let after = page.after.map_or(i64::MIN, |after| after.0);
         let most = i64::try_from(page.most).unwrap_or(i64::MAX);
         let mut conditions = format!("{state} AND id > ?1");
-        let mut values = vec![Value::from(after), Value::from(most)];
+        let mut values = vec![Value::from(page.after.0), Value::from(most)];
         let mut also = |condition: &str, value: Value| {
             values.push(value);
             conditions.push_str(&format!(" AND {condition} ?{}", values.len()));
@@ -142,22 +138,13 @@ impl<'c> Reader<'c> {
         let mut find = self
             .connection
             .prepare("SELECT id, accepted_at FROM entries WHERE id >= ?1 ORDER BY id LIMIT 1")?;
-        let mut find = |from: i64| {
-            let found = find.query_row([from], |row| Ok((row.get(0)?, row.get(1)?)));
-            found.optional()
-        };
-        let last: Option<i64> =
-            self.connection
-                .query_row("SELECT max(id) FROM entries", [], |row| row.get(0))?;
-        let first: Option<(i64, i64)> = find(i64::MIN)?;
-        let (Some((first, _)), Some(last)) = (first, last) else {
-            return Ok(i64::MAX);
-        };
         // Entries below `low` were accepted by this time, and those from `high` on were not.
-        let (mut low, mut high) = (first, last.saturating_add(1));
+        let (mut low, mut high) = (0_i64, self.last()?.0.saturating_add(1));
         while low < high {
             let middle = low.midpoint(high);
-            match find(middle)? {
+            let found = find.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?)));
+            let found: Option<(i64, i64)> = found.optional()?;
+            match found {
                 Some((id, accepted_at)) if id < high && accepted_at <= time => low = id + 1,
                 _ => high = middle,
             }

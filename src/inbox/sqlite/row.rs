@@ -1,40 +1,37 @@
 //! Converts rows of the tables to the crate's types.
 
 use bytes::Bytes;
-use rusqlite::types::Type;
 use rusqlite::{Error, Result, Row};
 
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::Listed;
-use crate::inbox::entry::{Entry, readable, unsigned};
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState, unsigned};
 
-/// The columns of `entries` that [`listed`] reads, in its order.
+/// The columns of `entries` that [`listed`] reads, by their names.
 pub(super) const LISTED: &str =
     "id, event_id, event_type, scope, state, tries, accepted_at, until, last_error, body_bytes";
 
 pub(super) fn listed(row: &Row<'_>) -> Result<Listed> {
-    let number: i64 = row.get(4)?;
-    let state = EntryState::of_number(number).ok_or(Error::IntegralValueOutOfRange(4, number))?;
-    let event_id = lossy(row.get_ref(1)?.as_bytes()?);
-    let event_type = lossy(row.get_ref(2)?.as_bytes()?);
-    let until: Option<i64> = row.get(7)?;
+    let column = row.as_ref().column_index("state")?;
+    let number: i64 = row.get(column)?;
+    let state = EntryState::of_number(number);
+    let state = state.ok_or(Error::IntegralValueOutOfRange(column, number))?;
+    let until: Option<i64> = row.get("until")?;
     Ok(Listed {
-        id: EntryId(row.get(0)?),
-        event_id: readable(&event_id, EventId::parse).map_err(|error| foreign(1, error))?,
-        event_type: readable(&event_type, EventType::parse).map_err(|error| foreign(2, error))?,
-        scope: lossy(row.get_ref(3)?.as_bytes()?),
+        id: EntryId(row.get("id")?),
+        event_id: EventId::stored(&lossy(row.get_ref("event_id")?.as_bytes()?)),
+        event_type: EventType::stored(&lossy(row.get_ref("event_type")?.as_bytes()?)),
+        scope: lossy(row.get_ref("scope")?.as_bytes()?),
         state,
-        tries: narrow(row.get(5)?),
-        accepted_at: unsigned(row.get(6)?),
+        tries: narrow(row.get("tries")?),
+        accepted_at: unsigned(row.get("accepted_at")?),
         until: until.filter(|_| state != EntryState::Dead).map(unsigned),
-        last_error: row.get_ref(8)?.as_bytes_or_null()?.map(lossy),
-        body_bytes: if state == EntryState::Done {
-            0
-        } else {
-            unsigned(row.get(9)?)
+        last_error: row.get_ref("last_error")?.as_bytes_or_null()?.map(lossy),
+        body_bytes: match state {
+            EntryState::Done => 0,
+            _ => unsigned(row.get("body_bytes")?),
         },
     })
 }
@@ -44,30 +41,30 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The columns of `entries` and `bodies` that [`entry`] reads, in its order.
+/// The columns of `entries` and `bodies` that [`entry`] reads. They are the first of a statement, in this order, so that a
+/// lease looks up no name.
 pub(super) const ENTRY: &str = "entries.key, row, digest, event_id, event_type, timestamp, received_at, scope, key_name, subscription, workspace, body, traceparent";
 
-/// Reads an entry whose columns begin at `first`.
 #[expect(clippy::disallowed_methods, reason = "a stored entry was authentic")]
-pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
-    let body: Option<Vec<u8>> = row.get(first + 11)?;
-    let digest: i64 = row.get(first + 2)?;
-    let of_row: Option<[u8; 16]> = row.get(first + 1)?;
+pub(super) fn entry(row: &Row<'_>) -> Result<Entry> {
+    let body: Option<Vec<u8>> = row.get(11)?;
+    let digest: i64 = row.get(2)?;
+    let of_row: Option<[u8; 16]> = row.get(1)?;
     Ok(Entry {
-        key: EventKey::from_bytes(row.get(first)?),
+        key: EventKey::from_bytes(row.get(0)?),
         row: of_row.map(EventKey::from_bytes),
         digest: digest.cast_unsigned(),
-        event_id: row.get(first + 3)?,
-        event_type: row.get(first + 4)?,
-        timestamp: row.get(first + 5)?,
-        received_at: UnixSeconds::new(row.get(first + 6)?),
-        scope: row.get(first + 7)?,
-        key_name: row.get(first + 8)?,
-        subscription: row.get(first + 9)?,
-        workspace: row.get(first + 10)?,
+        event_id: row.get(3)?,
+        event_type: row.get(4)?,
+        timestamp: row.get(5)?,
+        received_at: UnixSeconds::new(row.get(6)?),
+        scope: row.get(7)?,
+        key_name: row.get(8)?,
+        subscription: row.get(9)?,
+        workspace: row.get(10)?,
         body: body.map(Bytes::from).unwrap_or_default(),
         // Text of another type is no trace; it does not make the entry unreadable.
-        traceparent: row.get(first + 12).unwrap_or_default(),
+        traceparent: row.get(12).unwrap_or_default(),
     })
 }
 
@@ -75,10 +72,6 @@ pub(super) fn entry(row: &Row<'_>, first: usize) -> Result<Entry> {
 pub(super) fn of_row(row: &Row<'_>, column: usize) -> Result<Option<[u8; 16]>> {
     let blob = row.get_ref(column)?.as_blob_or_null().unwrap_or_default();
     Ok(blob.and_then(|blob| blob.try_into().ok()))
-}
-
-fn foreign(column: usize, error: crate::verify::Malformed) -> Error {
-    Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
 }
 
 /// Whether the error means that the entry cannot be read, and not that the file failed.

@@ -134,7 +134,7 @@ impl Upkeep<'_> {
         Ok(corrected)
     }
 
-    /// Notes the time after the commit, and how far times are corrected. Returns whether all are now, and some were wrong.
+    /// Notes the time after the commit, and how far times are corrected. Returns true with the last chunk, if some times were wrong.
     pub(super) fn seen(&mut self, now: i64) -> bool {
         if self.is_set_back(now) {
             self.clock.latest = now;

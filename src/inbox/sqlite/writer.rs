@@ -35,11 +35,9 @@ pub(super) struct Writer<'c> {
     upkeep: Upkeep<'c>,
     data_version: Statement<'c>,
     seen_version: i64,
-    clock: Arc<dyn Clock>,
-    max_group: usize,
+    options: InboxOptions,
     /// The largest number of the file's own pages.
     max_pages: Option<i64>,
-    forget_at_once: usize,
     shared: Arc<EngineState>,
     /// Commands for the beginning of the next group.
     carried: VecDeque<Command>,
@@ -48,10 +46,12 @@ pub(super) struct Writer<'c> {
 impl<'c> Writer<'c> {
     pub(super) fn prepare(
         file: Commits<'c>,
-        options: &InboxOptions,
+        options: InboxOptions,
         shared: Arc<EngineState>,
     ) -> Result<Self> {
         let connection = file.connection;
+        let max_pages = options.max_pages;
+        let max_pages = max_pages.map(|pages| max_page_count(connection, pages));
         let mut data_version = connection.prepare("PRAGMA data_version")?;
         Ok(Self {
             accepting: Accepting::prepare(connection)?,
@@ -62,13 +62,8 @@ impl<'c> Writer<'c> {
             seen_version: data_version.query_row([], |row| row.get(0))?,
             data_version,
             file,
-            clock: Arc::clone(&options.clock),
-            max_group: options.max_group,
-            max_pages: options
-                .max_pages
-                .map(|pages| max_page_count(connection, pages))
-                .transpose()?,
-            forget_at_once: options.forget_at_once,
+            options,
+            max_pages: max_pages.transpose()?,
             shared,
             carried: VecDeque::new(),
         })
@@ -102,7 +97,7 @@ impl<'c> Writer<'c> {
             }
         }
         let mut bytes: usize = group.iter().map(Command::body_bytes).sum();
-        while group.len() < self.max_group
+        while group.len() < self.options.max_group
             && bytes < GROUP_BYTES
             && let Ok(command) = commands.try_recv()
         {
@@ -123,18 +118,16 @@ impl<'c> Writer<'c> {
     /// and is answered as a duplicate.
     fn refuse_new(&mut self, group: Vec<Command>) -> Vec<Command> {
         let now = self.now();
-        let (refused, rest) = group.into_iter().partition(|command| match &command.task {
+        let is_new = |command: &Command| match &command.task {
             Task::Accept { entry, .. } => !self.accepting.is_known(entry, now).unwrap_or(true),
             _ => false,
-        });
+        };
+        let (new, rest) = group.into_iter().partition(is_new);
         let full = StoreError::saying(
             StoreErrorKind::Full,
             "the disk is full: make room; the rest of its space is reserved for entries that were accepted before",
         );
-        let refused: Vec<Command> = refused;
-        for command in refused {
-            command.refuse(full.clone());
-        }
+        refuse_all(new, &full);
         rest
     }
 
@@ -151,9 +144,7 @@ impl<'c> Writer<'c> {
         let nothing_can = self.file.is_stuck(&fault);
         // Settlements free space, and must not fail together with deliveries that found no space.
         let again = !accepts.is_empty() && !nothing_can && !others.is_empty();
-        for command in accepts {
-            command.refuse(fault.clone());
-        }
+        refuse_all(accepts, &fault);
         let mut committed = if again {
             self.commit(&others, false)
         } else {
@@ -165,11 +156,7 @@ impl<'c> Writer<'c> {
         }
         match committed {
             Ok(answers) => self.answer(others, answers),
-            Err(fault) => {
-                for command in others {
-                    command.refuse(fault.clone());
-                }
-            }
+            Err(fault) => refuse_all(others, &fault),
         }
         if !nothing_can {
             self.tidy();
@@ -195,61 +182,48 @@ impl<'c> Writer<'c> {
                 .execute_batch(&format!("PRAGMA max_page_count = {pages}"))
                 .map_err(failed)?;
         }
-        let (now, done) = self.transaction(|writer| {
-            // Other processes may have kept the file locked until now, and may have written later times than the time before the
-            // wait.
-            let now = writer.now();
-            if upkeep {
-                writer.upkeep.correct_times(now)?;
-                writer.upkeep.forget(now, writer.forget_at_once)?;
-            }
-            let done = group
-                .iter()
-                .map(|command| writer.carry_out(&command.task, now))
-                .collect::<Result<Vec<_>>>();
-            Ok((now, done?))
-        })?;
+        self.file.begin()?;
+        // Other processes may have kept the file locked until now, and may have written later times than the time before the wait.
+        let now = self.now();
+        let written = self.carry_out(group, upkeep, now);
+        let answers = self.file.end(written)?;
         if upkeep && self.upkeep.seen(now) {
             self.shared.changed.wake_all();
         }
-        Ok(done)
+        Ok(answers)
     }
 
-    fn carry_out(&mut self, task: &Task, now: i64) -> Result<Answer> {
-        Ok(match task {
-            Task::Accept { entry, retain, .. } => {
-                Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
-            }
-            Task::Lease(request) => Answer::Batch(self.leasing.lease(request, now)?),
-            Task::Renew { id, token, lease } => {
-                Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
-            }
-            Task::Settle { id, token, end } => {
-                Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
-            }
-            Task::Operate { ids, state, change } => {
-                Answer::Count(self.operating.operate(ids, *state, change, now)?)
-            }
-        })
-    }
-
-    fn transaction<T>(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<T>,
-    ) -> std::result::Result<T, StoreError> {
-        self.file.begin()?;
-        let written = write(self);
-        self.file.end(written)
+    fn carry_out(&mut self, group: &[Command], upkeep: bool, now: i64) -> Result<Vec<Answer>> {
+        if upkeep {
+            self.upkeep.correct_times(now)?;
+            self.upkeep.forget(now, self.options.forget_at_once)?;
+        }
+        let carry_out = |command: &Command| {
+            Ok(match &command.task {
+                Task::Accept { entry, retain, .. } => {
+                    Answer::Accepted(self.accepting.accept(entry, *retain, now)?)
+                }
+                Task::Lease(request) => Answer::Batch(self.leasing.lease(request, now)?),
+                Task::Renew { id, token, lease } => {
+                    Answer::Ownership(self.settling.renew(*id, *token, *lease, now)?)
+                }
+                Task::Settle { id, token, end } => {
+                    Answer::Ownership(self.settling.settle(*id, *token, end, now)?)
+                }
+                Task::Operate { ids, state, change } => {
+                    Answer::Count(self.operating.operate(ids, *state, change, now)?)
+                }
+            })
+        };
+        group.iter().map(carry_out).collect()
     }
 
     fn answer(&mut self, group: Vec<Command>, answers: Vec<Answer>) {
-        let due = group.iter().zip(&answers);
-        let due = due.map(|(command, answer)| command.made_due(answer)).sum();
+        let mut due = 0;
         for (command, answer) in group.into_iter().zip(answers) {
-            let Some(batch) = command.answer(answer) else {
-                continue;
-            };
-            for job in batch.jobs {
+            due += command.made_due(&answer);
+            let returned = command.answer(answer).unwrap_or_default();
+            for job in returned.jobs {
                 let (id, token, end) = (job.id, job.token, End::Return);
                 let task = Task::Settle { id, token, end };
                 self.carried.push_back(Command { task, reply: None });
@@ -270,6 +244,7 @@ impl<'c> Writer<'c> {
         self.file.reserve.refill_in_time(SystemClock.monotonic());
     }
 
+    /// Commits the upkeep alone.
     fn tidy(&mut self) {
         if self.commit(&[], true).is_ok() && !self.upkeep.has_unread() {
             self.shared.changed.wake_all();
@@ -287,6 +262,12 @@ impl<'c> Writer<'c> {
     }
 
     fn now(&self) -> i64 {
-        reading(self.clock.unix_millis())
+        reading(self.options.clock.unix_millis())
+    }
+}
+
+fn refuse_all(commands: Vec<Command>, fault: &StoreError) {
+    for command in commands {
+        command.refuse(fault.clone());
     }
 }

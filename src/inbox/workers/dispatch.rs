@@ -14,7 +14,7 @@ use tower_service::Service;
 
 use super::backoff::Backoff;
 use super::hooks::{DeadEntry, Step};
-use super::job::{Ended, give_back, work};
+use super::job::{give_back, work};
 use super::state::{Phase, WorkersState};
 use crate::caught::caught;
 use crate::inbox::engine::{Batch, Job, LeaseRequest};
@@ -30,22 +30,13 @@ const LEAST_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Dispatcher<S> {
     shared: Arc<WorkersState>,
     service: S,
-    running: JoinSet<Ended>,
+    /// The runs. Each returns when its entry is due again, if it is.
+    running: JoinSet<Option<Instant>>,
     entries: HashMap<Id, EntryId>,
     /// When the first of the entries that failed here is due again.
     due: Option<Instant>,
     /// The number of hints after which no entry was left, or after which another process was woken.
     hints: usize,
-}
-
-/// The reason why a wait ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WakeReason {
-    RunEnded,
-    /// As the store reports, it may be.
-    EntryDue,
-    /// Or the workers must stop.
-    TimeOver,
 }
 
 impl<S, R> Dispatcher<S>
@@ -131,7 +122,7 @@ where
     ) {
         for listed in &batch.dead_lettered {
             let entry = DeadEntry::from(listed);
-            self.shared.tell(Step::DeadLettered(Some(&entry)));
+            self.shared.tell(Step::DeadLettered(&entry));
         }
         let leased = batch.jobs.len();
         for job in batch.jobs {
@@ -155,11 +146,10 @@ where
         let until = asked + known.max(LEAST_PAUSE);
         while self.shared.is_working() {
             let until = self.due.map_or(until, |due| due.min(until));
-            match self.next(Some(until), Some(&mut listening)).await {
-                // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased
-                // already.
-                WakeReason::RunEnded if !serial => {}
-                _ => return,
+            let has_run_ended = self.next(Some(until), Some(&mut listening)).await;
+            // The end of a run may free its row for another event. Without `serial_by_row`, all due entries were leased already.
+            if serial || !has_run_ended {
+                return;
             }
         }
     }
@@ -176,11 +166,13 @@ where
         self.entries.insert(task.id(), id);
     }
 
+    /// Waits for the end of a run, this time, a signal that entries may be due, or the order to stop. Returns whether a run has
+    /// ended.
     async fn next(
         &mut self,
         until: Option<Instant>,
         mut listening: Option<&mut Listening<'_>>,
-    ) -> WakeReason {
+    ) -> bool {
         let mut timer = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
         let mut stopped = pin!(phase.wait_for(|phase| *phase != Phase::Work));
@@ -188,34 +180,31 @@ where
         let ended = poll_fn(|context| {
             // An empty set returns `Ready(None)`, which is not the end of a run.
             if let Poll::Ready(Some(ended)) = running.poll_join_next_with_id(context) {
-                return Poll::Ready((WakeReason::RunEnded, Some(ended)));
+                return Poll::Ready(Some(ended));
             }
             if let Some(listening) = &mut listening
                 && Pin::new(listening).poll(context).is_ready()
             {
-                return Poll::Ready((WakeReason::EntryDue, None));
+                return Poll::Ready(None);
             }
-            let is_due = |timer: Pin<&mut _>| Future::poll(timer, context).is_ready();
-            if timer.as_mut().as_pin_mut().is_some_and(is_due)
-                || stopped.as_mut().poll(context).is_ready()
+            if let Some(timer) = timer.as_mut().as_pin_mut()
+                && timer.poll(context).is_ready()
             {
-                return Poll::Ready((WakeReason::TimeOver, None));
+                return Poll::Ready(None);
             }
-            Poll::Pending
+            stopped.as_mut().poll(context).map(|_| None)
         });
-        let (woke, ended) = ended.await;
+        let ended = ended.await;
+        let has_run_ended = ended.is_some();
         if let Some(ended) = ended {
             self.note(ended);
         }
-        woke
+        has_run_ended
     }
 
-    fn note(&mut self, ended: Result<(Id, Ended), JoinError>) {
+    fn note(&mut self, ended: Result<(Id, Option<Instant>), JoinError>) {
         // No task here panics, and none is cancelled; if one were, its entry would be leased again when its lease ends.
-        let (task, due) = match ended {
-            Ok((task, ended)) => (task, ended.due),
-            Err(error) => (error.id(), None),
-        };
+        let (task, due) = ended.unwrap_or_else(|error| (error.id(), None));
         self.entries.remove(&task);
         self.due = [self.due, due].into_iter().flatten().min();
     }

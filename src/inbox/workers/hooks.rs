@@ -97,8 +97,8 @@ pub(super) enum Step<'a> {
     Begun,
     /// A run has ended, and its settlement has succeeded or failed.
     Ended(&'a Span, &'a AttemptReport),
-    /// An entry became a dead letter. `None` if not even the name of its event can be read.
-    DeadLettered(Option<&'a DeadEntry>),
+    /// An entry became a dead letter.
+    DeadLettered(&'a DeadEntry),
     /// A lease was lost while its handler was running.
     LeaseLost(&'a LostLease),
     /// This call of the inbox's store failed.
@@ -125,9 +125,9 @@ impl Observer<Step<'_>> for Hooks {
                     call(self.failed.as_ref(), report);
                 }
             }
-            Step::DeadLettered(Some(entry)) => call(self.dead.as_ref(), entry),
+            Step::DeadLettered(entry) => call(self.dead.as_ref(), entry),
             Step::LeaseLost(lost) => call(self.lost.as_ref(), lost),
-            Step::Begun | Step::DeadLettered(None) | Step::StoreFailed(..) => {}
+            Step::Begun | Step::StoreFailed(..) => {}
         }
     }
 }

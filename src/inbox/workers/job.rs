@@ -17,9 +17,9 @@ use super::lease::Lease;
 use super::state::{Phase, WorkersState};
 use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
+use crate::event::{EventId, EventType};
 use crate::inbox::engine::{End, Job};
-use crate::inbox::entry::EntryId;
-use crate::inbox::entry::UNREADABLE;
+use crate::inbox::entry::{Entry, EntryId, UNREADABLE};
 use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, call_store, classify};
 use crate::observe::{Reason, Span};
@@ -35,19 +35,14 @@ const REPEAT_FOR: Duration = Duration::from_secs(600);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// The result of a run for the dispatcher.
-pub(super) struct Ended {
-    /// When the entry is due again, if it is.
-    pub(super) due: Option<Instant>,
-}
-
-/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown.
+/// A run from its lease to its settlement. Nothing in it panics. It ends only by its own end, its limit, or a shutdown. Returns
+/// when the entry is due again, if it is.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
     service: Result<S, Panicked>,
     job: Job,
     asked: Instant,
-) -> Ended
+) -> Option<Instant>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
@@ -58,9 +53,12 @@ where
         waited,
         entry,
     } = job;
-    let Ok(Ok(delivery)) = caught(|| entry.into_delivery()) else {
-        dead_letter(&shared, id, token).await;
-        return Ended { due: None };
+    let delivery = match entry.into_delivery() {
+        Ok(delivery) => delivery,
+        Err(entry) => {
+            dead_letter(&shared, id, token, tries, &entry).await;
+            return None;
+        }
     };
     let lost = LostLease {
         id,
@@ -81,22 +79,18 @@ where
     };
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
-    let (mut end, disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
-    lease.settling();
-    let recorded = if lease.is_lost() {
-        Some(Ownership::Lost)
-    } else {
-        let recorded = settle(&shared, id, token, &mut end).await;
-        if recorded == Some(Ownership::Lost) {
-            shared.tell(Step::LeaseLost(&lost));
-        }
-        recorded
-    };
+    let (mut end, mut disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
+    let mut settled = None;
+    if lease.begin_settlement() {
+        settled = settle(&shared, id, token, &mut end).await;
+    }
     drop(lease);
-    let disposition = match recorded {
-        Some(Ownership::Held) => disposition,
-        Some(Ownership::Lost) | None => Disposition::Unrecorded,
-    };
+    if settled == Some(Ownership::Lost) {
+        shared.tell(Step::LeaseLost(&lost));
+    }
+    if settled != Some(Ownership::Held) {
+        disposition = Disposition::Unrecorded;
+    }
     let report = AttemptReport {
         id,
         outcome,
@@ -110,14 +104,13 @@ where
     shared.tell(Step::Ended(&span, &report));
     if disposition == Disposition::Dead {
         let entry = DeadEntry::of(&report, end.error());
-        shared.tell(Step::DeadLettered(Some(&entry)));
+        shared.tell(Step::DeadLettered(&entry));
     }
-    let due = match disposition {
+    match disposition {
         Disposition::Retry { after } => Some(Instant::now() + after),
         Disposition::Returned => Some(Instant::now()),
         _ => None,
-    };
-    Ended { due }
+    }
 }
 
 /// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
@@ -252,26 +245,32 @@ async fn settle(
 }
 
 /// Makes a dead letter of an entry that cannot be read: no run could ever read it, so an operator must look at it.
-async fn dead_letter(shared: &WorkersState, id: EntryId, token: ClaimToken) {
+async fn dead_letter(
+    shared: &WorkersState,
+    id: EntryId,
+    token: ClaimToken,
+    tries: u32,
+    entry: &Entry,
+) {
     let error = UNREADABLE.to_owned();
-    if settle(shared, id, token, &mut End::Dead { error }).await != Some(Ownership::Held) {
-        return;
-    }
-    match call_store(SETTLE_CALL, || shared.engine.show(id)).await {
-        Ok(Some((listed, _))) => shared.tell(Step::DeadLettered(Some(&DeadEntry::from(&listed)))),
-        Ok(None) => {}
-        // Its name cannot be read, or the store does not answer now. The dead letter is counted anyway.
-        Err(error) => {
-            shared.tell(Step::StoreFailed("show", &error));
-            shared.tell(Step::DeadLettered(None));
-        }
+    let mut end = End::Dead { error };
+    if settle(shared, id, token, &mut end).await == Some(Ownership::Held) {
+        let dead = DeadEntry {
+            id,
+            event_id: EventId::stored(&entry.event_id),
+            event_type: EventType::stored(&entry.event_type),
+            tries,
+            error: end.error().unwrap_or_default().to_owned(),
+            delivery: None,
+        };
+        shared.tell(Step::DeadLettered(&dead));
     }
 }
 
-/// Returns an entry that was leased and will not be run.
-pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Ended {
+/// Returns an entry that was leased and will not be run. It need not be leased again here: the workers must stop.
+pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Option<Instant> {
     settle(&shared, job.id, job.token, &mut End::Return).await;
-    Ended { due: None }
+    None
 }
 
 fn text(text: &str) -> Reason {

@@ -15,14 +15,9 @@ use crate::layer::call_store;
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
 /// renewal. When it is dropped, the renewals end.
 pub(super) struct Lease {
-    held: Arc<Held>,
+    /// Set by the first of two: a renewal that finds the lease lost, and reports it, or the settlement, which finds out itself.
+    is_over: Arc<AtomicBool>,
     renewing: AbortHandle,
-}
-
-#[derive(Default)]
-struct Held {
-    lost: AtomicBool,
-    settling: AtomicBool,
 }
 
 impl Lease {
@@ -32,22 +27,24 @@ impl Lease {
         token: ClaimToken,
         asked: Instant,
     ) -> Self {
-        let held = Arc::new(Held::default());
-        let renewing = renew(Arc::clone(shared), Arc::clone(&held), entry, token, asked);
+        let is_over = Arc::default();
+        let renewing = renew(
+            Arc::clone(shared),
+            Arc::clone(&is_over),
+            entry,
+            token,
+            asked,
+        );
         Self {
-            held,
+            is_over,
             renewing: tokio::spawn(renewing).abort_handle(),
         }
     }
 
-    /// Whether the store has reported that another worker holds the lease, or that the lease has ended.
-    pub(super) fn is_lost(&self) -> bool {
-        self.held.lost.load(Ordering::SeqCst)
-    }
-
-    /// From now on the settlement reports whether the lease is held: a renewal that arrives after it finds no lease.
-    pub(super) fn settling(&self) {
-        self.held.settling.store(true, Ordering::SeqCst);
+    /// From now on the settlement reports whether the lease is held: a renewal that arrives after it finds no lease. Returns false
+    /// if a renewal has found and reported that the lease is lost.
+    pub(super) fn begin_settlement(&self) -> bool {
+        !self.is_over.swap(true, Ordering::SeqCst)
     }
 }
 
@@ -59,7 +56,7 @@ impl Drop for Lease {
 
 async fn renew(
     shared: Arc<WorkersState>,
-    held: Arc<Held>,
+    is_over: Arc<AtomicBool>,
     entry: LostLease,
     token: ClaimToken,
     asked: Instant,
@@ -76,8 +73,7 @@ async fn renew(
             Ok(Ownership::Held) => asked + every,
             Ok(Ownership::Lost) => {
                 // There is no lease to renew any more. The effects in progress cannot be stopped.
-                if !held.settling.load(Ordering::SeqCst) {
-                    held.lost.store(true, Ordering::SeqCst);
+                if !is_over.swap(true, Ordering::SeqCst) {
                     shared.tell(Step::LeaseLost(&entry));
                 }
                 return;

@@ -15,18 +15,13 @@ use super::dispatch::Dispatcher;
 use super::hooks::Step;
 use super::settings::Workers;
 use super::state::{Phase, WorkersState};
+use crate::config::ConfigError;
 use crate::layer::{Drained, FromDelivery, HandlerService, IntoAnswer, TO_RELEASE, VerifiedBody};
 
-use crate::config::ConfigError;
-
 impl Workers {
-    /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. It is the service that the layer
-    /// would guard: axum's `post(on_event)`, an [`EventRouter`](crate::EventRouter)'s `build()`, or any other. Pass it without
-    /// the layer, since deliveries in the inbox were verified before they were stored.
-    ///
-    /// Its request is a POST to `/` with the bytes that were signed, and the [`Delivery`](crate::Delivery) in its extensions. It
-    /// has the headers `Content-Type` and `X-Service-…` that are known, except the signature. The [module docs](crate::inbox)
-    /// list the meaning of each answer.
+    /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. Pass the service that the layer would
+    /// guard, without the layer, since deliveries in the inbox were verified before they were stored.
+    /// [The module docs](crate::inbox#handling-the-entries) describe its request, and list the meaning of each answer.
     ///
     /// # Errors
     /// A setting is zero or out of range; the message names it.
@@ -109,13 +104,9 @@ impl RunningWorkers {
 
 impl Drop for RunningWorkers {
     fn drop(&mut self) {
-        self.shared.phase.send_if_modified(|phase| {
-            let was_working = *phase == Phase::Work;
-            if was_working {
-                *phase = Phase::Stop;
-            }
-            was_working
-        });
+        if self.shared.is_working() {
+            self.shared.phase.send_replace(Phase::Stop);
+        }
     }
 }
 

@@ -10,10 +10,9 @@ use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
 use super::metrics::WorkersMetrics;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
-
-use crate::config::{ConfigError, ConfigErrorKind};
 use crate::walk::in_range;
 
 /// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
@@ -96,12 +95,9 @@ impl Workers {
     /// How long the handler's own claims are kept, such as those of [`claim_in`](crate::postgres::claim_in): pass the same
     /// constant to both. Default: 48 h. More than the [run limit](Self::run_limit) plus 2 h.
     ///
-    /// A handler may commit its effect and its claim, and its process may end before the entry is settled. As long as the claim
-    /// is kept, the next run finds it. So **no run begins that could end after that time**. An entry is not leased if its first
-    /// lease began longer ago than this time, less the run limit and 2 h for changes of the clocks; it becomes a dead letter, and
-    /// its last error gives this reason. An entry that was never leased is run however old it is. An operator decides on the
-    /// others: [`Inbox::retry_even_if_older_than_claims`](crate::Inbox::retry_even_if_older_than_claims), or `hookgate inbox
-    /// retry --even-if-older-than-claims`.
+    /// **No run begins that could end after that time**: an entry whose first lease began longer ago than this time, less the run
+    /// limit and 2 h for changes of the clocks, becomes a dead letter, and its last error gives this reason. The
+    /// [module docs](crate::inbox#promises) say why, and how an operator runs it.
     ///
     /// `Duration::MAX` is for handlers whose second run does no harm at any time: their entries are run however old they are.
     ///
@@ -129,9 +125,8 @@ impl Workers {
         self
     }
 
-    /// After this number of runs, an entry that fails becomes a dead letter. Default: 30, which with the default back-off take 30
-    /// to 60 h: longer than the sender's own attempts, 26 h 36 min. The default [claim retention](Self::claim_retention) ends the
-    /// runs after 45 h 50 min.
+    /// After this number of runs, an entry that fails becomes a dead letter. Default: 30, which with the default back-off take
+    /// longer than the sender's own attempts: see the [module docs](crate::inbox#settings).
     ///
     /// A run counts when it begins, so that an event whose handler kills its process becomes a dead letter too. A deploy that
     /// kills its workers counts as a run of the entries in progress; a deploy that [shuts them
@@ -201,12 +196,13 @@ impl Workers {
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let settings = &self.settings;
-        let zero = [
+        for (setting, is_zero) in [
             ("concurrency", settings.concurrency == 0),
             ("max_tries", settings.max_tries == 0),
-        ];
-        if let Some((setting, _)) = zero.into_iter().find(|(_, is_zero)| *is_zero) {
-            return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
+        ] {
+            if is_zero {
+                return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
+            }
         }
         in_range("lease", settings.lease, SHORTEST_LEASE, Duration::MAX)?;
         in_range(

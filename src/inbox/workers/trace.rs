@@ -1,7 +1,6 @@
 //! Fields and lines of the span of each run. The field names are the same as in the layer.
 
 use std::error::Error;
-use std::fmt;
 
 use tracing::field::display;
 
@@ -33,7 +32,7 @@ impl Tracing {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
             // A run's own dead letter is in the line of its end.
-            Step::DeadLettered(Some(entry)) if entry.delivery.is_none() => {
+            Step::DeadLettered(entry) if entry.delivery.is_none() => {
                 tracing::warn!(target: TARGET,
                     event = entry.event_id.as_str(),
                     tries = entry.tries,
@@ -47,7 +46,7 @@ impl Tracing {
                 "the lease of a running job is lost"
             ),
             Step::StoreFailed(call, error) => {
-                tracing::warn!(target: TARGET, call, error = %FirstLines(error), "the inbox's store failed");
+                tracing::warn!(target: TARGET, call, error = %first_lines(error), "the inbox's store failed");
             }
             Step::Begun | Step::DeadLettered(_) => {}
         }
@@ -57,45 +56,33 @@ impl Tracing {
         let span = &span.0;
         let (name, next) = (report.outcome.name(), report.disposition.name());
         let done = report.disposition == Disposition::Done;
+        let reason = report.reason.as_ref().map(|reason| display(Chain(reason)));
         span.record("hookgate.outcome", name);
         if !done {
             span.record("error.type", name);
-            if let Some(reason) = &report.reason {
-                span.record("hookgate.reason", display(Chain(reason)));
-            }
+            span.record("hookgate.reason", &reason);
         }
         let elapsed_us = u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX);
         let _entered = span.enter();
-        match &report.reason {
-            None if done && self.handled_at_info && report.outcome == Outcome::Handled => {
-                tracing::info!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
-            }
-            None if done => {
-                tracing::debug!(target: TARGET, outcome = name, next, elapsed_us, "job ended")
-            }
-            None => tracing::warn!(target: TARGET, outcome = name, next, "job ended"),
-            Some(reason) if done => {
-                tracing::info!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
-            }
-            Some(reason) => {
-                tracing::warn!(target: TARGET, outcome = name, next, reason = %Chain(reason), "job ended");
-            }
+        if !done {
+            tracing::warn!(target: TARGET, outcome = name, next, reason, "job ended");
+        } else if reason.is_some() {
+            tracing::info!(target: TARGET, outcome = name, next, reason, "job ended");
+        } else if self.handled_at_info && report.outcome == Outcome::Handled {
+            tracing::info!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
+        } else {
+            tracing::debug!(target: TARGET, outcome = name, next, elapsed_us, "job ended");
         }
     }
 }
 
-/// An error with its sources, only the first line of each: in further lines a database adds the row that it refused.
-struct FirstLines<'a>(&'a StoreError);
-
-impl fmt::Display for FirstLines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut next: Option<&dyn Error> = Some(self.0);
-        let mut between = "";
-        while let Some(error) = next {
-            let line = error.to_string();
-            write!(f, "{between}{}", line.lines().next().unwrap_or_default())?;
-            (next, between) = (error.source(), ": ");
-        }
-        Ok(())
-    }
+/// Returns an error with its sources, only the first line of each: in further lines a database adds the row that it refused.
+fn first_lines(error: &StoreError) -> String {
+    let error: &(dyn Error + 'static) = error;
+    let errors = std::iter::successors(Some(error), |error| Error::source(*error));
+    let first_line = |error: &dyn Error| {
+        let text = error.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    errors.map(first_line).collect::<Vec<_>>().join(": ")
 }

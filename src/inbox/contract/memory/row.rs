@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::dedupe::ClaimToken;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::Listed;
-use crate::inbox::entry::Entry;
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::{Entry, EntryId, EntryState};
 use crate::inbox::selection::Selection;
 
 /// 35 years: an unlimited time is cut to this, so that additions cannot overflow.

@@ -155,11 +155,11 @@ impl Bench {
             event_id: Some(id.into()),
             ..Selection::default()
         };
-        let page = Page {
-            after: None,
-            most: 1,
-        };
-        self.engine.list(which, page).await.unwrap().remove(0)
+        self.engine
+            .list(which, Page::first(1))
+            .await
+            .unwrap()
+            .remove(0)
     }
 
     async fn state(&self, id: &str) -> EntryState {

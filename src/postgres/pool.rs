@@ -16,8 +16,7 @@ use super::connect::{Connector, Listener, PoolConnector};
 use super::pooled::{Held, PooledConnection};
 use super::session::Session;
 use super::spare::{POOL_WAIT, ReservedConnections, first_of};
-use crate::dedupe::ScopesInUse;
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;
@@ -112,12 +111,10 @@ impl Postgres {
 
     /// Uses the connections of your own pool, with the pool's settings.
     ///
-    /// Handlers that hold all of them delay claims, accepted deliveries and leases: a call that gets no connection in time is
-    /// answered 503. They do not delay the calls that keep a lease. The first two connections on which a call from here has
-    /// succeeded are taken out of the pool, and kept for renewals, settlements, commits and releases; the pool makes others in
-    /// their place. If one of the two breaks, it is replaced by the next connection that the pool gives. So count `max_size + 2`
-    /// for every process, and for each `Postgres` made from the pool that is no clone of another, against the server's
-    /// `max_connections`.
+    /// The first two connections on which a call from here has succeeded are taken out of the pool, and kept for the calls that
+    /// [keep and end leases](super#connections); the pool makes others in their place. If one of the two breaks, it is replaced by the
+    /// next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from the pool that
+    /// is no clone of another, against the server's `max_connections`.
     ///
     /// With its `RecyclingMethod::Fast`, a call is one round trip. An inbox on it polls, since a connection that listens can't be
     /// taken from a pool.
@@ -140,8 +137,8 @@ impl Postgres {
 
     /// Sets the greatest number of connections, at least one. The default is 8.
     ///
-    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a renewal, a
-    /// settlement, a commit or a release has waited 100 ms for one of them, up to two more are opened and kept for these calls
+    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a call that
+    /// [keeps or ends a lease](super#connections) has waited 100 ms for one of them, up to two more are opened and kept for these calls
     /// alone. Workers open one more, which listens. So count `most + 3` for every process against the server's `max_connections`.
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {

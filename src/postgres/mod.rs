@@ -7,6 +7,8 @@ mod connect;
 mod effects;
 mod failure;
 mod forget;
+#[cfg(feature = "inbox")]
+mod listener;
 mod migration;
 mod order;
 mod pool;

@@ -12,9 +12,11 @@ use deadpool_postgres::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::connect::{Connector, Listener, PoolConnector};
+use super::connect::{Connector, PoolConnector};
+#[cfg(feature = "inbox")]
+use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
-use super::session::Session;
+use super::session::Sessions;
 use super::spare::{POOL_WAIT, ReservedConnections, first_of};
 use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 
@@ -46,11 +48,8 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
-    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
-    connector: Option<Arc<Connector>>,
     spares: Arc<ReservedConnections>,
-    session: Arc<Session>,
+    sessions: Arc<Sessions>,
     call_timeout: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: ScopesByName,
@@ -93,7 +92,10 @@ impl Postgres {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         super::connect::set_keepalives(&mut config);
-        let connector = Arc::new(Connector::new(config.clone(), tls));
+        let options = config.get_options().unwrap_or_default();
+        let sessions = Arc::new(Sessions::with_settings(options));
+        let connector = Connector::new(config.clone(), tls, Arc::clone(&sessions));
+        let connector = Arc::new(connector);
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
@@ -104,7 +106,7 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build();
         match pool {
-            Ok(pool) => Self::with(pool, Some(connector)),
+            Ok(pool) => Self::with(pool, Some(connector), sessions),
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
     }
@@ -120,15 +122,14 @@ impl Postgres {
     /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
-        Self::with(pool, None)
+        Self::with(pool, None, Arc::new(Sessions::as_they_are()))
     }
 
-    fn with(pool: Pool, connector: Option<Arc<Connector>>) -> Self {
+    fn with(pool: Pool, connector: Option<Arc<Connector>>, sessions: Arc<Sessions>) -> Self {
         Self {
             pool,
-            spares: Arc::new(ReservedConnections::new(connector.clone())),
-            session: Arc::new(Session::new(false, "")),
-            connector,
+            spares: Arc::new(ReservedConnections::new(connector)),
+            sessions,
             call_timeout: CALL_TIMEOUT,
             scopes: Arc::default(),
             inbox_scopes: Arc::default(),
@@ -158,9 +159,8 @@ impl Postgres {
     /// A call is still one round trip. [`migrate`](super::migrate), [`claim_in`](super::claim_in) and
     /// [`forget`](super::forget) work through such a pooler in any case.
     #[must_use]
-    pub fn behind_pooler(mut self) -> Self {
-        let local_settings = self.connector.as_ref().map(|connector| connector.share());
-        self.session = Arc::new(Session::new(true, local_settings.unwrap_or_default()));
+    pub fn behind_pooler(self) -> Self {
+        self.sessions.share();
         self
     }
 
@@ -273,28 +273,28 @@ impl Postgres {
     }
 
     fn pooled(&self, held: Held) -> PooledConnection {
-        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.session))
+        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.sessions))
     }
 
     /// Notes that a statement was refused at a stricter level than `READ COMMITTED`.
     pub(super) fn note_strict(&self) {
-        self.session.note_strict();
+        self.sessions.note_strict();
     }
 
     /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
     /// connections can be made.
     ///
     /// `None` on a pool of the user and behind a pooler: then only polling shows new data.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
+    #[cfg(feature = "inbox")]
     pub(crate) async fn listen(
         &self,
         channel: &str,
         lock: (u32, u32),
     ) -> Result<Option<Listener>, StoreError> {
-        let Some(connector) = &self.connector else {
+        let Some(connector) = self.spares.connector() else {
             return Ok(None);
         };
-        if self.session.is_shared {
+        if self.sessions.is_shared() {
             return Ok(None);
         }
         match timeout(self.call_timeout, Listener::open(connector, channel, lock)).await {

@@ -25,7 +25,7 @@ pub(super) const MOST: usize = 2;
 pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
 pub(super) struct ReservedConnections {
-    /// Absent on a pool of the user.
+    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
     connector: Option<Arc<Connector>>,
     /// One permit for each that may still be made. Each existing one holds one.
     slots: Arc<Semaphore>,
@@ -53,6 +53,11 @@ impl ReservedConnections {
             put_back: Notify::new(),
             refill: Task::default(),
         }
+    }
+
+    #[cfg(feature = "inbox")]
+    pub(super) fn connector(&self) -> Option<&Connector> {
+        self.connector.as_deref()
     }
 
     /// Returns an idle one.
@@ -184,6 +189,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::postgres::session::Sessions;
 
     /// Starts a server that accepts one connection, and gives each later connection `answer`. Returns spares that connect to it.
     fn spares_on_a_server(answer: &'static [u8]) -> ReservedConnections {
@@ -204,10 +210,9 @@ mod tests {
         let mut config = Config::new();
         config.host("127.0.0.1").port(address.port()).user("test");
         // No statement is sent after the connection was made.
-        config.options(
-            "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s -c default_transaction_isolation=serializable",
-        );
-        ReservedConnections::new(Some(Arc::new(Connector::new(config, NoTls))))
+        let sessions = Arc::new(Sessions::as_they_are());
+        let connector = Connector::new(config, NoTls, sessions);
+        ReservedConnections::new(Some(Arc::new(connector)))
     }
 
     /// A wait whose own connection can't be made ends when the other spare connection is put back.

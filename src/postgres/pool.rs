@@ -17,7 +17,7 @@ use super::connect::{Connector, PoolConnector};
 use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
 use super::session::Sessions;
-use super::spare::{POOL_WAIT, ReservedConnections, first_of};
+use super::spare::{POOL_WAIT, SpareConnections, first_of};
 use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 
 /// The default number of connections.
@@ -48,7 +48,7 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Postgres {
     pool: Pool,
-    spares: Arc<ReservedConnections>,
+    spares: Arc<SpareConnections>,
     sessions: Arc<Sessions>,
     call_timeout: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
@@ -128,7 +128,7 @@ impl Postgres {
     fn with(pool: Pool, connector: Option<Arc<Connector>>, sessions: Arc<Sessions>) -> Self {
         Self {
             pool,
-            spares: Arc::new(ReservedConnections::new(connector)),
+            spares: Arc::new(SpareConnections::new(connector)),
             sessions,
             call_timeout: CALL_TIMEOUT,
             scopes: Arc::default(),

@@ -8,13 +8,13 @@ use ::tokio_postgres::{Error, Row, Statement};
 use deadpool_postgres::{ClientWrapper, Object};
 
 use super::session::{Sessions, at_once};
-use super::spare::{ReservedConnections, Spare};
+use super::spare::{Spare, SpareConnections};
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
 /// timeout or with its future, may still be under way, and the next user would wait for it.
 pub(crate) struct PooledConnection {
     held: Option<Held>,
-    spares: Arc<ReservedConnections>,
+    spares: Arc<SpareConnections>,
     sessions: Arc<Sessions>,
 }
 
@@ -31,11 +31,7 @@ pub(super) enum Held {
 }
 
 impl PooledConnection {
-    pub(super) fn new(
-        held: Held,
-        spares: Arc<ReservedConnections>,
-        sessions: Arc<Sessions>,
-    ) -> Self {
+    pub(super) fn new(held: Held, spares: Arc<SpareConnections>, sessions: Arc<Sessions>) -> Self {
         Self {
             held: Some(held),
             spares,

@@ -14,12 +14,12 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 /// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
 const ASKED: u32 = 8;
 
-/// The connection that a statement takes.
+/// The connections that a statement may take.
 #[derive(Clone, Copy)]
-enum From {
+enum TakenFrom {
     Pool,
-    /// A spare one, which is held no longer than such a statement takes, or one of the pool.
-    ReservedConnections,
+    /// The spare ones are held no longer than such a statement takes.
+    PoolOrSpare,
 }
 
 impl Postgres {
@@ -42,7 +42,8 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.run(From::Pool, limit, statement, types, values).await
+        self.run(TakenFrom::Pool, limit, statement, types, values)
+            .await
     }
 
     /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
@@ -53,7 +54,7 @@ impl Postgres {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
         self.run(
-            From::ReservedConnections,
+            TakenFrom::PoolOrSpare,
             self.call_timeout(),
             statement,
             types,
@@ -64,7 +65,7 @@ impl Postgres {
 
     async fn run(
         &self,
-        from: From,
+        from: TakenFrom,
         limit: Duration,
         statement: &str,
         types: &[Type],
@@ -75,8 +76,8 @@ impl Postgres {
             loop {
                 left -= 1;
                 let client = match from {
-                    From::Pool => self.client_within(limit).await?,
-                    From::ReservedConnections => self.spare_within(limit).await?,
+                    TakenFrom::Pool => self.client_within(limit).await?,
+                    TakenFrom::PoolOrSpare => self.spare_within(limit).await?,
                 };
                 let is_reused = client.is_reused();
                 let error = match client.run_alone(statement, types, values).await {
@@ -98,10 +99,10 @@ impl Postgres {
                     client.keep();
                 }
                 if failure::is_refused_for_level(&error) {
+                    // The level is that of the role or the pool. From now on each statement chooses its own.
                     self.note_strict();
                 }
-                // Every statement here may be repeated. Beaten: the isolation level is that of the role or the pool, which may be
-                // stricter than the statements need. From then on they choose it.
+                // Every statement here may be repeated.
                 let may_pass = (is_reused && is_broken) || is_stale || failure::is_conflict(&error);
                 if !may_pass || left == 0 {
                     return Err(error.into());

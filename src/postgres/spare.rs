@@ -24,7 +24,7 @@ pub(super) const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
-pub(super) struct ReservedConnections {
+pub(super) struct SpareConnections {
     /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
     connector: Option<Arc<Connector>>,
     /// One permit for each that may still be made. Each existing one holds one.
@@ -44,7 +44,7 @@ pub(super) struct Spare {
     _slot: OwnedSemaphorePermit,
 }
 
-impl ReservedConnections {
+impl SpareConnections {
     pub(super) fn new(connector: Option<Arc<Connector>>) -> Self {
         Self {
             connector,
@@ -192,7 +192,7 @@ mod tests {
     use crate::postgres::session::Sessions;
 
     /// Starts a server that accepts one connection, and gives each later connection `answer`. Returns spares that connect to it.
-    fn spares_on_a_server(answer: &'static [u8]) -> ReservedConnections {
+    fn spares_on_a_server(answer: &'static [u8]) -> SpareConnections {
         const READY: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -212,7 +212,7 @@ mod tests {
         // No statement is sent after the connection was made.
         let sessions = Arc::new(Sessions::as_they_are());
         let connector = Connector::new(config, NoTls, sessions);
-        ReservedConnections::new(Some(Arc::new(connector)))
+        SpareConnections::new(Some(Arc::new(connector)))
     }
 
     /// A wait whose own connection can't be made ends when the other spare connection is put back.

@@ -233,7 +233,7 @@ impl Postgres {
         }
     }
 
-    /// Returns a spare connection, or one of the pool, whichever is free first.
+    /// Returns a spare connection, or one of the pool: that which is free first.
     pub(super) async fn spare_within(
         &self,
         limit: Duration,
@@ -244,20 +244,7 @@ impl Postgres {
         self.spares.refill(&self.pool);
         let (mut unopened, mut failed) = (None, None);
         let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
-        let pool = async {
-            loop {
-                match self.client_within(limit).await {
-                    // A spare connection in use now is soon put back.
-                    Err(error) if self.spares.count() > 0 => failed = Some(error),
-                    lent => return lent,
-                }
-                // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
-                while {
-                    sleep(POOL_WAIT).await;
-                    self.pool.status().available == 0
-                } {}
-            }
-        };
+        let pool = self.client_while_spares_are_used(limit, &mut failed);
         // A little less than the whole limit of the call, so that it ends with a reason.
         match timeout(limit / 8 * 7, first_of(spare, pool)).await {
             Ok(Ok(lent)) => Ok(lent),
@@ -268,6 +255,26 @@ impl Postgres {
                     Some(source) => none.caused_by(source),
                     None => none,
                 })
+            }
+        }
+    }
+
+    /// Returns a connection of the pool. Where the pool fails and there are spare ones, which are soon put back, the wait goes on; the
+    /// error is written to `failed`.
+    async fn client_while_spares_are_used(
+        &self,
+        limit: Duration,
+        failed: &mut Option<StoreError>,
+    ) -> Result<PooledConnection, StoreError> {
+        loop {
+            match self.client_within(limit).await {
+                Err(error) if self.spares.count() > 0 => *failed = Some(error),
+                lent => return lent,
+            }
+            // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
+            sleep(POOL_WAIT).await;
+            while self.pool.status().available == 0 {
+                sleep(POOL_WAIT).await;
             }
         }
     }

@@ -153,9 +153,7 @@ impl<'c> Writer<'c> {
         // Commits and releases must not fail together with claims that found no space.
         let (new, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
         let again = !new.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
-        for call in new {
-            call.answer(Err(fault.clone()));
-        }
+        refuse_all(new, &fault);
         let mut committed = if again {
             self.commit(&others, false)
         } else {
@@ -167,11 +165,7 @@ impl<'c> Writer<'c> {
         }
         match committed {
             Ok(answers) => answer_all(others, answers),
-            Err(fault) => {
-                for call in others {
-                    call.answer(Err(fault.clone()));
-                }
-            }
+            Err(fault) => refuse_all(others, &fault),
         }
     }
 
@@ -231,6 +225,12 @@ impl<'c> Writer<'c> {
 
     fn now(&self) -> i64 {
         reading(self.clock.unix_millis())
+    }
+}
+
+fn refuse_all(group: Vec<Call>, fault: &StoreError) {
+    for call in group {
+        call.answer(Err(fault.clone()));
     }
 }
 

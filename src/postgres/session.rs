@@ -111,27 +111,22 @@ fn is_set(options: &str, name: &str) -> bool {
 /// Runs both futures to their ends. The first is always polled first: a connection answers in that order.
 pub(crate) async fn at_once<A: Future, B: Future>(first: A, second: B) -> (A::Output, B::Output) {
     let (mut first, mut second) = (pin!(first), pin!(second));
-    let (mut one, mut other) = (None, None);
-    poll_fn(|context| {
-        if one.is_none()
-            && let Poll::Ready(output) = first.as_mut().poll(context)
+    let mut early = None;
+    let one = poll_fn(|context| {
+        let one = first.as_mut().poll(context);
+        if early.is_none()
+            && let Poll::Ready(other) = second.as_mut().poll(context)
         {
-            one = Some(output);
+            early = Some(other);
         }
-        if other.is_none()
-            && let Poll::Ready(output) = second.as_mut().poll(context)
-        {
-            other = Some(output);
-        }
-        match (one.take(), other.take()) {
-            (Some(one), Some(other)) => Poll::Ready((one, other)),
-            (unfinished, rest) => {
-                (one, other) = (unfinished, rest);
-                Poll::Pending
-            }
-        }
-    })
-    .await
+        one
+    });
+    let one = one.await;
+    let other = match early {
+        Some(other) => other,
+        None => second.await,
+    };
+    (one, other)
 }
 
 #[cfg(test)]

@@ -102,7 +102,8 @@ pub struct PostgresStore {
 /// When to delete ended records.
 #[derive(Default)]
 struct Sweeping {
-    claims: AtomicU32,
+    /// The number of claims and readings.
+    calls: AtomicU32,
     task: Task,
 }
 
@@ -187,8 +188,8 @@ impl PostgresStore {
 
     /// Begins a sweep where one is due and a connection is free. No call waits for it.
     pub(super) fn sweep_now_and_then(&self) {
-        let claims = self.sweeping.claims.fetch_add(1, Ordering::Relaxed);
-        if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
+        let calls = self.sweeping.calls.fetch_add(1, Ordering::Relaxed);
+        if !calls.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
             return;
         }
         self.sweeping.task.run(|| {

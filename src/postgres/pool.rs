@@ -10,14 +10,14 @@ use ::tokio_postgres::{Config, Socket};
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::connect::{Connector, PoolConnector};
 #[cfg(feature = "inbox")]
 use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
 use super::session::Sessions;
-use super::spare::{POOL_WAIT, SpareConnections, first_of};
+use super::spare::SpareConnections;
 use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 
 /// The default number of connections.
@@ -25,7 +25,6 @@ const CONNECTIONS: usize = 8;
 /// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
 /// that the call ends here, with a reason.
 const CALL_TIMEOUT: Duration = Duration::from_millis(900);
-const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 /// How long a migration waits for a connection.
 const TO_MIGRATE: Duration = Duration::from_secs(10);
 
@@ -47,8 +46,8 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 /// TLS is accepted.
 #[derive(Clone)]
 pub struct Postgres {
-    pool: Pool,
-    spares: Arc<SpareConnections>,
+    pub(super) pool: Pool,
+    pub(super) spares: Arc<SpareConnections>,
     sessions: Arc<Sessions>,
     call_timeout: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
@@ -233,53 +232,7 @@ impl Postgres {
         }
     }
 
-    /// Returns a spare connection, or one of the pool: that which is free first.
-    pub(super) async fn spare_within(
-        &self,
-        limit: Duration,
-    ) -> Result<PooledConnection, StoreError> {
-        if let Some(spare) = self.spares.idle() {
-            return Ok(self.pooled(Held::Spare(spare)));
-        }
-        self.spares.refill(&self.pool);
-        let (mut unopened, mut failed) = (None, None);
-        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
-        let pool = self.client_while_spares_are_used(limit, &mut failed);
-        // A little less than the whole limit of the call, so that it ends with a reason.
-        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
-            Ok(Ok(lent)) => Ok(lent),
-            Ok(Err(lent)) => lent,
-            Err(_) => {
-                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
-                Err(match unopened.map(StoreError::from).or(failed) {
-                    Some(source) => none.caused_by(source),
-                    None => none,
-                })
-            }
-        }
-    }
-
-    /// Returns a connection of the pool. Where the pool fails and there are spare ones, which are soon put back, the wait goes on; the
-    /// error is written to `failed`.
-    async fn client_while_spares_are_used(
-        &self,
-        limit: Duration,
-        failed: &mut Option<StoreError>,
-    ) -> Result<PooledConnection, StoreError> {
-        loop {
-            match self.client_within(limit).await {
-                Err(error) if self.spares.count() > 0 => *failed = Some(error),
-                lent => return lent,
-            }
-            // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
-            sleep(POOL_WAIT).await;
-            while self.pool.status().available == 0 {
-                sleep(POOL_WAIT).await;
-            }
-        }
-    }
-
-    fn pooled(&self, held: Held) -> PooledConnection {
+    pub(super) fn pooled(&self, held: Held) -> PooledConnection {
         PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.sessions))
     }
 

@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::failure;
 use super::pool::Postgres;
+use super::pooled::{Held, PooledConnection};
+use super::spare::{POOL_WAIT, first_of};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
 /// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
 const ASKED: u32 = 8;
+
+const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 
 /// The connections that a statement may take.
 #[derive(Clone, Copy)]
@@ -114,6 +118,49 @@ impl Postgres {
             Err(_) => {
                 self.drop_silent(limit);
                 Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+        }
+    }
+
+    /// Returns a spare connection, or one of the pool: that which is free first.
+    async fn spare_within(&self, limit: Duration) -> Result<PooledConnection, StoreError> {
+        if let Some(spare) = self.spares.idle() {
+            return Ok(self.pooled(Held::Spare(spare)));
+        }
+        self.spares.refill(&self.pool);
+        let (mut unopened, mut failed) = (None, None);
+        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
+        let pool = self.client_while_spares_are_used(limit, &mut failed);
+        // A little less than the whole limit of the call, so that it ends with a reason.
+        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
+            Ok(Ok(lent)) => Ok(lent),
+            Ok(Err(lent)) => lent,
+            Err(_) => {
+                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
+                Err(match unopened.map(StoreError::from).or(failed) {
+                    Some(source) => none.caused_by(source),
+                    None => none,
+                })
+            }
+        }
+    }
+
+    /// Returns a connection of the pool. Where the pool fails and there are spare ones, which are soon put back, the wait goes on; the
+    /// error is written to `failed`.
+    async fn client_while_spares_are_used(
+        &self,
+        limit: Duration,
+        failed: &mut Option<StoreError>,
+    ) -> Result<PooledConnection, StoreError> {
+        loop {
+            match self.client_within(limit).await {
+                Err(error) if self.spares.count() > 0 => *failed = Some(error),
+                lent => return lent,
+            }
+            // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
+            sleep(POOL_WAIT).await;
+            while self.pool.status().available == 0 {
+                sleep(POOL_WAIT).await;
             }
         }
     }

@@ -20,7 +20,7 @@ use super::task::Task;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
 /// The greatest number of them: two, so that one that hangs does not block the others.
-pub(super) const MOST: usize = 2;
+const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 

@@ -19,9 +19,9 @@ type Shared = Arc<dyn Error + Send + Sync>;
 #[cfg(feature = "redis-tls")]
 #[derive(Debug, thiserror::Error)]
 #[error("the server did not answer the TLS handshake within {} ms; it may not speak TLS", .limit.as_millis())]
-pub(crate) struct Unanswered<E> {
+pub(crate) struct Unanswered {
     pub(crate) limit: Duration,
-    pub(crate) source: E,
+    pub(crate) source: redis::RedisError,
 }
 
 /// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
@@ -30,7 +30,7 @@ pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'st
     let mut next = Some(error);
     while let Some(error) = next {
         #[cfg(feature = "redis-tls")]
-        if let Some(unanswered) = error.downcast_ref::<Unanswered<redis::RedisError>>() {
+        if let Some(unanswered) = error.downcast_ref::<Unanswered>() {
             return Some(unanswered.to_string().into());
         }
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {

@@ -39,8 +39,8 @@ impl ClaimedIn {
     }
 }
 
-/// The reason why a handler has nothing to do. As a handler's answer, also as a `HandlerError`, a duplicate is 200 like `AlreadyHandled`, and
-/// a held event is 503 with `Retry-After`.
+/// The reason why a handler has nothing to do. As a handler's answer, also as a `HandlerError`, a duplicate is 200 like
+/// `AlreadyHandled`, and a held event is 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFresh {
     /// The event's effects are committed.

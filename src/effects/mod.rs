@@ -1,4 +1,4 @@
-//! Claims inside the transaction that writes the effects: what PostgreSQL and SQLite have in common.
+//! Claims inside the transaction that writes the effects: the part that PostgreSQL and SQLite share.
 
 mod claimed;
 mod namespace;

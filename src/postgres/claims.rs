@@ -75,10 +75,10 @@ const CHUNKS: u32 = 8;
 /// # }
 /// ```
 ///
-/// Each call is one statement in one round trip and its own transaction. A claim and its commit are flushed before they are
-/// answered, according to the server's `synchronous_commit`; a duplicate only reads. Time is the server's. A call ends within
-/// 900 ms, also where the server does not answer; the call may then have taken effect, as documented in [`DedupeStore`]. A commit
-/// can be repeated with the same retention for one lease: the longest that the store and its clones were given.
+/// Each call is one statement in one round trip and its own transaction, as [durable](super#durability) as the server makes it; a
+/// duplicate only reads. A call ends within 900 ms, also where the server does not answer; the call may then have taken effect, as
+/// documented in [`DedupeStore`]. A commit can be repeated with the same retention for one lease: the longest that the store and its
+/// clones were given.
 ///
 /// Receivers with other secrets that claim under one name each need a [scope](crate::ReceiverBuilder::scope). Within one process,
 /// and on one [`Postgres`], the receiver's `build` checks it.
@@ -89,9 +89,7 @@ const CHUNKS: u32 = 8;
 /// is free.
 ///
 /// # Security
-/// The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on `hookgate_claims`, on `hookgate_effects` where
-/// [`claim_in`](super::claim_in) is used as well, and on `hookgate_order` where the order of rows is. A role that may
-/// write there decides which events are handled.
+/// A role that may write these tables decides which events are handled: see its [rights](super#schema-and-rights).
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(super) postgres: Postgres,
@@ -104,18 +102,17 @@ pub struct PostgresStore {
 /// When to delete ended records.
 #[derive(Default)]
 struct Sweeping {
-    claims: AtomicU32,
+    /// The number of claims and readings.
+    calls: AtomicU32,
     task: Task,
 }
 
 impl PostgresStore {
-    /// Returns a store of claims in this database, whose tables [`migrate`](super::migrate) has made, under the name of the
-    /// program.
+    /// Returns a store of claims in this database, whose tables [`migrate`](super::migrate) has made, under the [name](super#names)
+    /// of the program.
     ///
     /// Replicas of a program use one name, and share their claims. A program of another name in the same tables handles the
-    /// same id separately. Any text is a name, but an inbox takes only 1 to 63 ASCII letters, digits, `.`, `_` and `-`: use a
-    /// name of this form, so that the program has the same name everywhere. Do not change it: under another name every event is
-    /// new. Claims that were written without a name are those of `default`.
+    /// same id separately. Do not change the name: under another one every event is new.
     #[must_use]
     pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {
@@ -191,8 +188,8 @@ impl PostgresStore {
 
     /// Begins a sweep where one is due and a connection is free. No call waits for it.
     pub(super) fn sweep_now_and_then(&self) {
-        let claims = self.sweeping.claims.fetch_add(1, Ordering::Relaxed);
-        if !claims.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
+        let calls = self.sweeping.calls.fetch_add(1, Ordering::Relaxed);
+        if !calls.is_multiple_of(SWEPT_EVERY) || self.postgres.is_busy() {
             return;
         }
         self.sweeping.task.run(|| {

@@ -52,10 +52,8 @@ SELECT CASE
 /// Claims the event inside your own transaction: the writes of the transaction and the record of the event are committed
 /// together, or neither is.
 ///
-/// `name` is that of the program, as in [`PostgresStore::new`](super::PostgresStore::new): replicas use one name, and another
-/// program in the same schema uses another, so that the effects of one are no duplicate to the other. Any text is a name, but an
-/// inbox takes only 1 to 63 ASCII letters, digits, `.`, `_` and `-`: use a name of this form, so that the program has the same
-/// name everywhere.
+/// `name` is [that of the program](super#names): replicas use one name, and another program in the same schema uses another, so that
+/// the effects of one are no duplicate to the other.
 ///
 /// It is one statement in one round trip, not prepared, and it never waits for another transaction. `retain` is how long the
 /// event is remembered; pass the receiver's own retention, or longer, and pass the same to an inbox's workers as their

@@ -10,21 +10,21 @@ use ::tokio_postgres::{Config, Socket};
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
-use super::connect::{Connector, Listener, PoolConnector};
+use super::connect::{Connector, PoolConnector};
+#[cfg(feature = "inbox")]
+use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
-use super::session::Session;
-use super::spare::{POOL_WAIT, ReservedConnections, first_of};
-use crate::dedupe::ScopesInUse;
-use crate::dedupe::{StoreError, StoreErrorKind};
+use super::session::Sessions;
+use super::spare::SpareConnections;
+use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;
 /// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
 /// that the call ends here, with a reason.
 const CALL_TIMEOUT: Duration = Duration::from_millis(900);
-const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 /// How long a migration waits for a connection.
 const TO_MIGRATE: Duration = Duration::from_secs(10);
 
@@ -46,12 +46,9 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 /// TLS is accepted.
 #[derive(Clone)]
 pub struct Postgres {
-    pool: Pool,
-    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
-    connector: Option<Arc<Connector>>,
-    spares: Arc<ReservedConnections>,
-    session: Arc<Session>,
+    pub(super) pool: Pool,
+    pub(super) spares: Arc<SpareConnections>,
+    sessions: Arc<Sessions>,
     call_timeout: Duration,
     /// For each name, the receivers that claim under it, in all stores of this database.
     scopes: ScopesByName,
@@ -94,7 +91,10 @@ impl Postgres {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         super::connect::set_keepalives(&mut config);
-        let connector = Arc::new(Connector::new(config.clone(), tls));
+        let options = config.get_options().unwrap_or_default();
+        let sessions = Arc::new(Sessions::with_settings(options));
+        let connector = Connector::new(config.clone(), tls, Arc::clone(&sessions));
+        let connector = Arc::new(connector);
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
@@ -105,33 +105,30 @@ impl Postgres {
             .runtime(Runtime::Tokio1)
             .build();
         match pool {
-            Ok(pool) => Self::with(pool, Some(connector)),
+            Ok(pool) => Self::with(pool, Some(connector), sessions),
             Err(_) => unreachable!("a pool without timeouts needs nothing more"),
         }
     }
 
     /// Uses the connections of your own pool, with the pool's settings.
     ///
-    /// Handlers that hold all of them delay claims, accepted deliveries and leases: a call that gets no connection in time is
-    /// answered 503. They do not delay the calls that keep a lease. The first two connections on which a call from here has
-    /// succeeded are taken out of the pool, and kept for renewals, settlements, commits and releases; the pool makes others in
-    /// their place. If one of the two breaks, it is replaced by the next connection that the pool gives. So count `max_size + 2`
-    /// for every process, and for each `Postgres` made from the pool that is no clone of another, against the server's
-    /// `max_connections`.
+    /// The first two connections on which a call from here has succeeded are taken out of the pool, and kept for the calls that
+    /// [keep and end leases](super#connections); the pool makes others in their place. If one of the two breaks, it is replaced by the
+    /// next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from the pool that
+    /// is no clone of another, against the server's `max_connections`.
     ///
     /// With its `RecyclingMethod::Fast`, a call is one round trip. An inbox on it polls, since a connection that listens can't be
     /// taken from a pool.
     #[must_use]
     pub fn with_pool(pool: Pool) -> Self {
-        Self::with(pool, None)
+        Self::with(pool, None, Arc::new(Sessions::as_they_are()))
     }
 
-    fn with(pool: Pool, connector: Option<Arc<Connector>>) -> Self {
+    fn with(pool: Pool, connector: Option<Arc<Connector>>, sessions: Arc<Sessions>) -> Self {
         Self {
             pool,
-            spares: Arc::new(ReservedConnections::new(connector.clone())),
-            session: Arc::new(Session::new(false, "")),
-            connector,
+            spares: Arc::new(SpareConnections::new(connector)),
+            sessions,
             call_timeout: CALL_TIMEOUT,
             scopes: Arc::default(),
             inbox_scopes: Arc::default(),
@@ -140,8 +137,8 @@ impl Postgres {
 
     /// Sets the greatest number of connections, at least one. The default is 8.
     ///
-    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a renewal, a
-    /// settlement, a commit or a release has waited 100 ms for one of them, up to two more are opened and kept for these calls
+    /// A claim and its commit hold one for a round trip each, so a few serve thousands of events a second. Where a call that
+    /// [keeps or ends a lease](super#connections) has waited 100 ms for one of them, up to two more are opened and kept for these calls
     /// alone. Workers open one more, which listens. So count `most + 3` for every process against the server's `max_connections`.
     #[must_use]
     pub fn with_connections(self, most: usize) -> Self {
@@ -161,9 +158,8 @@ impl Postgres {
     /// A call is still one round trip. [`migrate`](super::migrate), [`claim_in`](super::claim_in) and
     /// [`forget`](super::forget) work through such a pooler in any case.
     #[must_use]
-    pub fn behind_pooler(mut self) -> Self {
-        let local_settings = self.connector.as_ref().map(|connector| connector.share());
-        self.session = Arc::new(Session::new(true, local_settings.unwrap_or_default()));
+    pub fn behind_pooler(self) -> Self {
+        self.sessions.share();
         self
     }
 
@@ -236,68 +232,29 @@ impl Postgres {
         }
     }
 
-    /// Returns a spare connection, or one of the pool, whichever is free first.
-    pub(super) async fn spare_within(
-        &self,
-        limit: Duration,
-    ) -> Result<PooledConnection, StoreError> {
-        if let Some(spare) = self.spares.idle() {
-            return Ok(self.pooled(Held::Spare(spare)));
-        }
-        self.spares.refill(&self.pool);
-        let (mut unopened, mut failed) = (None, None);
-        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
-        let pool = async {
-            loop {
-                match self.client_within(limit).await {
-                    // A spare connection in use now is soon put back.
-                    Err(error) if self.spares.count() > 0 => failed = Some(error),
-                    lent => return lent,
-                }
-                // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
-                while {
-                    sleep(POOL_WAIT).await;
-                    self.pool.status().available == 0
-                } {}
-            }
-        };
-        // A little less than the whole limit of the call, so that it ends with a reason.
-        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
-            Ok(Ok(lent)) => Ok(lent),
-            Ok(Err(lent)) => lent,
-            Err(_) => {
-                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
-                Err(match unopened.map(StoreError::from).or(failed) {
-                    Some(source) => none.caused_by(source),
-                    None => none,
-                })
-            }
-        }
-    }
-
-    fn pooled(&self, held: Held) -> PooledConnection {
-        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.session))
+    pub(super) fn pooled(&self, held: Held) -> PooledConnection {
+        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.sessions))
     }
 
     /// Notes that a statement was refused at a stricter level than `READ COMMITTED`.
     pub(super) fn note_strict(&self) {
-        self.session.note_strict();
+        self.sessions.note_strict();
     }
 
     /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
     /// connections can be made.
     ///
     /// `None` on a pool of the user and behind a pooler: then only polling shows new data.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
+    #[cfg(feature = "inbox")]
     pub(crate) async fn listen(
         &self,
         channel: &str,
         lock: (u32, u32),
     ) -> Result<Option<Listener>, StoreError> {
-        let Some(connector) = &self.connector else {
+        let Some(connector) = self.spares.connector() else {
             return Ok(None);
         };
-        if self.session.is_shared {
+        if self.sessions.is_shared() {
             return Ok(None);
         }
         match timeout(self.call_timeout, Listener::open(connector, channel, lock)).await {

@@ -7,15 +7,15 @@ use ::tokio_postgres::types::{ToSql, Type};
 use ::tokio_postgres::{Error, Row, Statement};
 use deadpool_postgres::{ClientWrapper, Object};
 
-use super::session::{Session, at_once};
-use super::spare::{ReservedConnections, Spare};
+use super::session::{Sessions, at_once};
+use super::spare::{Spare, SpareConnections};
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
 /// timeout or with its future, may still be under way, and the next user would wait for it.
 pub(crate) struct PooledConnection {
     held: Option<Held>,
-    spares: Arc<ReservedConnections>,
-    session: Arc<Session>,
+    spares: Arc<SpareConnections>,
+    sessions: Arc<Sessions>,
 }
 
 /// A statement that can be run on the connection that it was made for.
@@ -31,11 +31,11 @@ pub(super) enum Held {
 }
 
 impl PooledConnection {
-    pub(super) fn new(held: Held, spares: Arc<ReservedConnections>, session: Arc<Session>) -> Self {
+    pub(super) fn new(held: Held, spares: Arc<SpareConnections>, sessions: Arc<Sessions>) -> Self {
         Self {
             held: Some(held),
             spares,
-            session,
+            sessions,
         }
     }
 
@@ -45,7 +45,7 @@ impl PooledConnection {
         statement: &'a str,
         types: &'a [Type],
     ) -> Result<Ready<'a>, Error> {
-        if self.session.is_shared {
+        if self.sessions.is_shared() {
             return Ok(Ready::Plain(statement, types));
         }
         let statement = self.prepare_typed_cached(statement, types).await?;
@@ -75,7 +75,7 @@ impl PooledConnection {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Error> {
         let statement = self.ready(statement, types).await?;
-        if !self.session.needs_transaction() {
+        if !self.sessions.needs_transaction() {
             return self.run(&statement, values).await;
         }
         let begun = self.begin();
@@ -90,7 +90,7 @@ impl PooledConnection {
 
     /// Begins a transaction at the level `READ COMMITTED`, whatever the default is.
     pub(crate) async fn begin(&self) -> Result<(), Error> {
-        self.batch_execute(self.session.begin()).await
+        self.batch_execute(self.sessions.begin()).await
     }
 
     /// Returns the connection for the next call: nothing is under way on it.

@@ -4,22 +4,26 @@ use std::time::Duration;
 
 use ::tokio_postgres::Row;
 use ::tokio_postgres::types::{ToSql, Type};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::failure;
 use super::pool::Postgres;
+use super::pooled::{Held, PooledConnection};
+use super::spare::{POOL_WAIT, first_of};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
 /// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
 const ASKED: u32 = 8;
 
-/// The connection that a statement takes.
+const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
+
+/// The connections that a statement may take.
 #[derive(Clone, Copy)]
-enum From {
+enum TakenFrom {
     Pool,
-    /// A spare one, which is held no longer than such a statement takes, or one of the pool.
-    ReservedConnections,
+    /// The spare ones are held no longer than such a statement takes.
+    PoolOrSpare,
 }
 
 impl Postgres {
@@ -42,7 +46,8 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.run(From::Pool, limit, statement, types, values).await
+        self.run(TakenFrom::Pool, limit, statement, types, values)
+            .await
     }
 
     /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
@@ -53,7 +58,7 @@ impl Postgres {
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
         self.run(
-            From::ReservedConnections,
+            TakenFrom::PoolOrSpare,
             self.call_timeout(),
             statement,
             types,
@@ -64,7 +69,7 @@ impl Postgres {
 
     async fn run(
         &self,
-        from: From,
+        from: TakenFrom,
         limit: Duration,
         statement: &str,
         types: &[Type],
@@ -75,8 +80,8 @@ impl Postgres {
             loop {
                 left -= 1;
                 let client = match from {
-                    From::Pool => self.client_within(limit).await?,
-                    From::ReservedConnections => self.spare_within(limit).await?,
+                    TakenFrom::Pool => self.client_within(limit).await?,
+                    TakenFrom::PoolOrSpare => self.spare_within(limit).await?,
                 };
                 let is_reused = client.is_reused();
                 let error = match client.run_alone(statement, types, values).await {
@@ -98,10 +103,10 @@ impl Postgres {
                     client.keep();
                 }
                 if failure::is_refused_for_level(&error) {
+                    // The level is that of the role or the pool. From now on each statement chooses its own.
                     self.note_strict();
                 }
-                // Every statement here may be repeated. Beaten: the isolation level is that of the role or the pool, which may be
-                // stricter than the statements need. From then on they choose it.
+                // Every statement here may be repeated.
                 let may_pass = (is_reused && is_broken) || is_stale || failure::is_conflict(&error);
                 if !may_pass || left == 0 {
                     return Err(error.into());
@@ -113,6 +118,49 @@ impl Postgres {
             Err(_) => {
                 self.drop_silent(limit);
                 Err(StoreError::new(StoreErrorKind::TimedOut))
+            }
+        }
+    }
+
+    /// Returns a spare connection, or one of the pool: that which is free first.
+    async fn spare_within(&self, limit: Duration) -> Result<PooledConnection, StoreError> {
+        if let Some(spare) = self.spares.idle() {
+            return Ok(self.pooled(Held::Spare(spare)));
+        }
+        self.spares.refill(&self.pool);
+        let (mut unopened, mut failed) = (None, None);
+        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
+        let pool = self.client_while_spares_are_used(limit, &mut failed);
+        // A little less than the whole limit of the call, so that it ends with a reason.
+        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
+            Ok(Ok(lent)) => Ok(lent),
+            Ok(Err(lent)) => lent,
+            Err(_) => {
+                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
+                Err(match unopened.map(StoreError::from).or(failed) {
+                    Some(source) => none.caused_by(source),
+                    None => none,
+                })
+            }
+        }
+    }
+
+    /// Returns a connection of the pool. Where the pool fails and there are spare ones, which are soon put back, the wait goes on; the
+    /// error is written to `failed`.
+    async fn client_while_spares_are_used(
+        &self,
+        limit: Duration,
+        failed: &mut Option<StoreError>,
+    ) -> Result<PooledConnection, StoreError> {
+        loop {
+            match self.client_within(limit).await {
+                Err(error) if self.spares.count() > 0 => *failed = Some(error),
+                lent => return lent,
+            }
+            // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
+            sleep(POOL_WAIT).await;
+            while self.pool.status().available == 0 {
+                sleep(POOL_WAIT).await;
             }
         }
     }

@@ -20,12 +20,12 @@ use super::task::Task;
 use crate::clock::{Clock, Monotonic, SystemClock};
 
 /// The greatest number of them: two, so that one that hangs does not block the others.
-pub(super) const MOST: usize = 2;
+const MOST: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
-pub(super) struct ReservedConnections {
-    /// Absent on a pool of the user.
+pub(super) struct SpareConnections {
+    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
     connector: Option<Arc<Connector>>,
     /// One permit for each that may still be made. Each existing one holds one.
     slots: Arc<Semaphore>,
@@ -44,7 +44,7 @@ pub(super) struct Spare {
     _slot: OwnedSemaphorePermit,
 }
 
-impl ReservedConnections {
+impl SpareConnections {
     pub(super) fn new(connector: Option<Arc<Connector>>) -> Self {
         Self {
             connector,
@@ -53,6 +53,11 @@ impl ReservedConnections {
             put_back: Notify::new(),
             refill: Task::default(),
         }
+    }
+
+    #[cfg(feature = "inbox")]
+    pub(super) fn connector(&self) -> Option<&Connector> {
+        self.connector.as_deref()
     }
 
     /// Returns an idle one.
@@ -184,9 +189,10 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::postgres::session::Sessions;
 
     /// Starts a server that accepts one connection, and gives each later connection `answer`. Returns spares that connect to it.
-    fn spares_on_a_server(answer: &'static [u8]) -> ReservedConnections {
+    fn spares_on_a_server(answer: &'static [u8]) -> SpareConnections {
         const READY: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -204,10 +210,9 @@ mod tests {
         let mut config = Config::new();
         config.host("127.0.0.1").port(address.port()).user("test");
         // No statement is sent after the connection was made.
-        config.options(
-            "-c lock_timeout=1s -c statement_timeout=1s -c idle_in_transaction_session_timeout=1s -c default_transaction_isolation=serializable",
-        );
-        ReservedConnections::new(Some(Arc::new(Connector::new(config, NoTls))))
+        let sessions = Arc::new(Sessions::as_they_are());
+        let connector = Connector::new(config, NoTls, sessions);
+        SpareConnections::new(Some(Arc::new(connector)))
     }
 
     /// A wait whose own connection can't be made ends when the other spare connection is put back.

@@ -10,8 +10,8 @@ use ::tokio_postgres::tls::MakeTlsConnect;
 #[cfg(feature = "postgres-tls")]
 use tokio_postgres_rustls::MakeRustlsConnect as Maker;
 
-use super::url::{self, Authority};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use super::url::{self, Authority, refused};
+use crate::dedupe::StoreError;
 
 /// The TLS of connections to PostgreSQL, for [`Postgres::new`](super::Postgres::new), for your own pool and for a client of the
 /// crate `tokio-postgres`.
@@ -54,7 +54,7 @@ impl Tls {
     /// quoted.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, and the feature `postgres-tls` is not
+    /// [`Setting`](crate::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, and the feature `postgres-tls` is not
     /// enabled; or there are no certificates to trust. The error shows nothing of the URL, which may hold a password.
     ///
     /// # Security
@@ -76,7 +76,7 @@ impl Tls {
     /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): none was found.
+    /// [`Setting`](crate::StoreErrorKind::Setting): none was found.
     ///
     /// # Security
     /// A [`Config`] without `sslmode=require` also accepts a server that offers no TLS.
@@ -91,7 +91,7 @@ impl Tls {
     /// Trusts these authorities alone, whose certificates are in PEM: one or more.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): this holds no certificate in PEM.
+    /// [`Setting`](crate::StoreErrorKind::Setting): this holds no certificate in PEM.
     ///
     /// # Security
     /// As [`system`](Self::system).
@@ -168,10 +168,6 @@ fn maker(_: Authority) -> Result<Maker, StoreError> {
 #[cfg(not(feature = "postgres-tls"))]
 fn none() -> Result<Maker, StoreError> {
     Ok(Maker)
-}
-
-fn refused(message: &'static str) -> StoreError {
-    StoreError::saying(StoreErrorKind::Setting, message)
 }
 
 impl MakeTlsConnect<Socket> for Tls {

@@ -145,12 +145,7 @@ impl TlsParameters {
                     Err(refused(NO_URL))
                 };
             }
-            let mut rest = Vec::new();
-            for word in url.split_whitespace() {
-                if !parameters.take(word)? {
-                    rest.push(word);
-                }
-            }
+            let rest = parameters.take_all(url.split_whitespace())?;
             return Ok((rest.join(" "), parameters));
         }
         // A password may contain a question mark.
@@ -158,12 +153,7 @@ impl TlsParameters {
         let Some(query) = url[host..].find('?').map(|at| host + at) else {
             return Ok((url.to_owned(), parameters));
         };
-        let mut rest = Vec::new();
-        for word in url[query + 1..].split('&') {
-            if !parameters.take(word)? {
-                rest.push(word);
-            }
-        }
+        let rest = parameters.take_all(url[query + 1..].split('&'))?;
         let mark = if rest.is_empty() { "" } else { "?" };
         Ok((
             format!("{}{mark}{}", &url[..query], rest.join("&")),
@@ -171,7 +161,21 @@ impl TlsParameters {
         ))
     }
 
-    /// Takes one word, where it is about TLS.
+    /// Takes the words about TLS, and returns the others.
+    fn take_all<'a>(
+        &mut self,
+        words: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<&'a str>, StoreError> {
+        let mut others = Vec::new();
+        for word in words {
+            if !self.take(word)? {
+                others.push(word);
+            }
+        }
+        Ok(others)
+    }
+
+    /// Takes one word, where it is about TLS. Returns whether it is.
     fn take(&mut self, word: &str) -> Result<bool, StoreError> {
         match word.split_once('=') {
             Some(("sslmode", mode)) => {
@@ -237,7 +241,7 @@ fn on_this_machine(config: &Config) -> bool {
     config.get_hosts().iter().all(is_here)
 }
 
-fn refused(message: &'static str) -> StoreError {
+pub(super) fn refused(message: &'static str) -> StoreError {
     StoreError::saying(StoreErrorKind::Setting, message)
 }
 

@@ -191,15 +191,10 @@ fn weight(delivery: &LoggedDelivery) -> usize {
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
     // The sender controls the length of the method; the error controls the length of the answer's reason.
     let answer = delivery.answer.as_ref().map_or(0, |answer| {
-        let more = [
-            &answer.reason,
-            &answer.key,
-            &answer.scope,
-            &answer.claimed_subscription,
-        ]
-        .into_iter();
-        let more = more.flatten().map(String::len);
-        answer.outcome.len() + more.sum::<usize>()
+        let subscription = &answer.claimed_subscription;
+        let others = [&answer.reason, &answer.key, &answer.scope, subscription];
+        let others = others.into_iter().flatten().map(String::len);
+        answer.outcome.len() + others.sum::<usize>()
     });
     let texts = delivery.method.len() + delivery.target.len() + answer;
     let body = delivery.body.as_ref().map_or(0, bytes::Bytes::len);

@@ -73,10 +73,14 @@ const COPIED: usize = 16 << 10;
 /// clone waits until the queue is written, for 5 s at most; a receiver holds a clone, so call [`flush`](Self::flush) before a
 /// program ends whose receiver lives as long as it does. [The module docs](super#the-file) describe both, and the files.
 #[derive(Clone)]
-pub struct Recorder(Arc<Handle>);
+pub struct Recorder {
+    handle: Arc<Handle>,
+}
 
 /// Closes the file when the last clone is dropped.
-struct Handle(Arc<WriterState>);
+struct Handle {
+    state: Arc<WriterState>,
+}
 
 /// The state that the recorder shares with the thread that writes.
 struct WriterState {
@@ -124,32 +128,32 @@ impl Recorder {
     /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.0.0.queue.flush(timeout)
+        self.handle.state.queue.flush(timeout)
     }
 
     /// The number of deliveries that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.0.0.queue.written()
+        self.handle.state.queue.written()
     }
 
     /// The number of deliveries that were dropped: because the queue was full, or because the program ended while the disk
     /// still failed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.0.0.queue.dropped()
+        self.handle.state.queue.dropped()
     }
 
     /// The number of failed writes to the file.
     #[must_use]
     pub fn failures(&self) -> u64 {
-        self.0.0.failing().failures
+        self.handle.state.failing().failures
     }
 
     /// The error why the file can't be written now; `None` after the next successful write.
     #[must_use]
     pub fn last_error(&self) -> Option<Arc<RecordError>> {
-        self.0.0.failing().last.clone()
+        self.handle.state.failing().last.clone()
     }
 }
 
@@ -158,7 +162,7 @@ impl Record for Recorder {
         if let Some(body) = delivery.body.as_mut().filter(|body| body.len() <= COPIED) {
             *body = Bytes::copy_from_slice(body);
         }
-        self.0.0.queue.push(delivery);
+        self.handle.state.queue.push(delivery);
     }
 }
 
@@ -209,12 +213,12 @@ impl RecorderBuilder {
     /// no thread left.
     pub fn open(self) -> Result<Recorder, RecordError> {
         let file = LogFile::open(self.path, self.rotation).map_err(RecordError::unwritable)?;
-        let shared = Arc::new(WriterState {
+        let state = Arc::new(WriterState {
             queue: Queue::new(self.queue),
             failing: Mutex::default(),
         });
         let writer = Writer {
-            shared: Arc::clone(&shared),
+            state: Arc::clone(&state),
             file,
             redaction: self.redaction,
             on_error: self.on_error,
@@ -223,13 +227,14 @@ impl RecorderBuilder {
             .name("hookgate-log".into())
             .spawn(move || writer.run())
             .map_err(RecordError::unwritable)?;
-        Ok(Recorder(Arc::new(Handle(shared))))
+        let handle = Arc::new(Handle { state });
+        Ok(Recorder { handle })
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.queue.close(CLOSING);
+        self.state.queue.close(CLOSING);
     }
 }
 
@@ -241,7 +246,7 @@ impl WriterState {
 
 /// The state of the writer's thread.
 struct Writer {
-    shared: Arc<WriterState>,
+    state: Arc<WriterState>,
     file: LogFile,
     redaction: Redaction,
     on_error: Option<OnError>,
@@ -249,28 +254,28 @@ struct Writer {
 
 impl Writer {
     fn run(mut self) {
-        let shared = Arc::clone(&self.shared);
+        let state = Arc::clone(&self.state);
         let _ = caught(|| while self.write_batch() {});
-        shared.queue.end();
+        state.queue.end();
     }
 
     /// Writes the entries that wait. Returns whether more may follow.
     fn write_batch(&mut self) -> bool {
-        let Some(Batch { waiting, missing }) = self.shared.queue.take() else {
+        let Some(Batch { waiting, missing }) = self.state.queue.take() else {
             return false;
         };
         self.file.check_file();
         for Waiting { delivery, bytes } in waiting {
             let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
             let written = line.is_ok_and(|line| self.write(line.as_bytes()));
-            self.shared.queue.settle(bytes, written);
+            self.state.queue.settle(bytes, written);
         }
         if missing > 0 {
             let line = format!("{{\"dropped\":{missing}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }
-            self.shared.queue.note_reported(missing);
+            self.state.queue.note_reported(missing);
         }
         true
     }
@@ -282,13 +287,13 @@ impl Writer {
                 Ok(()) => {
                     match self.file.rotation_error() {
                         Some(error) => self.failed(error),
-                        None => self.shared.failing().last = None,
+                        None => self.state.failing().last = None,
                     }
                     return true;
                 }
                 Err(error) => self.failed(error),
             }
-            if self.shared.queue.pause(RETRY) {
+            if self.state.queue.pause(RETRY) {
                 return false;
             }
             self.file.check_file();
@@ -297,7 +302,7 @@ impl Writer {
 
     fn failed(&self, error: io::Error) {
         let error = Arc::new(RecordError::unwritable(error));
-        let mut failing = self.shared.failing();
+        let mut failing = self.state.failing();
         failing.failures += 1;
         let begins = failing.last.replace(Arc::clone(&error)).is_none();
         drop(failing);

@@ -1,6 +1,6 @@
 //! The transactions of the one connection that writes, its log, and the room that is kept for it.
 
-use rusqlite::{Connection, Result, Statement};
+use rusqlite::{Connection, Statement};
 
 use super::fault::{failed, lacks_room};
 use super::open::{copy_log, page_bytes};
@@ -24,7 +24,7 @@ impl<'c> Commits<'c> {
         connection: &'c Connection,
         files: OpenFiles,
         reserve: Reserve,
-    ) -> Result<Self> {
+    ) -> rusqlite::Result<Self> {
         Ok(Self {
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
@@ -36,12 +36,12 @@ impl<'c> Commits<'c> {
         })
     }
 
-    pub(crate) fn begin(&mut self) -> std::result::Result<(), StoreError> {
+    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
         self.begin.execute([]).map(drop).map_err(failed)
     }
 
     /// Commits what was written, or rolls it back after an error.
-    pub(crate) fn end<T>(&mut self, written: Result<T>) -> std::result::Result<T, StoreError> {
+    pub(crate) fn end<T>(&mut self, written: rusqlite::Result<T>) -> Result<T, StoreError> {
         let written = written.and_then(|written| {
             self.commit.execute([])?;
             Ok(written)

@@ -59,7 +59,8 @@ pub(crate) fn failed(error: rusqlite::Error) -> StoreError {
     StoreError::saying(kind, advice).caused_by(error)
 }
 
-/// Also for errors of your own statements and of the commit: shows which of them are a [`Conflict`](crate::StoreErrorKind::Conflict).
+/// Also for errors of your own statements and of the commit: shows which of them are a
+/// [`Conflict`](crate::StoreErrorKind::Conflict).
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         failed(error)
@@ -85,7 +86,8 @@ fn has_code(error: &rusqlite::Error, extended: &[i32]) -> bool {
     error.is_some_and(|error| extended.contains(&error.extended_code))
 }
 
-/// No answer comes: the threads have ended because the inbox or the store was dropped, or the user's code that they called has panicked.
+/// No answer comes: the threads have ended because the inbox or the store was dropped, or the user's code that they called has
+/// panicked.
 pub(crate) fn ended() -> StoreError {
     StoreError::saying(
         Kind::Unavailable,

@@ -127,7 +127,7 @@ fn is_in_memory(kind: &str) -> bool {
     matches!(kind, "tmpfs" | "ramfs" | "devtmpfs")
 }
 
-/// Returns whether the file is in the folder for temporary files, of which nobody expects that they are kept. It is often in memory,
+/// Returns whether the file is in the folder for temporary files, which need not be kept. It is often in memory,
 /// and the files of tests are there. Below `/dev` it is always memory, whatever `TMPDIR` says.
 fn is_temporary(file: &Path, folder: &Path) -> bool {
     let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());

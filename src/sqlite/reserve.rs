@@ -4,10 +4,9 @@
 //! A commit needs space in the log, and the log's pages need space in the file when they are copied there. If another program has
 //! used the last space of the disk, no entry could be leased or settled any more, and the file could not even be opened. So
 //! deliveries are accepted, and events claimed, only while the whole reserve exists. A lease or a settlement that finds no space uses
-//! the reserve,
-//! which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is written from its
-//! beginning again, and needs no more space. The reserve is filled again as soon as there is room, at the latest when the inbox is
-//! closed: the space that is left must not go to another program, since the next start needs a little of it.
+//! the reserve, which is enough to copy the log into the file, if no body is larger than [`LARGEST_BODY`]. After that the log is
+//! written from its beginning again, and needs no more space. The reserve is filled again as soon as there is room, at the latest
+//! when the file is closed: the space that is left must not go to another program, since the next start needs a little of it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

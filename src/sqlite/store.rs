@@ -28,7 +28,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
 /// The largest number of claims that wait for the writer.
 const MAX_WAITING: usize = 1_024;
 
-/// Claims in a file of SQLite, which a restart does not forget. For one process, or a few on one machine.
+/// Claims in a file of SQLite, which a restart does not forget. For one process, or a few on one machine. See the
+/// [module](super#the-stores-file) for the file, its size, its limits and its clock.
 ///
 /// ```
 /// use hookgate::{Receiver, Secret, SqliteStore};
@@ -46,36 +47,15 @@ const MAX_WAITING: usize = 1_024;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// SQLite is compiled in. Clones share one file and one thread that writes: calls that wait while the disk is flushed share the
-/// next flush, and no thread of the runtime waits. A claim and its commit are flushed before they are answered, so a done event
-/// survives a `kill -9`, and a power cut if the disk keeps the data that it reports as flushed. A duplicate writes nothing.
+/// Clones share one file and one thread that writes, and no thread of the runtime waits. A claim and its commit are flushed before
+/// they are answered. It is an [`OrderStore`](crate::order::OrderStore) too: the last handled event of each row is kept in the same
+/// file.
 ///
-/// - **One machine.** Any number of its processes may open the file. Two that write at full load wait for each other, 500 ms at
-///   most; then the call fails with [`TimedOut`](StoreErrorKind::TimedOut), and the delivery is answered 503. A network file system
-///   is refused where it can be detected. For several machines, use Redis or PostgreSQL.
-/// - **The file is full, locked, broken or moved away**: the delivery is answered 503, and the sender delivers it again; later ones
-///   are accepted without a restart. On a full disk, events that run are still committed, from 16 MiB beside the file that are
-///   reserved for this, and known events stay known.
-/// - **The file** is its own, or that of an inbox (feature `inbox`), which may be opened before or after. The database of another program is refused. Beside it are `-wal`, `-shm` and `-reserve`, which belong
-///   to it and must not be deleted or left behind. Back it up with SQLite's `VACUUM INTO`, never with `cp`.
-/// - **Size**: about 110 bytes an id. At 10 events a second and 48 h of retention 190 MB. Ended records are deleted with later
-///   commits, 512 at a time, and their space is used again.
-/// - **At most 1,024 claims wait** for the writer; a further one is [`Unavailable`](StoreErrorKind::Unavailable) at once.
-/// - **The order of rows**: it is an [`OrderStore`](crate::order::OrderStore) too, in the same file and by the same thread. A record
-///   takes about 260 bytes for a row of eight properties, is flushed before it is answered, and is deleted after its retention like
-///   a claim. On a full disk no record is read, so that no event begins, and those of events that run are written.
-///
-/// # Time
-/// Leases and retention use the machine's wall clock, in milliseconds, since a restart and other processes read them. If it is
-/// **set back**, a lease lasts its whole original time, counted from then on, and ids are remembered longer. If it is **set
-/// forward**, leases end early, so that two runs may overlap, of which one commits; ids are forgotten earlier by the jump: a
-/// retention of 48 hours allows a jump of 21 hours.
+/// Two receivers with different secrets on one store each need a [scope](crate::ReceiverBuilder::scope); `build` checks it for
+/// clones of one store, and not where the file is opened twice.
 ///
 /// # Security
-/// A program that may write the file decides which events are handled. It is created readable and writable for its owner alone
-/// (0600), and its folder should be so too. It holds digests of ids, and no bodies. Two receivers with different secrets on one
-/// store each need a [scope](crate::ReceiverBuilder::scope); `build` checks it for clones of one store, and not where the file is
-/// opened twice.
+/// A program that may write the file decides which events are handled: see [the module](super#security).
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,

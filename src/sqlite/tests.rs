@@ -1,4 +1,4 @@
-//! Tests of the store in one process; those that kill processes or fill disks are in `tests/servers/sqlite`.
+//! A folder for unit tests that need a file. Tests of the store are in `tests/it/stores` and `tests/servers/sqlite`.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use rusqlite::Result;
 use tokio::sync::oneshot;
 
 use super::claims::Claims;
@@ -26,7 +25,7 @@ const GROUP: usize = 256;
 pub(super) struct Call {
     pub(super) key: EventKey,
     pub(super) task: Task,
-    pub(super) reply: oneshot::Sender<std::result::Result<Answer, StoreError>>,
+    pub(super) reply: oneshot::Sender<Result<Answer, StoreError>>,
     /// That of a call that begins an event. It is freed when the call is dropped.
     pub(super) _slot: Option<WaitingSlot>,
 }
@@ -65,7 +64,7 @@ impl Call {
         self.reply.is_closed() && (self.begins() || matches!(self.task, Task::Renew(..)))
     }
 
-    fn answer(self, answer: std::result::Result<Answer, StoreError>) {
+    fn answer(self, answer: Result<Answer, StoreError>) {
         // A caller that no longer waits needs no answer.
         drop(self.reply.send(answer));
     }
@@ -79,7 +78,7 @@ pub(super) struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    pub(super) fn prepare(file: Commits<'c>, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub(super) fn prepare(file: Commits<'c>, clock: Arc<dyn Clock>) -> rusqlite::Result<Self> {
         Ok(Self {
             claims: Claims::prepare(file.connection)?,
             rows: Rows::prepare(file.connection)?,
@@ -153,9 +152,7 @@ impl<'c> Writer<'c> {
         // Commits and releases must not fail together with claims that found no space.
         let (new, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
         let again = !new.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
-        for call in new {
-            call.answer(Err(fault.clone()));
-        }
+        refuse_all(new, &fault);
         let mut committed = if again {
             self.commit(&others, false)
         } else {
@@ -167,20 +164,12 @@ impl<'c> Writer<'c> {
         }
         match committed {
             Ok(answers) => answer_all(others, answers),
-            Err(fault) => {
-                for call in others {
-                    call.answer(Err(fault.clone()));
-                }
-            }
+            Err(fault) => refuse_all(others, &fault),
         }
     }
 
     /// Carries out all calls in one transaction, together with the deletion of ended records.
-    fn commit(
-        &mut self,
-        group: &[Call],
-        tidies: bool,
-    ) -> std::result::Result<Vec<Answer>, StoreError> {
+    fn commit(&mut self, group: &[Call], tidies: bool) -> Result<Vec<Answer>, StoreError> {
         self.file.begin()?;
         // Other processes may have kept the file locked until now.
         let now = self.now();
@@ -192,7 +181,12 @@ impl<'c> Writer<'c> {
         Ok(answers)
     }
 
-    fn carry_out(&mut self, group: &[Call], tidies: bool, now: i64) -> Result<Vec<Answer>> {
+    fn carry_out(
+        &mut self,
+        group: &[Call],
+        tidies: bool,
+        now: i64,
+    ) -> rusqlite::Result<Vec<Answer>> {
         if tidies {
             self.claims.tidy(now)?;
             self.rows.delete_ended(now)?;
@@ -231,6 +225,12 @@ impl<'c> Writer<'c> {
 
     fn now(&self) -> i64 {
         reading(self.clock.unix_millis())
+    }
+}
+
+fn refuse_all(group: Vec<Call>, fault: &StoreError) {
+    for call in group {
+        call.answer(Err(fault.clone()));
     }
 }
 

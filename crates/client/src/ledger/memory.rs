@@ -9,10 +9,10 @@ use super::entry::{Entry, Place};
 use super::store::{Bounds, Kept, Store};
 use crate::reconcile::RowHash;
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Memory(Mutex<Entries>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Entries {
     last: i64,
     kept: BTreeMap<i64, Kept>,

@@ -1,7 +1,5 @@
 //! Entries in a table of PostgreSQL.
 
-use std::fmt;
-
 use deadpool_postgres::Pool;
 use hookgate::{StoreError, StoreErrorKind, StoreFuture};
 use tokio_postgres::Row;
@@ -35,8 +33,7 @@ const ADD: &str = "WITH added AS (
     COALESCE((SELECT number FROM hookgate_ledger WHERE written_at >= $9 ORDER BY number LIMIT 1), (SELECT min(number) FROM added)))
 )
 SELECT number FROM added ORDER BY number";
-const FIND: &str = "SELECT number, revision, place, writer, written_at, open_until, event_since, event_until, written, answered, event
-FROM hookgate_ledger WHERE place = ANY ($1) ORDER BY number";
+const FIND: &str = "SELECT * FROM hookgate_ledger WHERE place = ANY ($1) ORDER BY number";
 const CHANGE: &str = "UPDATE hookgate_ledger SET revision = $2 + 1, place = $3, open_until = $4, event_since = $5, event_until = $6,
   answered = $7, event = $8 WHERE number = $1 AND revision = $2 RETURNING true";
 const REMOVE: &str =
@@ -89,30 +86,27 @@ impl Store for Postgres {
 
     fn swap(&self, number: i64, revision: i64, entry: Option<Entry>) -> StoreFuture<'_, bool> {
         StoreFuture::boxed(async move {
-            let rows = match &entry {
-                None => {
-                    let bound = [(&number as _, Type::INT8), (&revision as _, Type::INT8)];
-                    query(&self.0, REMOVE, &bound).await?
-                }
-                Some(entry) => {
-                    let answered = entry.answered.as_ref().map(RowHash::to_bytes);
-                    query(
-                        &self.0,
-                        CHANGE,
-                        &[
-                            (&number, Type::INT8),
-                            (&revision, Type::INT8),
-                            (&entry.place.0.as_slice(), Type::BYTEA),
-                            (&entry.open_until, Type::INT8),
-                            (&entry.since, Type::INT8),
-                            (&entry.until, Type::INT8),
-                            (&answered, Type::BYTEA),
-                            (&entry.taken.as_ref().map(<[u8; 16]>::as_slice), Type::BYTEA),
-                        ],
-                    )
-                    .await?
-                }
+            let Some(entry) = &entry else {
+                let bound = [(&number as _, Type::INT8), (&revision as _, Type::INT8)];
+                return Ok(!query(&self.0, REMOVE, &bound).await?.is_empty());
             };
+            let answered = entry.answered.as_ref().map(RowHash::to_bytes);
+            let taken = entry.taken.as_ref().map(<[u8; 16]>::as_slice);
+            let rows = query(
+                &self.0,
+                CHANGE,
+                &[
+                    (&number, Type::INT8),
+                    (&revision, Type::INT8),
+                    (&entry.place.0.as_slice(), Type::BYTEA),
+                    (&entry.open_until, Type::INT8),
+                    (&entry.since, Type::INT8),
+                    (&entry.until, Type::INT8),
+                    (&answered, Type::BYTEA),
+                    (&taken, Type::BYTEA),
+                ],
+            )
+            .await?;
             Ok(!rows.is_empty())
         })
     }
@@ -126,27 +120,21 @@ fn kept(row: &Row) -> Result<Kept, StoreError> {
     let damaged = || StoreError::new(StoreErrorKind::Corrupt);
     let hash = |bytes: &[u8]| RowHash::from_bytes(bytes).ok_or_else(damaged);
     let digest = |bytes: &[u8]| bytes.try_into().map_err(|_| damaged());
-    let (answered, taken): (Option<&[u8]>, Option<&[u8]>) = (row.try_get(9)?, row.try_get(10)?);
+    let answered: Option<&[u8]> = row.try_get("answered")?;
+    let taken: Option<&[u8]> = row.try_get("event")?;
     Ok(Kept {
-        number: row.try_get(0)?,
-        revision: row.try_get(1)?,
+        number: row.try_get("number")?,
+        revision: row.try_get("revision")?,
         entry: Entry {
-            place: Place(digest(row.try_get(2)?)?),
-            writer: row.try_get(3)?,
-            written_at: row.try_get(4)?,
-            open_until: row.try_get(5)?,
-            since: row.try_get(6)?,
-            until: row.try_get(7)?,
-            written: hash(row.try_get(8)?)?,
+            place: Place(digest(row.try_get("place")?)?),
+            writer: row.try_get("writer")?,
+            written_at: row.try_get("written_at")?,
+            open_until: row.try_get("open_until")?,
+            since: row.try_get("event_since")?,
+            until: row.try_get("event_until")?,
+            written: hash(row.try_get("written")?)?,
             answered: answered.map(hash).transpose()?,
             taken: taken.map(digest).transpose()?,
         },
     })
-}
-
-/// Shows no connection.
-impl fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Postgres")
-    }
 }

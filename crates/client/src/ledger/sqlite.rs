@@ -1,6 +1,5 @@
 //! Entries in a file of SQLite.
 
-use std::fmt;
 use std::path::Path;
 
 use hookgate::{StoreError, StoreErrorKind, StoreFuture};
@@ -31,8 +30,7 @@ const ADD: &str = "INSERT INTO hookgate_ledger
 /// The entry that was just added ends the search for the oldest one to keep.
 const FORGET: &str = "DELETE FROM hookgate_ledger WHERE number < max(?1,
   (SELECT number FROM hookgate_ledger WHERE written_at >= ?2 ORDER BY number LIMIT 1))";
-const FIND: &str = "SELECT number, revision, place, writer, written_at, open_until, event_since, event_until, written, answered, event
-  FROM hookgate_ledger WHERE place IN (?1, ?2, ?3) ORDER BY number";
+const FIND: &str = "SELECT * FROM hookgate_ledger WHERE place IN (?1, ?2, ?3) ORDER BY number";
 const CHANGE: &str = "UPDATE hookgate_ledger SET revision = ?2 + 1, place = ?3, open_until = ?4, event_since = ?5, event_until = ?6,
   answered = ?7, event = ?8 WHERE number = ?1 AND revision = ?2";
 const REMOVE: &str = "DELETE FROM hookgate_ledger WHERE number = ?1 AND revision = ?2";
@@ -83,12 +81,7 @@ impl Store for Sqlite {
         let places = [0, 1, 2].map(|at| places.get(at).map(|place| place.0));
         self.0.call(move |connection| {
             let mut find = connection.prepare(FIND)?;
-            let mut rows = find.query(places)?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.push(kept(row)?);
-            }
-            Ok(found)
+            find.query_and_then(places, kept)?.collect()
         })
     }
 
@@ -118,26 +111,20 @@ fn kept(row: &Row<'_>) -> Result<Kept, StoreError> {
     let hash = |bytes: Vec<u8>| {
         RowHash::from_bytes(&bytes).ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt))
     };
-    let answered: Option<Vec<u8>> = row.get(9)?;
+    let answered: Option<Vec<u8>> = row.get("answered")?;
     Ok(Kept {
-        number: row.get(0)?,
-        revision: row.get(1)?,
+        number: row.get("number")?,
+        revision: row.get("revision")?,
         entry: Entry {
-            place: Place(row.get(2)?),
-            writer: row.get(3)?,
-            written_at: row.get(4)?,
-            open_until: row.get(5)?,
-            since: row.get(6)?,
-            until: row.get(7)?,
-            written: hash(row.get(8)?)?,
+            place: Place(row.get("place")?),
+            writer: row.get("writer")?,
+            written_at: row.get("written_at")?,
+            open_until: row.get("open_until")?,
+            since: row.get("event_since")?,
+            until: row.get("event_until")?,
+            written: hash(row.get("written")?)?,
             answered: answered.map(hash).transpose()?,
-            taken: row.get(10)?,
+            taken: row.get("event")?,
         },
     })
-}
-
-impl fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sqlite")
-    }
 }

@@ -1,7 +1,5 @@
 //! Where the entries are kept.
 
-use std::fmt;
-
 use hookgate::StoreFuture;
 
 use super::entry::{Entry, Place};
@@ -11,7 +9,7 @@ use crate::reconcile::RowHash;
 ///
 /// 1. **A change is one indivisible step** that succeeds only on the revision that was read: [`swap`](Self::swap).
 /// 2. Numbers rise, and none is used twice.
-pub(super) trait Store: fmt::Debug + Send + Sync + 'static {
+pub(super) trait Store: Send + Sync + 'static {
     /// Adds the entry with revision 1, once for each of these values, and forgets those beyond the bounds. Returns the numbers.
     fn add<'a>(
         &'a self,

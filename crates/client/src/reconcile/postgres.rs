@@ -10,15 +10,9 @@ use tokio_postgres::types::{ToSql, Type};
 
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
-use super::row_state::{Life, RowState};
+use super::row_state::{COLUMNS, Life, RowState};
 use crate::postgres_pool;
 
-const GET: &str =
-    "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
-WHERE model = $1 AND row = ANY ($2)";
-const LIST: &str =
-    "SELECT row, revision, life, updated_at, read_at, hash, row_values FROM hookgate_mirror
-WHERE model = $1 AND ($2 IS NULL OR row > $2) ORDER BY row LIMIT $3";
 const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values, written_at)
 VALUES ($1, $2, $3 + 1, $4, $5, $6, $7, $8, now()) ON CONFLICT DO NOTHING RETURNING true";
 const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, updated_at = $5, read_at = $6, hash = $7, row_values = $8,
@@ -125,11 +119,11 @@ impl Mirror for PostgresMirror {
             let rows: Vec<_> = rows.iter().map(RowId::as_str).collect();
             let bound: [(&(dyn ToSql + Sync), Type); 2] =
                 [(&model.as_str(), Type::TEXT), (&rows, Type::TEXT_ARRAY)];
-            self.query(GET, &bound)
-                .await?
-                .iter()
-                .map(mirrored)
-                .collect()
+            let sql = format!(
+                "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = $1 AND row = ANY ($2)"
+            );
+            let rows = self.query(&sql, &bound).await?;
+            rows.iter().map(mirrored).collect()
         })
     }
 
@@ -147,11 +141,11 @@ impl Mirror for PostgresMirror {
                 (&after, Type::TEXT),
                 (&limit, Type::INT8),
             ];
-            self.query(LIST, &bound)
-                .await?
-                .iter()
-                .map(mirrored)
-                .collect()
+            let sql = format!(
+                "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = $1 AND ($2 IS NULL OR row > $2) ORDER BY row LIMIT $3"
+            );
+            let rows = self.query(&sql, &bound).await?;
+            rows.iter().map(mirrored).collect()
         })
     }
 

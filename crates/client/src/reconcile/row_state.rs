@@ -34,6 +34,10 @@ pub enum Life {
     Deleted,
 }
 
+/// The columns of a mirror's table that are read: a row's id, its revision and its state.
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(super) const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
+
 /// The numbers of a database.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Life {

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
-use rusqlite::{Connection, Row, ToSql, params};
+use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
-use super::row_state::{Life, RowState};
+use super::row_state::{COLUMNS, Life, RowState};
 use crate::sqlite_file::SqliteFile;
 
 /// The rows of one statement: SQLite allows 32,766 parameters.
@@ -27,7 +27,6 @@ const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS hookgate_mirror (
   written_at INTEGER NOT NULL,
   PRIMARY KEY (model, row)
 ) STRICT, WITHOUT ROWID";
-const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
 const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values, written_at)
 VALUES (?1, ?2, ?3 + 1, ?4, ?5, ?6, ?7, ?8, unixepoch()) ON CONFLICT DO NOTHING";
 const UPDATE: &str = "UPDATE hookgate_mirror SET revision = ?3 + 1, life = ?4, updated_at = ?5, read_at = ?6, hash = ?7, row_values = ?8,
@@ -107,12 +106,10 @@ impl Mirror for SqliteMirror {
                     "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = ? AND row IN ({marks})"
                 );
                 let bound = std::iter::once(model.as_str()).chain(rows.iter().map(RowId::as_str));
-                read(
-                    connection,
-                    &sql,
-                    rusqlite::params_from_iter(bound),
-                    &mut found,
-                )?;
+                let mut statement = connection.prepare(&sql)?;
+                for row in statement.query_and_then(params_from_iter(bound), mirrored)? {
+                    found.push(row?);
+                }
             }
             Ok(found)
         })
@@ -126,14 +123,16 @@ impl Mirror for SqliteMirror {
     ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
         let (model, after) = (model.clone(), after.cloned());
         self.file.call(move |connection| {
-            let mut found = Vec::new();
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let after = after.as_ref().map(RowId::as_str);
             let sql = format!(
                 "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = ?1 AND (?2 IS NULL OR row > ?2) ORDER BY row LIMIT ?3"
             );
-            read(connection, &sql, params![model.as_str(), after, limit], &mut found)?;
-            Ok(found)
+            let bound = params![model.as_str(), after, limit];
+            connection
+                .prepare(&sql)?
+                .query_and_then(bound, mirrored)?
+                .collect()
         })
     }
 
@@ -180,20 +179,6 @@ impl Mirror for SqliteMirror {
     fn keeps_values(&self) -> bool {
         self.keeps_values
     }
-}
-
-fn read(
-    connection: &Connection,
-    sql: &str,
-    bound: impl rusqlite::Params,
-    found: &mut Vec<(RowId, Mirrored)>,
-) -> Result<(), StoreError> {
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query(bound)?;
-    while let Some(row) = rows.next()? {
-        found.push(mirrored(row)?);
-    }
-    Ok(())
 }
 
 fn mirrored(row: &Row<'_>) -> Result<(RowId, Mirrored), StoreError> {

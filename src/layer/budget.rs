@@ -165,16 +165,8 @@ impl BodyShare<'_> {
         }
     }
 
-    /// Takes the share out, to finish it or to hold it elsewhere.
-    pub(super) fn take(&mut self) -> Self {
-        Self {
-            budget: self.budget,
-            body: self.body.take(),
-        }
-    }
-
     /// The body is complete: its share is given back, and its buffer can no longer be freed.
-    pub(super) fn finish(mut self) -> Result<(), BudgetSpent> {
+    pub(super) fn finish(&mut self) -> Result<(), BudgetSpent> {
         match self.body.take() {
             None => Ok(()),
             Some((held, _)) => match self.budget.lock().remove(held) {
@@ -309,7 +301,7 @@ mod tests {
             let oldest: Vec<_> = (0..6).map(|number| number < ended).collect();
             assert_eq!(spent, oldest);
         }
-        assert!(new.into_iter().all(|share| share.finish().is_ok()));
+        assert!(new.iter_mut().all(|share| share.finish().is_ok()));
     }
 
     /// Compares the budget with a second, slow bookkeeping. The body that is ended is always the largest of those that count
@@ -336,7 +328,7 @@ mod tests {
                 }
                 let at = below(bodies.len());
                 if below(6) == 0 {
-                    let (share, expected) = bodies.swap_remove(at);
+                    let (mut share, expected) = bodies.swap_remove(at);
                     match below(2) {
                         0 => assert_eq!(share.finish().is_ok(), expected.is_some()),
                         _ => drop(share),

@@ -21,19 +21,16 @@ impl<F> CatchUnwind<F> {
         Self::Running { future }
     }
 
-    /// Takes the future that a call has returned, unless the call itself panicked.
-    pub(crate) fn of(called: Result<F, Panicked>) -> Self {
-        match called {
-            Ok(future) => Self::new(future),
-            Err(panicked) => Self::Ended {
-                panicked: Some(panicked),
-            },
-        }
+    /// In place of a future that is not made yet, that panicked, or that is dropped.
+    pub(crate) fn ended(panicked: Option<Panicked>) -> Self {
+        Self::Ended { panicked }
     }
 
-    /// In place of a future that is dropped.
-    pub(crate) fn ended() -> Self {
-        Self::Ended { panicked: None }
+    /// Polls the future that this call returns, unless the call itself panics.
+    pub(crate) fn begin(mut self: Pin<&mut Self>, call: impl FnOnce() -> F) {
+        if let Err(panicked) = caught(|| self.set(Self::new(call()))) {
+            self.set(Self::ended(Some(panicked)));
+        }
     }
 }
 

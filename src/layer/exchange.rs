@@ -13,7 +13,6 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, Guarded};
-use super::response::Own;
 use super::run::{Attached, Work};
 use super::run_state::{End, Ended};
 use super::settings::LEAST_TO_BEGIN;
@@ -138,13 +137,11 @@ impl<N> Exchange<N> {
         refusal: Refusal,
         delivery: Option<Delivery>,
     ) -> Response<ResponseBody<R>> {
-        let (kind, refusal) = (refusal.kind(), Arc::new(refusal));
-        let response = self
-            .guard()
-            .own_response(&Own::Refused(Arc::clone(&refusal)));
+        let refusal = Arc::new(refusal);
+        let mut response = self.guard().own_response(&*refusal);
         let reason: Reason = Arc::clone(&refusal) as Reason;
         let status = response.status().as_u16();
-        let outcome = Outcome::Refused(kind);
+        let outcome = Outcome::Refused(refusal.kind());
         let answer = self.answered(outcome, status, delivery, Some(reason), Instant::now());
         let delivery = answer.delivery.as_ref();
         let verified = delivery.map(Delivery::verified).or(refusal.authentic());
@@ -152,12 +149,13 @@ impl<N> Exchange<N> {
             self.guard()
                 .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
         }
-        self.send(response, answer)
+        self.send(&mut response, answer);
+        response
     }
 
     pub(crate) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
         let now = ended.at.unwrap_or_else(Instant::now);
-        let (response, reason) = match ended.end {
+        let (mut response, reason) = match ended.end {
             End::Refused(refusal) => {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
                 // answers.
@@ -166,7 +164,7 @@ impl<N> Exchange<N> {
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }
-            End::Own(own) => (self.guard().own_response(&own), ended.reason),
+            End::Own(own) => (self.guard().own_response(own), ended.reason),
             End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
@@ -177,7 +175,8 @@ impl<N> Exchange<N> {
         };
         let status = response.status().as_u16();
         let answer = self.answered(ended.outcome, status, Some(delivery), reason, now);
-        Ok(self.send(response, answer))
+        self.send(&mut response, answer);
+        Ok(response)
     }
 
     fn answered(
@@ -197,14 +196,9 @@ impl<N> Exchange<N> {
         }
     }
 
-    fn send<R>(
-        &self,
-        mut response: Response<ResponseBody<R>>,
-        answer: Answer,
-    ) -> Response<ResponseBody<R>> {
+    fn send<R>(&self, response: &mut Response<R>, answer: Answer) {
         self.tell(&answer);
         response.extensions_mut().insert(answer);
-        response
     }
 
     fn tell(&self, answer: &Answer) {

@@ -6,7 +6,7 @@ use http::Response;
 
 use super::body::ResponseBody;
 use super::catch::caught;
-use super::response::{Own, OwnAnswer};
+use super::response::OwnAnswer;
 use super::settings::LayerSettings;
 use crate::observe::{Failed, Reason, Step};
 use crate::outcome::{Outcome, RefusalKind};
@@ -55,8 +55,11 @@ impl Guard {
     }
 
     /// Makes the response for an answer of the receiver.
-    pub(super) fn own_response<R>(&self, own: &Own) -> Response<ResponseBody<R>> {
-        let answer = OwnAnswer::from(own);
+    pub(super) fn own_response<R>(
+        &self,
+        answer: impl Into<OwnAnswer>,
+    ) -> Response<ResponseBody<R>> {
+        let answer = answer.into();
         let shape = self.settings.shape.as_ref();
         // If the shape panics, the delivery still gets the default answer.
         let shaped = shape.and_then(|shape| caught(|| shape(&answer)).ok());

@@ -1,7 +1,6 @@
 //! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and keeps no bytes.
 
 use std::future::{Future, poll_fn};
-use std::mem;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
@@ -23,25 +22,19 @@ const MOST_DISCARDED: u64 = 16 << 20;
 /// too. Trailers are skipped: the headers that count for the signature cannot be hidden in them.
 pub(super) struct Reading<'b> {
     share: BodyShare<'b>,
+    /// The time at which it was begun, until its first poll: a body that is there at once needs no other reading of the clock.
+    begun: Option<Instant>,
     deadline: Instant,
     timer: Timer,
 }
 
 impl<'b> Reading<'b> {
-    pub(super) fn until(deadline: Instant, budget: &'b BodyBudget) -> Self {
+    pub(super) fn begin(begun: Instant, deadline: Instant, budget: &'b BodyBudget) -> Self {
         Self {
             share: budget.share(),
+            begun: Some(begun),
             deadline,
             timer: Timer::default(),
-        }
-    }
-
-    /// Takes it out, to read on elsewhere.
-    pub(super) fn take_out(&mut self) -> Self {
-        Self {
-            share: self.share.take(),
-            deadline: self.deadline,
-            timer: mem::take(&mut self.timer),
         }
     }
 
@@ -56,18 +49,25 @@ impl<'b> Reading<'b> {
         intake: &mut Intake,
         context: &mut Context<'_>,
     ) -> Poll<Result<Instant, Refusal>> {
+        // The latest reading of the clock, if nothing was waited for since.
+        let mut latest = self.begun.take();
         loop {
             let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
                 return self.poll_end(intake, context).map(Err);
             };
             let Some(frame) = frame else {
-                return Poll::Ready(Ok(Instant::now()));
+                return Poll::Ready(Ok(latest.unwrap_or_else(Instant::now)));
             };
             let Ok(frame) = frame else {
                 return refused(RefusalKind::BodyIncomplete);
             };
             if let Ok(data) = frame.into_data() {
                 self.take(data, intake)?;
+            }
+            if let Some(now) = latest
+                && body.is_end_stream()
+            {
+                return Poll::Ready(Ok(now));
             }
             let now = Instant::now();
             if now >= self.deadline {
@@ -76,6 +76,7 @@ impl<'b> Reading<'b> {
             if body.is_end_stream() {
                 return Poll::Ready(Ok(now));
             }
+            latest = Some(now);
             // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
             ready!(pin!(consume_budget()).poll(context));
         }
@@ -116,7 +117,7 @@ impl<'b> Reading<'b> {
 
     /// The body is complete: its share of the budget is given back.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
-        self.share.take().finish().map_err(Refusal::from)
+        self.share.finish().map_err(Refusal::from)
     }
 }
 

@@ -1,7 +1,5 @@
 //! The answers that the receiver makes itself.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
@@ -21,11 +19,9 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
 /// Makes the response for an answer of the receiver.
 pub(crate) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 
-/// The answers that the receiver makes itself.
-#[derive(Clone, Debug)]
+/// The answers that the receiver makes itself for a delivery that is not refused.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Own {
-    /// There was no run.
-    Refused(Arc<Refusal>),
     /// The sink has stored it.
     Accepted,
     /// It was already done.
@@ -110,9 +106,9 @@ impl OwnAnswer {
     }
 }
 
-impl From<&Own> for OwnAnswer {
-    fn from(own: &Own) -> Self {
-        let refused = |refusal: &Refusal| Self {
+impl From<&Refusal> for OwnAnswer {
+    fn from(refusal: &Refusal) -> Self {
+        Self {
             status: StatusCode::from_u16(refusal.kind().status())
                 .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             error: Some((refusal.kind().code(), refusal.kind().message())),
@@ -120,7 +116,12 @@ impl From<&Own> for OwnAnswer {
                 .retry_after()
                 .map(|wait| wait.as_secs() + u64::from(wait.subsec_nanos() > 0)),
             replayed: false,
-        };
+        }
+    }
+}
+
+impl From<Own> for OwnAnswer {
+    fn from(own: Own) -> Self {
         let done = |replayed| Self {
             status: StatusCode::OK,
             error: None,
@@ -128,7 +129,6 @@ impl From<&Own> for OwnAnswer {
             replayed,
         };
         match own {
-            Own::Refused(refusal) => refused(refusal),
             Own::Replayed => done(true),
             Own::Accepted | Own::DeadLettered => done(false),
             Own::TypeMismatch => Self {
@@ -144,7 +144,7 @@ impl From<&Own> for OwnAnswer {
                 replayed: false,
             },
             // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
-            Own::RunsOn | Own::Aborted => refused(&Refusal::new(RefusalKind::StillRunning)),
+            Own::RunsOn | Own::Aborted => Self::from(&Refusal::new(RefusalKind::StillRunning)),
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
             VerifyErrorKind::UnknownSubscription,
             VerifyErrorKind::WorkspaceMismatch,
         ]
-        .map(|kind| OwnAnswer::from(&Own::Refused(Arc::new(VerifyError::new(kind).into()))));
+        .map(|kind| OwnAnswer::from(&VerifyError::new(kind).into()));
         assert_eq!(answers[0], answers[1]);
         assert_eq!(answers[0], answers[2]);
         assert_eq!(
@@ -179,8 +179,7 @@ mod tests {
     #[test]
     fn headers_follow_from_the_status() {
         let header = |kind, name: HeaderName| {
-            let response =
-                OwnAnswer::from(&Own::Refused(Arc::new(Refusal::new(kind)))).to_response();
+            let response = OwnAnswer::from(&Refusal::new(kind)).to_response();
             response.headers().get(name).cloned()
         };
         assert_eq!(
@@ -189,7 +188,7 @@ mod tests {
         );
         assert_eq!(header(RefusalKind::StoreFull, RETRY_AFTER).unwrap(), "10");
         assert_eq!(header(RefusalKind::BodyTooSlow, RETRY_AFTER), None);
-        let replay = OwnAnswer::from(&Own::Replayed).to_response();
+        let replay = OwnAnswer::from(Own::Replayed).to_response();
         assert_eq!(replay.headers()["idempotent-replayed"], "true");
         assert!(replay.body().is_empty() && replay.headers().len() == 1);
     }

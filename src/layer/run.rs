@@ -157,10 +157,10 @@ where
         }
         let mut inner = work.inner;
         let handled = {
-            // One expression: a variable for the call's result would be in the frame beside the future.
-            let mut future = pin!(CatchUnwind::of(caught(|| {
-                inner.call(request(work.parts, guarded, delivery))
-            })));
+            let mut future = pin!(CatchUnwind::ended(None));
+            future
+                .as_mut()
+                .begin(|| inner.call(request(work.parts, guarded, delivery)));
             supervise(future.as_mut(), &Watch::new(guarded, &claim, &state, now)).await
         };
         let _ = caught(|| drop(inner));

@@ -1,5 +1,6 @@
 //! The state that a run shares with its request: the phase of the run, and its result.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,12 +59,14 @@ impl<R, E> Ended<R, E> {
 }
 
 /// The progress of a run, which run and request share.
-pub(crate) struct RunState<R, E>(Mutex<RunProgress<R, E>>);
+pub(crate) struct RunState<R, E> {
+    /// Whether the request has been answered, or its sender has hung up. Set while the progress is locked.
+    detached: AtomicBool,
+    progress: Mutex<RunProgress<R, E>>,
+}
 
 struct RunProgress<R, E> {
     phase: Phase,
-    /// Whether the request has been answered, or its sender has hung up.
-    detached: bool,
     /// Whether the request has taken the end of its delivery, or is about to take it.
     heard: bool,
     /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
@@ -92,20 +95,23 @@ pub(crate) enum Phase {
 
 impl<R, E> RunState<R, E> {
     pub(crate) fn new(since: Instant) -> Self {
-        Self(Mutex::new(RunProgress {
+        let progress = RunProgress {
             phase: Phase::Claiming {
                 since,
                 lease_left: None,
             },
-            detached: false,
             heard: false,
             place: None,
             ended: None,
-        }))
+        };
+        Self {
+            detached: AtomicBool::new(false),
+            progress: Mutex::new(progress),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress<R, E>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
@@ -133,22 +139,23 @@ impl<R, E> RunState<R, E> {
     /// Enters the phase of the handler. Returns false if no request waits for the answer any more: the handler is not called.
     pub(crate) fn begins_to_handle(&self) -> bool {
         let mut progress = self.lock();
-        if !progress.detached {
-            progress.phase = Phase::Handling;
+        if self.is_detached() {
+            return false;
         }
-        !progress.detached
+        progress.phase = Phase::Handling;
+        true
     }
 
     /// Returns whether no request waits for the answer any more.
     pub(crate) fn is_detached(&self) -> bool {
-        self.lock().detached
+        self.detached.load(Ordering::SeqCst)
     }
 
     /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
     /// its own end.
     pub(crate) fn hung_up(&self) -> bool {
         let progress = self.lock();
-        progress.detached && !progress.heard
+        self.is_detached() && !progress.heard
     }
 
     /// Stores the answer while the store is waited for, so that a slow store cannot delay it.
@@ -207,7 +214,7 @@ impl<R, E> RunState<R, E> {
     /// holds no claim.
     pub(crate) fn detach(&self) -> bool {
         let mut progress = self.lock();
-        progress.detached = true;
+        self.detached.store(true, Ordering::SeqCst);
         progress.place = None;
         !matches!(progress.phase, Phase::Waiting { .. })
     }

@@ -167,12 +167,12 @@ pub(super) fn settle<'a, R, E>(
                 settled.reason.clone(),
             );
         }
-        let ended = unsettled.ended.take().or_else(|| state.settled())?;
-        Some(Ended {
-            outcome,
-            at: (!limit.has_waited()).then_some(now),
-            ..ended
-        })
+        let mut ended = unsettled.ended.take().or_else(|| state.settled());
+        if let Some(ended) = &mut ended {
+            ended.outcome = outcome;
+            ended.at = (!limit.has_waited()).then_some(now);
+        }
+        ended
     }
 }
 

@@ -141,7 +141,7 @@ pub(crate) fn bounded<F: Future>(
             return Poll::Pending;
         };
         // A future can panic in its destructor too.
-        let _ = caught(|| future.set(CatchUnwind::ended()));
+        let _ = caught(|| future.set(CatchUnwind::ended(None)));
         Poll::Ready(handled)
     })
 }

@@ -31,31 +31,23 @@ enum Next<'a> {
     Nothing(TakenIn),
 }
 
-/// A request whose head was accepted. Once it is polled, it is not moved: a move would leave a copy of the keys' states behind.
+/// A request whose body is waited for.
 struct Opened<'a> {
     head: RequestHead<'a>,
     intake: Intake,
     reading: Reading<'a>,
 }
 
-impl Opened<'_> {
-    /// Reads on.
-    fn poll<B: Body>(
-        &mut self,
-        body: Pin<&mut B>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Instant, Refusal>> {
-        self.reading.poll(body, &mut self.intake, context)
-    }
-
-    /// Returns the same on the heap. No copy of the keys' states stays where it was, once the rest of it is dropped.
-    fn keep(&mut self) -> Box<Self> {
+impl<'a> Opened<'a> {
+    /// Goes on with an intake that was already polled, and so must not be moved: a move would leave a copy of the keys' states
+    /// behind. No copy of them stays once `begun` is dropped.
+    fn keep(head: RequestHead<'a>, begun: &mut Intake, reading: Reading<'a>) -> Box<Self> {
         let mut kept = Box::new(Self {
-            head: self.head.clone(),
-            intake: Intake::in_place_of(&mut self.intake),
-            reading: self.reading.take_out(),
+            head,
+            intake: Intake::in_place_of(begun),
+            reading,
         });
-        kept.intake.go_on_from(&self.intake);
+        kept.intake.go_on_from(begun);
         kept
     }
 }
@@ -97,8 +89,13 @@ impl<N> Exchange<N> {
         context: &mut Context<'_>,
     ) -> Poll<Next<'a>> {
         if let Some(opened) = kept {
-            let read = ready!(opened.poll(body, context));
-            return Poll::Ready(self.complete(opened, read, None));
+            let Opened {
+                head,
+                intake,
+                reading,
+            } = &mut **opened;
+            let read = ready!(reading.poll(body, intake, context));
+            return Poll::Ready(self.complete(head, intake, reading, read, None));
         }
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
@@ -109,16 +106,14 @@ impl<N> Exchange<N> {
                 .tell(Step::AgeChecked(self.observed(), reading));
         });
         Poll::Ready(match checked {
-            Ok((checked, RingSearch::Found(selected))) => {
-                let mut opened = Opened {
-                    head,
-                    intake: self.guard().auth.receive(&checked, selected),
-                    reading: self.reading(self.started()),
-                };
-                match opened.poll(body, context) {
-                    Poll::Ready(read) => self.complete(&mut opened, read, now),
+            Ok((ref checked, RingSearch::Found(selected))) => {
+                let mut intake = self.guard().auth.receive(checked, selected);
+                // A server polls the future as soon as it has it: the time of `call` is good enough, unless something is waited for.
+                let mut reading = self.reading(self.started());
+                match reading.poll(body, &mut intake, context) {
+                    Poll::Ready(read) => self.complete(&head, &mut intake, &mut reading, read, now),
                     Poll::Pending => {
-                        *kept = Some(opened.keep());
+                        *kept = Some(Opened::keep(head, &mut intake, reading));
                         return Poll::Pending;
                     }
                 }
@@ -139,15 +134,12 @@ impl<N> Exchange<N> {
                     let left = self.budget_ends().saturating_duration_since(Instant::now());
                     let limit = look_up::share_of(self.guard().settings.budget).min(left);
                     let auth = &self.guard().auth;
-                    let intake = look_up::within(limit, auth, checked, waiting).await?;
+                    let mut intake = look_up::within(limit, auth, checked, waiting).await?;
                     // The time of the receiver's own look-up does not count as slowness of the sender.
-                    let mut opened = Opened {
-                        head,
-                        intake,
-                        reading: self.reading(Instant::now()),
-                    };
-                    let read = poll_fn(|context| opened.poll(body.as_mut(), context)).await;
-                    self.complete(&mut opened, read, None)
+                    let mut reading = self.reading(Instant::now());
+                    let read = poll_fn(|context| reading.poll(body.as_mut(), &mut intake, context));
+                    let read = read.await;
+                    self.complete(&head, &mut intake, &mut reading, read, None)
                 }
                 Next::Rest(refusal, until) => {
                     discard(body, until).await;
@@ -160,7 +152,7 @@ impl<N> Exchange<N> {
 
     /// The time for the body begins now.
     fn reading(&self, now: Instant) -> Reading<'_> {
-        Reading::until(self.body_deadline(now), &self.guard().settings.bodies)
+        Reading::begin(now, self.body_deadline(now), &self.guard().settings.bodies)
     }
 
     fn body_deadline(&self, opened: Instant) -> Instant {
@@ -172,15 +164,12 @@ impl<N> Exchange<N> {
     #[inline]
     fn complete<'a>(
         &self,
-        opened: &mut Opened<'_>,
+        head: &RequestHead<'_>,
+        intake: &mut Intake,
+        reading: &mut Reading<'_>,
         read: Result<Instant, Refusal>,
         now: Option<UnixSeconds>,
     ) -> Next<'a> {
-        let Opened {
-            head,
-            intake,
-            reading,
-        } = opened;
         match read.and_then(|at| reading.finish().map(|()| at)) {
             Ok(at) => {
                 let body = RefCell::new(&mut *intake);

@@ -19,17 +19,11 @@ use crate::verify::{DeliveryHeaders, HeaderSlots};
 pub struct RequestHead<'h> {
     method: &'h str,
     found: HeaderSlots<'h>,
-    content: Content,
-    /// The header `traceparent`. Empty if it appears more than once.
-    traceparent: Option<&'h [u8]>,
-}
-
-/// The properties of the body, from the headers.
-#[derive(Clone, Debug, Default)]
-struct Content {
     foreign_encoding: bool,
     foreign_type: bool,
     announced_bytes: u64,
+    /// The header `traceparent`. Empty if it appears more than once.
+    traceparent: Option<&'h [u8]>,
 }
 
 impl<'h> RequestHead<'h> {
@@ -42,25 +36,44 @@ impl<'h> RequestHead<'h> {
         let mut head = Self {
             method,
             found: HeaderSlots::default(),
-            content: Content::default(),
+            foreign_encoding: false,
+            foreign_type: false,
+            announced_bytes: 0,
             traceparent: None,
         };
         for (name, value) in headers {
-            let (name, value) = (name.as_ref(), value.as_ref());
-            head.found.take(name, value);
-            head.content.take(name, value);
-            if name.len() == TRACEPARENT.len() && name.eq_ignore_ascii_case(TRACEPARENT.as_bytes())
-            {
-                head.traceparent = Some(head.traceparent.map_or(value, |_| b""));
-            }
+            head.take(name.as_ref(), value.as_ref());
         }
         head
+    }
+
+    /// Takes a header. Its length decides with which names it is compared.
+    #[inline]
+    fn take(&mut self, name: &[u8], value: &'h [u8]) {
+        match name.len() {
+            11 if is(name, TRACEPARENT) => {
+                self.traceparent = Some(self.traceparent.map_or(value, |_| b""));
+            }
+            12 if is(name, "content-type") => {
+                self.foreign_type |= value != b"application/json" && !is_json(value);
+            }
+            14 if is(name, "content-length") => {
+                // The server refuses a length that is not a number; the real size is limited anyway.
+                self.announced_bytes = self.announced_bytes.max(number(value).unwrap_or(0));
+            }
+            16 if is(name, "content-encoding") => {
+                // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
+                // very large.
+                self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
+            }
+            _ => self.found.take(name, value),
+        }
     }
 
     /// Sets the least number of bytes of the body, if the server knows it from another source than `Content-Length`.
     #[must_use]
     pub fn announcing(mut self, bytes: u64) -> Self {
-        self.content.announced_bytes = self.content.announced_bytes.max(bytes);
+        self.announced_bytes = self.announced_bytes.max(bytes);
         self
     }
 
@@ -68,11 +81,11 @@ impl<'h> RequestHead<'h> {
     pub(super) fn refuse_unreadable(&self, max_body: usize) -> Result<(), Refusal> {
         let kind = if self.method != "POST" {
             RefusalKind::MethodNotAllowed
-        } else if self.content.foreign_encoding {
+        } else if self.foreign_encoding {
             RefusalKind::EncodingNotSupported
-        } else if self.content.foreign_type {
+        } else if self.foreign_type {
             RefusalKind::TypeNotSupported
-        } else if self.content.announced_bytes > max_body as u64 {
+        } else if self.announced_bytes > max_body as u64 {
             RefusalKind::BodyTooLarge
         } else {
             return Ok(());
@@ -108,30 +121,10 @@ impl<'h> RequestHead<'h> {
     }
 }
 
-impl Content {
-    fn take(&mut self, name: &[u8], value: &[u8]) {
-        match name.len() {
-            12 if is(name, b"content-type") => {
-                self.foreign_type |= value != b"application/json" && !is_json(value);
-            }
-            14 if is(name, b"content-length") => {
-                // The server refuses a length that is not a number; the real size is limited anyway.
-                self.announced_bytes = self.announced_bytes.max(number(value).unwrap_or(0));
-            }
-            16 if is(name, b"content-encoding") => {
-                // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
-                // very large.
-                self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Compares names without regard to case. Most are in lower case, as HTTP/2 and the http crate write them.
 #[inline]
-fn is<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
-    name == lower || name.eq_ignore_ascii_case(lower)
+fn is(name: &[u8], lower: &str) -> bool {
+    name == lower.as_bytes() || name.eq_ignore_ascii_case(lower.as_bytes())
 }
 
 /// Returns the number that these digits write.

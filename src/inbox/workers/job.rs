@@ -151,11 +151,13 @@ where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     let _under_way = UnderWay::begin(&shared.active);
-    let handling = service.map(|mut service| async move {
-        poll_fn(|context| service.poll_ready(context)).await?;
-        service.call(request).await
+    let mut handling = pin!(match service {
+        Ok(mut service) => CatchUnwind::new(async move {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            service.call(request).await
+        }),
+        Err(panicked) => CatchUnwind::ended(Some(panicked)),
     });
-    let mut handling = pin!(CatchUnwind::of(handling));
     let mut phase = shared.phase.subscribe();
     let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
     // Not bound to the task's poll budget: a handler that uses up the budget each time would keep the timer from firing.

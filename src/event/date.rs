@@ -34,29 +34,10 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// assert!(Date::parse("2026-02-29").is_err());
 /// ```
 ///
-/// With the features `chrono`, `jiff` and `time`, `DateAs` reads a value as a type of those crates, and `TryFrom<&Date>`
-/// converts to it: a date to their date, a date-time to their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does
-/// the beginning of a day.
-///
-/// A `Date` does not know the property that it was read from: the error of `TryFrom<&Date>` has the reason alone. Where the
-/// error must name the property, let the field be a `DateAs<chrono::NaiveDate>`, not a `Date` that is converted later.
-///
-#[cfg_attr(feature = "chrono", doc = "```")]
-#[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
-/// use chrono::NaiveDate;
-/// use hookgate::{Date, DateAs, Properties};
-///
-/// let row: Properties = serde_json::from_str(r#"{"Due":"2026-11-21T09:30:00Z"}"#)?;
-/// let late: Date = row.required().to("Due")?;
-/// let error = NaiveDate::try_from(&late).unwrap_err();
-/// assert_eq!(error.path(), None);
-/// assert!(error.to_string().contains("found a date-time, expected a date without a time"));
-///
-/// let error = row.required().to::<DateAs<NaiveDate>>("Due").unwrap_err();
-/// assert_eq!(error.path(), Some("data.properties.Due"));
-/// assert!(error.to_string().contains("found a date-time, expected a date without a time"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` converts a date to the date of those crates, and a date-time to
+/// their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does the beginning of a day. A
+/// `Date` does not know the property that it was read from. Where the error must name it, let the field be a `DateAs`, which reads
+/// and converts at once.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Date {
     text: Box<str>,

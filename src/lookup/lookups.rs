@@ -21,6 +21,8 @@ pub(super) struct Lookups {
     pending: HashMap<LookupId, PendingLookup>,
     numbers: u64,
     places: Places,
+    /// Taken and run once the lock is free.
+    pub(super) deferred: Deferred,
 }
 
 /// One waiter: the look-up that it waits for, and its number.
@@ -48,19 +50,18 @@ impl Lookups {
         history: IdHistory,
         now: Monotonic,
         begin: impl FnOnce(&Arc<str>) -> Lookup,
-        deferred: &mut Deferred,
     ) -> Result<Waiter, LookupError> {
         let mut joined = self.by_id.get(id).copied();
         if let Some(lookup_id) = joined
             && self.is_overdue(lookup_id, now)
         {
-            self.end(lookup_id, Err(timed_out()), now, deferred);
+            self.end(lookup_id, Err(timed_out()), now);
             joined = None;
         }
         let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
         let history = pending.map_or(history, |pending| pending.history);
         let is_crowded = pending.is_some_and(|pending| pending.present >= MOST_FOR_ONE);
-        if is_crowded || !self.makes_room(history, pending.is_some(), now, deferred) {
+        if is_crowded || !self.makes_room(history, pending.is_some(), now) {
             return Err(too_many());
         }
         let lookup_id = joined.unwrap_or_else(|| {
@@ -68,7 +69,7 @@ impl Lookups {
             let lookup = begin(&id);
             self.queue(id, history, lookup)
         });
-        self.start_queued(now, deferred);
+        self.start_queued(now);
         self.places.usage(history).waiting += 1;
         if let Some(pending) = self.pending.get_mut(&lookup_id) {
             pending.present += 1;
@@ -82,17 +83,17 @@ impl Lookups {
         })
     }
 
-    pub(super) fn step(&mut self, waiter: Waiter, waker: Waker, deferred: &mut Deferred) -> Step {
+    pub(super) fn step(&mut self, waiter: Waiter, waker: Waker) -> Step {
         let Some(pending) = self.pending.get_mut(&waiter.lookup_id) else {
-            deferred.unused_wakers.push(waker);
+            self.deferred.unused_wakers.push(waker);
             return Step::Over(Err(timed_out())); // does not happen while the waiter is taken
         };
         if let Some(outcome) = &pending.outcome {
-            deferred.unused_wakers.push(waker);
+            self.deferred.unused_wakers.push(waker);
             return Step::Over(outcome.clone());
         }
         if let Some(old) = pending.wakers.insert(waiter.number, waker) {
-            deferred.unused_wakers.push(old);
+            self.deferred.unused_wakers.push(old);
         }
         if pending.woken
             && let Some(lookup) = pending.lookup.take()
@@ -104,33 +105,28 @@ impl Lookups {
     }
 
     /// Takes back a look-up that was polled and is not done.
-    pub(super) fn put_back(
-        &mut self,
-        lookup_id: LookupId,
-        lookup: Lookup,
-        deferred: &mut Deferred,
-    ) {
+    pub(super) fn put_back(&mut self, lookup_id: LookupId, lookup: Lookup) {
         match self.pending.get_mut(&lookup_id) {
             Some(pending) if pending.outcome.is_none() => {
                 pending.lookup = Some(lookup);
                 if pending.woken {
-                    pending.wake(deferred);
+                    pending.wake(&mut self.deferred);
                 }
             }
-            _ => deferred.drop.push(lookup),
+            _ => self.deferred.drop.push(lookup),
         }
     }
 
     /// The look-up has something to do: the first waiter that polls does it. All waiters are woken, because any one of them may
     /// be dropped first.
-    pub(super) fn wake(&mut self, lookup_id: LookupId, deferred: &mut Deferred) {
+    pub(super) fn wake(&mut self, lookup_id: LookupId) {
         if let Some(pending) = self.pending.get_mut(&lookup_id)
             && pending.outcome.is_none()
         {
             pending.woken = true;
             // While one waiter polls it, no other can: `put_back` wakes them.
             if pending.lookup.is_some() {
-                pending.wake(deferred);
+                pending.wake(&mut self.deferred);
             }
         }
     }
@@ -155,10 +151,9 @@ impl Lookups {
         lookup_id: LookupId,
         outcome: Outcome,
         now: Monotonic,
-        deferred: &mut Deferred,
     ) -> Option<(Arc<str>, Monotonic)> {
         let failed = outcome.is_err();
-        self.close(lookup_id, outcome, failed, now, deferred)
+        self.close(lookup_id, outcome, failed, now)
     }
 
     /// As `end`. `failed` is whether the provider failed or took too long: the id is then marked as failed.
@@ -168,15 +163,14 @@ impl Lookups {
         outcome: Outcome,
         failed: bool,
         now: Monotonic,
-        deferred: &mut Deferred,
     ) -> Option<(Arc<str>, Monotonic)> {
         let pending = self.pending.get_mut(&lookup_id)?;
         if pending.outcome.is_some() {
             return None;
         }
         pending.outcome = Some(outcome);
-        pending.wake(deferred);
-        deferred.drop.extend(pending.lookup.take());
+        pending.wake(&mut self.deferred);
+        self.deferred.drop.extend(pending.lookup.take());
         let places = mem::take(&mut pending.places);
         let (id, history, began) = (Arc::clone(&pending.id), pending.history, pending.began);
         let usage = self.places.usage(history);
@@ -190,27 +184,29 @@ impl Lookups {
             self.by_id.remove(&id);
         }
         if listed && began.is_some() && failed {
-            deferred.failed.push(Arc::clone(&id));
+            self.deferred.failed.push(Arc::clone(&id));
         }
-        self.start_queued(now, deferred);
+        self.start_queued(now);
         began.filter(|_| listed).map(|began| (id, began))
     }
 
     /// Removes one waiter. A look-up without waiters ends. It has not failed unless it is overdue: senders that hang up must not
     /// fill the list of failed ids.
-    pub(super) fn leave(&mut self, waiter: Waiter, now: Monotonic, deferred: &mut Deferred) {
+    pub(super) fn leave(&mut self, waiter: Waiter, now: Monotonic) {
         self.uncount(waiter);
         let Some(pending) = self.pending.get_mut(&waiter.lookup_id) else {
             return;
         };
-        deferred
+        self.deferred
             .unused_wakers
             .extend(pending.wakers.remove(&waiter.number));
         pending.present -= 1;
         if pending.present == 0 {
             let failed = self.is_overdue(waiter.lookup_id, now);
-            self.close(waiter.lookup_id, Err(timed_out()), failed, now, deferred);
-            deferred.over.extend(self.pending.remove(&waiter.lookup_id));
+            self.close(waiter.lookup_id, Err(timed_out()), failed, now);
+            self.deferred
+                .over
+                .extend(self.pending.remove(&waiter.lookup_id));
         }
     }
 
@@ -218,12 +214,7 @@ impl Lookups {
     /// Returns whether it stays. This is one step, so that of two waiters that leave at the same moment exactly one is the
     /// last.
     #[cfg(feature = "tower")]
-    pub(super) fn detach_if_last(
-        &mut self,
-        waiter: &mut Waiter,
-        now: Monotonic,
-        deferred: &mut Deferred,
-    ) -> bool {
+    pub(super) fn detach_if_last(&mut self, waiter: &mut Waiter, now: Monotonic) -> bool {
         let stays = self.pending.get(&waiter.lookup_id).is_some_and(|pending| {
             pending.present == 1
                 && pending.began.is_some()
@@ -234,7 +225,7 @@ impl Lookups {
             self.uncount(*waiter);
             waiter.counted = false;
         } else {
-            self.leave(*waiter, now, deferred);
+            self.leave(*waiter, now);
         }
         stays
     }
@@ -262,27 +253,21 @@ impl Lookups {
         lookup_id
     }
 
-    fn start_queued(&mut self, now: Monotonic, deferred: &mut Deferred) {
+    fn start_queued(&mut self, now: Monotonic) {
         while let Some(lookup_id) = self.places.next() {
             let Some(pending) = self.pending.get_mut(&lookup_id) else {
                 continue; // a look-up leaves its queue when it ends
             };
             pending.began = Some(now);
             pending.woken = true;
-            pending.wake(deferred);
+            pending.wake(&mut self.deferred);
             let history = pending.history;
             self.places.usage(history).running += 1;
         }
     }
 
     /// Returns whether there is a place for one more waiter. If needed, a queued look-up gives up its place.
-    fn makes_room(
-        &mut self,
-        history: IdHistory,
-        joins: bool,
-        now: Monotonic,
-        deferred: &mut Deferred,
-    ) -> bool {
+    fn makes_room(&mut self, history: IdHistory, joins: bool, now: Monotonic) -> bool {
         if self.places.has_room(history, joins) {
             return true;
         }
@@ -293,7 +278,7 @@ impl Lookups {
         let Some(queued) = self.places.gives_way(self.numbers) else {
             return false;
         };
-        self.end(queued, Err(Arc::new(too_many())), now, deferred);
+        self.end(queued, Err(Arc::new(too_many())), now);
         true
     }
 
@@ -329,15 +314,15 @@ mod tests {
 
     /// Returns the ids that are marked as failed when the only waiter of a look-up leaves at this age.
     fn marked_when_left_after(age: Duration) -> usize {
-        let (mut lookups, mut deferred) = (Lookups::default(), Deferred::default());
+        let mut lookups = Lookups::default();
         let began = Monotonic::default();
         let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
-        let waiter = lookups.join("wh_1", IdHistory::New, began, begin, &mut deferred);
+        let waiter = lookups.join("wh_1", IdHistory::New, began, begin);
         let waiter = waiter.unwrap();
         assert_eq!(lookups.counts(), (1, 1));
-        lookups.leave(waiter, began.saturating_add(age), &mut deferred);
+        lookups.leave(waiter, began.saturating_add(age));
         assert_eq!(lookups.counts(), (0, 0));
-        deferred.failed.len()
+        lookups.deferred.failed.len()
     }
 
     #[test]
@@ -352,12 +337,12 @@ mod tests {
 
     #[test]
     fn an_error_of_the_provider_marks_the_id_as_unanswered() {
-        let (mut lookups, mut deferred) = (Lookups::default(), Deferred::default());
+        let mut lookups = Lookups::default();
         let now = Monotonic::default();
         let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
-        let waiter = lookups.join("wh_1", IdHistory::New, now, begin, &mut deferred);
+        let waiter = lookups.join("wh_1", IdHistory::New, now, begin);
         let error = Arc::new(LookupError::new(Kind::Unavailable));
-        lookups.end(waiter.unwrap().lookup_id, Err(error), now, &mut deferred);
-        assert_eq!(deferred.failed, [Arc::<str>::from("wh_1")]);
+        lookups.end(waiter.unwrap().lookup_id, Err(error), now);
+        assert_eq!(lookups.deferred.failed, [Arc::<str>::from("wh_1")]);
     }
 }

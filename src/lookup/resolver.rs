@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
@@ -10,7 +11,7 @@ use super::cache::{Cache, Capacities, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::id::{SubscriptionId, as_looked_up};
 use super::lookups::{Lookups, Step, Waiter};
-use super::pending::{Deferred, Lookup, Outcome};
+use super::pending::{Lookup, Outcome};
 use super::places::LookupId;
 use super::provider::{Answer, SecretProvider};
 use crate::caught::{Panicked, caught};
@@ -79,7 +80,7 @@ impl Resolver {
     /// Joins the look-up of an id that the cache did not know, or begins one.
     pub(crate) fn look_up(self: &Arc<Self>, id: &str) -> Waiting {
         let now = self.clock.monotonic();
-        let joined = self.with_lookups(|lookups, deferred| {
+        let joined = self.with_lookups(|lookups| {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.purge(now);
             // A look-up may have ended after the cache was read.
@@ -88,7 +89,7 @@ impl Resolver {
             }
             let history = cache.history(id);
             drop(cache);
-            let waiter = lookups.join(id, history, now, |id| self.begin(id), deferred);
+            let waiter = lookups.join(id, history, now, |id| self.begin(id));
             waiter.map_err(|error| Err(Arc::new(error)))
         });
         Waiting {
@@ -100,7 +101,7 @@ impl Resolver {
     /// Makes the next delivery of this id, or of each id, ask the provider. New deliveries do not join a look-up under way, and its answer is not
     /// remembered.
     pub(crate) fn forget(&self, id: Option<&str>) {
-        self.with_lookups(|lookups, _| {
+        self.with_lookups(|lookups| {
             lookups.unlist(id);
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.forget(id);
@@ -142,8 +143,8 @@ impl Resolver {
         };
         let outcome = outcome(answer, about, now);
         let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
-        self.with_lookups(|lookups, deferred| {
-            let Some((id, began)) = lookups.end(lookup_id, outcome, now, deferred) else {
+        self.with_lookups(|lookups| {
+            let Some((id, began)) = lookups.end(lookup_id, outcome, now) else {
                 return;
             };
             if let Ok(ring) = &kept {
@@ -157,9 +158,11 @@ impl Resolver {
         self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups, &mut Deferred) -> T) -> T {
-        let mut deferred = Deferred::default();
-        let result = work(&mut self.lookups(), &mut deferred);
+    fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups) -> T) -> T {
+        let mut lookups = self.lookups();
+        let result = work(&mut lookups);
+        let deferred = mem::take(&mut lookups.deferred);
+        drop(lookups);
         if !deferred.failed.is_empty() {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             for id in &deferred.failed {
@@ -226,7 +229,7 @@ impl Waiting {
         let now = self.resolver.clock.monotonic();
         let stays = self
             .resolver
-            .with_lookups(|lookups, deferred| lookups.detach_if_last(waiter, now, deferred));
+            .with_lookups(|lookups| lookups.detach_if_last(waiter, now));
         if !stays {
             self.state = WaitState::Left;
         }
@@ -248,7 +251,7 @@ impl Future for Waiting {
         let waker = context.waker().clone();
         let step = this
             .resolver
-            .with_lookups(|lookups, deferred| lookups.step(waiter, waker, deferred));
+            .with_lookups(|lookups| lookups.step(waiter, waker));
         let mut lookup = match step {
             Step::Over(outcome) => return Poll::Ready(outcome),
             Step::Wait => return Poll::Pending,
@@ -264,9 +267,8 @@ impl Future for Waiting {
                 .poll(&mut Context::from_waker(&lookup_waker))
         }) {
             Ok(Poll::Pending) => {
-                this.resolver.with_lookups(|lookups, deferred| {
-                    lookups.put_back(waiter.lookup_id, lookup, deferred)
-                });
+                this.resolver
+                    .with_lookups(|lookups| lookups.put_back(waiter.lookup_id, lookup));
                 return Poll::Pending;
             }
             Ok(Poll::Ready(answer)) => Ok(answer),
@@ -277,7 +279,7 @@ impl Future for Waiting {
         // The outcome is there now: this one's own, or another one that was set first.
         match this
             .resolver
-            .with_lookups(|lookups, deferred| lookups.step(waiter, lookup_waker, deferred))
+            .with_lookups(|lookups| lookups.step(waiter, lookup_waker))
         {
             Step::Over(outcome) => Poll::Ready(outcome),
             Step::Poll(_) | Step::Wait => Poll::Pending,
@@ -290,7 +292,7 @@ impl Drop for Waiting {
         if let WaitState::Joined(waiter) = self.state {
             let now = self.resolver.clock.monotonic();
             self.resolver
-                .with_lookups(|lookups, deferred| lookups.leave(waiter, now, deferred));
+                .with_lookups(|lookups| lookups.leave(waiter, now));
         }
     }
 }
@@ -304,7 +306,7 @@ struct LookupWaker {
 impl Wake for LookupWaker {
     fn wake(self: Arc<Self>) {
         if let Some(resolver) = self.resolver.upgrade() {
-            resolver.with_lookups(|lookups, deferred| lookups.wake(self.lookup_id, deferred));
+            resolver.with_lookups(|lookups| lookups.wake(self.lookup_id));
         }
     }
 }

@@ -1,8 +1,6 @@
 //! The check of one delivery: its MAC under every key of a ring.
 
 use std::fmt;
-#[cfg(feature = "tower")]
-use std::mem;
 use std::sync::Arc;
 
 use super::body::SignedBytes;
@@ -66,7 +64,7 @@ impl Selected {
                 matched = Some(index);
             }
         }
-        let key = ForcedOutcome::of(known, None).verdict(matched)?;
+        let key = verdict(known, None, matched)?;
         Ok(Proof::new(head.timestamp, ring, key))
     }
 }
@@ -94,15 +92,10 @@ pub struct Check {
     timestamp: Timestamp,
     /// Taken by the proof at the end.
     ring: Option<Arc<Ring>>,
-    forced: ForcedOutcome,
-}
-
-/// A check that can only fail, and does so after the same work as any other.
-enum ForcedOutcome {
-    None,
-    /// The subscription is unknown. A delivery that is stale too ends as stale, as it would have before its body was read.
-    Unknown(Option<Kind>),
-    Stale(Kind),
+    /// Whether the ring is the subscription's own. If not, the check can only fail, and does so after the same work as any other.
+    known: bool,
+    /// The refusal for the age, if the delivery is stale: this check too can only fail.
+    stale: Option<Kind>,
 }
 
 impl Check {
@@ -119,7 +112,8 @@ impl Check {
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring: Some(ring),
-            forced: ForcedOutcome::of(known, stale),
+            known,
+            stale,
         }
     }
 
@@ -143,7 +137,8 @@ impl Check {
             signature: other.signature.clone(),
             timestamp: other.timestamp,
             ring: other.ring.take(),
-            forced: mem::replace(&mut other.forced, ForcedOutcome::None),
+            known: other.known,
+            stale: other.stale,
         }
     }
 
@@ -167,12 +162,7 @@ impl Check {
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
     #[cfg(feature = "tower")]
     pub(super) fn stale(&self) -> Option<VerifyError> {
-        match self.forced {
-            ForcedOutcome::Stale(stale) | ForcedOutcome::Unknown(Some(stale)) => {
-                Some(VerifyError::new(stale))
-            }
-            ForcedOutcome::None | ForcedOutcome::Unknown(None) => None,
-        }
+        self.stale.map(VerifyError::new)
     }
 
     /// Compares, with every live key. The proof covers the bytes that were passed to
@@ -188,34 +178,24 @@ impl Check {
         self.started();
         let matched = self.macs.matched(&self.signature);
         let ring = self.ring.take();
-        let key = self.forced.verdict(matched)?;
+        let key = verdict(self.known, self.stale, matched)?;
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
         Ok(Proof::new(self.timestamp, ring, key))
     }
 }
 
-impl ForcedOutcome {
-    #[inline]
-    fn of(known: bool, stale: Option<Kind>) -> Self {
-        match (known, stale) {
-            (false, stale) => Self::Unknown(stale),
-            (true, Some(stale)) => Self::Stale(stale),
-            (true, None) => Self::None,
-        }
-    }
-
-    /// Returns the key that matched, if that makes the delivery authentic and fresh.
-    #[inline]
-    fn verdict(&self, matched: Option<usize>) -> Result<usize, VerifyError> {
-        let kind = match (self, matched) {
-            (Self::Unknown(stale), _) => stale.unwrap_or(Kind::UnknownSubscription),
-            (Self::None, None) => Kind::SignatureMismatch,
-            (Self::None, Some(key)) => return Ok(key),
-            (Self::Stale(stale), None) => *stale,
-            (Self::Stale(stale), Some(_)) => stale.but_authentic(),
-        };
-        Err(VerifyError::new(kind))
-    }
+/// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale
+/// too ends as stale, as it would have before its body was read.
+#[inline]
+fn verdict(known: bool, stale: Option<Kind>, matched: Option<usize>) -> Result<usize, VerifyError> {
+    let kind = match (known, stale, matched) {
+        (true, None, Some(key)) => return Ok(key),
+        (true, None, None) => Kind::SignatureMismatch,
+        (true, Some(stale), Some(_)) => stale.but_authentic(),
+        (true, Some(stale), None) | (false, Some(stale), _) => stale,
+        (false, None, _) => Kind::UnknownSubscription,
+    };
+    Err(VerifyError::new(kind))
 }
 
 impl fmt::Debug for Check {

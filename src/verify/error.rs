@@ -15,7 +15,6 @@ pub struct Malformed;
 ///
 /// It is for the operator. A sender must not learn the kind: give the same answer to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", Message(.kind))]
 pub struct VerifyError {
     kind: VerifyErrorKind,
 }
@@ -116,13 +115,10 @@ impl VerifyErrorKind {
     }
 }
 
-/// The kind as a sentence.
-struct Message<'a>(&'a VerifyErrorKind);
-
-impl fmt::Display for Message<'_> {
+impl fmt::Display for VerifyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use VerifyErrorKind as Kind;
-        match self.0 {
+        match self.kind {
             Kind::HeaderMissing(name) => write!(f, "header {name} is missing"),
             Kind::HeaderRepeated(name) => write!(f, "header {name} appears more than once"),
             Kind::HeaderMalformed(name) => {

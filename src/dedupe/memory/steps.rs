@@ -65,6 +65,26 @@ impl Steps {
         }
     }
 
+    /// Returns the last time, and the number of records, that the last step takes beside those that it has. `end` is the number of
+    /// the next record.
+    pub(super) fn room(&self, end: u64) -> (Nanos, u64) {
+        let Some(step) = self.steps.back() else {
+            return (0, 0);
+        };
+        let is_exact = self.steps.len() < self.limits.exact;
+        let width = if is_exact { 0 } else { self.width };
+        let until = self.began.saturating_add(width.saturating_sub(1));
+        let records = step.first.saturating_add(self.limits.records);
+        (until.max(step.last), records.saturating_sub(end))
+    }
+
+    /// Notes the time of the last one of some records, for which there was [room](Self::room).
+    pub(super) fn extend(&mut self, last: Nanos) {
+        if let Some(step) = self.steps.back_mut() {
+            step.last = step.last.max(last);
+        }
+    }
+
     /// Returns the time of the record with this number. The records before it are gone.
     pub(super) fn time_of_first(&mut self, number: u64) -> Option<Nanos> {
         while self.steps.get(1).is_some_and(|next| next.first <= number) {

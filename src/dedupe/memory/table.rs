@@ -133,13 +133,13 @@ impl Table {
         let is_full = !self.refuses() && order.len() >= self.capacity.records();
         let evicted = is_full.then(|| order.evict(now)).flatten();
         order.push(retention, number, now);
-        let has_ended = order.has_ended(now);
+        let may_have_ended = order.may_have_ended(now);
         drop((order, shard));
         // Until they have left their shards, the store remembers a few records more, which does no harm.
         if let Some(first) = evicted {
             self.forget(&first);
         }
-        if has_ended {
+        if may_have_ended {
             self.free_done(now);
         }
         Ownership::Held

@@ -10,7 +10,9 @@ use hookgate::{PostgresStore, StoreError, StoreErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::patient;
-use crate::support::{Child, client_at, given, migrated, record, told, undated, updated};
+use crate::support::{
+    Child, ExpectedOrder, client_at, given, in_its_lives, migrated, record, told, undated, updated,
+};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LEVELS: [IsolationLevel; 3] = [
@@ -20,7 +22,7 @@ const LEVELS: [IsolationLevel; 3] = [
 ];
 /// The program's own tables: the row as the newest event left it, and each event that was handled.
 const ORDERS: &str = "CREATE TABLE orders (id text PRIMARY KEY, second int NOT NULL);
-CREATE TABLE handled (number bigserial, id text, second int, is_newest boolean)";
+CREATE TABLE handled (number bigserial, id text, second int, placed text)";
 
 async fn begin(client: &mut Client, level: IsolationLevel) -> Transaction<'_> {
     let transaction = client.build_transaction().isolation_level(level);
@@ -32,17 +34,18 @@ async fn order(transaction: &Transaction<'_>, row: &str, second: u32) -> Order {
     ordered.unwrap().order
 }
 
-/// Handles an event: writes the row where the event is the newest.
+/// Handles an event: writes the row, unless a newer event has written it.
 async fn handle(transaction: &Transaction<'_>, row: &str, second: u32) -> Result<(), StoreError> {
-    let OrderedIn { order, .. } = order_in(transaction, "test", &updated(row, second), DAY).await?;
-    let (number, is_newest) = (second as i32, order == Order::Newest);
-    if is_newest {
+    let event = in_its_lives(row, second);
+    let OrderedIn { order, .. } = order_in(transaction, "test", &event, DAY).await?;
+    let number = second as i32;
+    if order != Order::Stale {
         let write = "INSERT INTO orders VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET second = $2";
         transaction.execute(write, &[&row, &number]).await?;
     }
-    let log = "INSERT INTO handled (id, second, is_newest) VALUES ($1, $2, $3)";
+    let log = "INSERT INTO handled (id, second, placed) VALUES ($1, $2, $3)";
     transaction
-        .execute(log, &[&row, &number, &is_newest])
+        .execute(log, &[&row, &number, &order.name()])
         .await?;
     Ok(())
 }
@@ -188,10 +191,26 @@ async fn transactions_of_one_row_go_one_after_the_other() {
     }
 }
 
+/// Each event that was handled has its order among those before it, and the newest has written the row.
+async fn agrees(client: &Client, row: &str) -> ExpectedOrder {
+    // The numbers were drawn under the row's lock, so their order is that of the commits.
+    let handled = "SELECT second, placed FROM handled WHERE id = $1 ORDER BY number";
+    let mut expected = ExpectedOrder::default();
+    for event in client.query(handled, &[&row]).await.unwrap() {
+        let (second, placed): (i32, String) = (event.get(0), event.get(1));
+        let order = expected.next(second as u32);
+        assert_eq!(placed, order.name(), "{second} of {row}");
+    }
+    let left = "SELECT second FROM orders WHERE id = $1";
+    let left: i32 = client.query_one(left, &[&row]).await.unwrap().get(0);
+    assert_eq!(Some(left as u32), expected.newest(), "{row}");
+    expected
+}
+
 /// In any order, with transactions that are rolled back in between, at each level.
 #[tokio::test(flavor = "multi_thread")]
 async fn racing_transactions_leave_the_newest_and_mark_each_older_one() {
-    const EVENTS: u32 = 60;
+    const EVENTS: u32 = 64;
     const RACERS: usize = 8;
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
@@ -232,24 +251,13 @@ async fn racing_transactions_leave_the_newest_and_mark_each_older_one() {
         for racer in racers {
             racer.await.unwrap();
         }
-        // The numbers were drawn under the row's lock, so their order is that of the commits.
-        let handled = "SELECT second, is_newest FROM handled WHERE id = $1 ORDER BY number";
-        let handled = observer.query(handled, &[&row]).await.unwrap();
-        assert_eq!(handled.len(), EVENTS as usize);
-        let mut newest = -1;
-        for event in handled {
-            let (second, is_newest): (i32, bool) = (event.get(0), event.get(1));
-            assert_eq!(
-                is_newest,
-                second > newest,
-                "{second} after {newest} at {row}"
-            );
-            newest = newest.max(second);
-        }
-        let left = "SELECT second FROM orders WHERE id = $1";
-        let left: i32 = observer.query_one(left, &[&row]).await.unwrap().get(0);
-        assert_eq!(left, EVENTS as i32 - 1);
+        let expected = agrees(&observer, &row).await;
+        assert_eq!(expected.newest(), Some(EVENTS - 1));
     }
+    assert_eq!(
+        count(&observer, "handled").await,
+        i64::from(EVENTS) * LEVELS.len() as i64
+    );
     assert_eq!(
         count(&observer, "hookgate_order").await,
         LEVELS.len() as i64
@@ -282,19 +290,17 @@ async fn a_killed_process_leaves_the_row_and_its_record_in_agreement() {
         // Waits for a transaction whose end the server has not noticed yet.
         let transaction = begin(&mut client, LEVELS[0]).await;
         assert_eq!(order(&transaction, "row_1", 0).await, Order::Stale);
-        let left = "SELECT second FROM orders UNION ALL SELECT max(second) FROM handled";
-        let left = transaction.query(left, &[]).await.unwrap();
-        let [left, newest] = [&left[0], &left[1]].map(|row| row.get::<_, i32>(0) as u32);
-        assert_eq!(left, newest, "round {round}");
+        let mut expected = agrees(transaction.client(), "row_1").await;
+        let newest = expected.newest().unwrap();
         // The record is that of the event that has written the row: it is the same event again.
-        let same = order_in(&transaction, "test", &updated("row_1", left), DAY).await;
+        let same = order_in(&transaction, "test", &in_its_lives("row_1", newest), DAY).await;
         let same = same.unwrap();
         assert_eq!(
             (same.order, same.record()),
-            (Order::Newest, None),
+            (expected.next(newest), None),
             "round {round}"
         );
-        assert_eq!(order(&transaction, "row_1", left - 1).await, Order::Stale);
+        assert_eq!(order(&transaction, "row_1", newest - 1).await, Order::Stale);
         transaction.rollback().await.unwrap();
     }
 }

@@ -11,7 +11,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::RETAIN;
 use super::full::{fill, in_a_small_file_system};
-use crate::support::{Child, Folder, given, record, told, undated, updated};
+use crate::support::{
+    Child, ExpectedOrder, Folder, given, in_its_lives, record, told, undated, updated,
+};
 
 const ROW: &[u8; 16] = &[7; 16];
 
@@ -22,7 +24,7 @@ fn open(file: &std::path::Path) -> Connection {
         .execute_batch(
             "PRAGMA journal_mode = WAL;
             CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, second INTEGER);
-            CREATE TABLE IF NOT EXISTS handled (number INTEGER PRIMARY KEY, second INTEGER, is_newest INTEGER);",
+            CREATE TABLE IF NOT EXISTS handled (number INTEGER PRIMARY KEY, second INTEGER, placed TEXT);",
         )
         .unwrap();
     migrate(&connection).unwrap();
@@ -39,16 +41,16 @@ fn order(transaction: &Transaction<'_>, row: &str, second: u32) -> Order {
     ordered.unwrap().order
 }
 
-/// Handles an event: writes the row where the event is the newest.
+/// Handles an event: writes the row, unless a newer event has written it.
 fn handle(transaction: &Transaction<'_>, row: &str, second: u32) -> Result<(), StoreError> {
-    let OrderedIn { order, .. } = order_in(transaction, "test", &updated(row, second), RETAIN)?;
-    let is_newest = order == Order::Newest;
-    if is_newest {
+    let event = in_its_lives(row, second);
+    let OrderedIn { order, .. } = order_in(transaction, "test", &event, RETAIN)?;
+    if order != Order::Stale {
         let write = "INSERT INTO orders VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET second = ?2";
         transaction.execute(write, (row, second))?;
     }
-    let log = "INSERT INTO handled (second, is_newest) VALUES (?1, ?2)";
-    transaction.execute(log, (second, is_newest))?;
+    let log = "INSERT INTO handled (second, placed) VALUES (?1, ?2)";
+    transaction.execute(log, (second, order.name()))?;
     Ok(())
 }
 
@@ -247,7 +249,7 @@ fn an_order_without_its_table_says_so() {
 #[test]
 fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
     use StoreErrorKind::{Conflict, TimedOut};
-    const EVENTS: u32 = 60;
+    const EVENTS: u32 = 64;
     for behavior in [
         TransactionBehavior::Immediate,
         TransactionBehavior::Deferred,
@@ -290,27 +292,28 @@ fn racing_transactions_of_sqlite_leave_the_newest_and_mark_each_older_one() {
                 });
             }
         });
-        agrees(&orders, EVENTS as usize);
-        assert_eq!(number(&orders, "SELECT second FROM orders"), EVENTS - 1);
+        let expected = agrees(&orders, EVENTS as usize);
+        assert_eq!(expected.newest(), Some(EVENTS - 1));
     }
 }
 
-/// Each event that is newer than those before it was let through, and each other one was marked.
-fn agrees(orders: &Connection, events: usize) {
+/// Each event that was handled has its order among those before it, and the newest has written the row.
+fn agrees(orders: &Connection, events: usize) -> ExpectedOrder {
     let mut handled = orders
-        .prepare("SELECT second, is_newest FROM handled ORDER BY number")
+        .prepare("SELECT second, placed FROM handled ORDER BY number")
         .unwrap();
     let handled = handled
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap();
-    let handled: Vec<(i64, bool)> = handled.map(Result::unwrap).collect();
+    let handled: Vec<(u32, String)> = handled.map(Result::unwrap).collect();
     assert!(handled.len() >= events);
-    let mut newest = -1;
-    for (second, is_newest) in handled {
-        assert_eq!(is_newest, second >= newest, "{second} after {newest}");
-        newest = newest.max(second);
+    let mut expected = ExpectedOrder::default();
+    for (second, placed) in handled {
+        assert_eq!(placed, expected.next(second).name(), "{second}");
     }
-    assert_eq!(number(orders, "SELECT second FROM orders"), newest as u32);
+    let left = number(orders, "SELECT second FROM orders");
+    assert_eq!(Some(left), expected.newest());
+    expected
 }
 
 /// Two writers, killed at any moment.
@@ -336,17 +339,18 @@ fn a_killed_process_leaves_the_row_and_its_record_in_agreement_in_a_file() {
         for child in &mut children {
             child.kill();
         }
-        agrees(&orders, 20 * round);
-        let left = number(&orders, "SELECT second FROM orders");
+        let mut expected = agrees(&orders, 20 * round);
+        let newest = expected.newest().unwrap();
         // The record is that of the event that has written the row: it is the same event again.
         let transaction = begin(&mut orders);
-        let same = order_in(&transaction, "test", &updated("row_1", left), RETAIN).unwrap();
+        let same = in_its_lives("row_1", newest);
+        let same = order_in(&transaction, "test", &same, RETAIN).unwrap();
         assert_eq!(
             (same.order, same.record()),
-            (Order::Newest, None),
+            (expected.next(newest), None),
             "round {round}"
         );
-        assert_eq!(order(&transaction, "row_1", left - 1), Order::Stale);
+        assert_eq!(order(&transaction, "row_1", newest - 1), Order::Stale);
     }
 }
 

@@ -21,7 +21,7 @@ pub use postgres::PostgresServer;
 pub use proxy::{Fault, Proxy};
 pub use race::one_run_in_two_processes;
 pub use redis::RedisServer;
-pub use row::{record, told, undated, updated};
+pub use row::{ExpectedOrder, in_its_lives, record, told, undated, updated};
 pub use server::{Server, free_port, program};
 pub use skew::Skew;
 pub use tls::Certificates;

@@ -57,7 +57,7 @@ impl OrderGuard {
     }
 
     /// Answers a stale event 204, without the handler. The event is then done, and its values are lost. By default the handler
-    /// runs, and gets [`Order::Stale`].
+    /// runs, and gets [`Order::Stale`](super::Order::Stale).
     pub fn skip_stale(mut self) -> Self {
         self.skips_stale = true;
         self

@@ -57,7 +57,7 @@ impl GapReason {
 pub(crate) struct Judgement {
     pub(crate) order: Order,
     pub(crate) gap: Option<GapReason>,
-    /// The record once the event is handled. `None` where nothing is to be written.
+    /// The record once the event is handled. `None` if nothing is to be written.
     pub(crate) next: Option<LastHandled>,
 }
 
@@ -122,7 +122,7 @@ fn after(known: &Known, change: &RowChange) -> Known {
     }
 }
 
-/// The record after an event that is older, or may be: still that of the newest event. `None` where nothing changes.
+/// The record after an event that is older, or may be: still that of the newest event. `None` if nothing changes.
 fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
     let mut next = last.clone();
     next.is_doubtful |= may_be_newer;

@@ -44,7 +44,7 @@ impl LastHandled {
         bytes
     }
 
-    /// Returns the record from bytes that a store has kept. `None` where they are not those of a record.
+    /// Returns the record from bytes that a store has kept. `None` if they are not those of a record.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&[form, flags], rest) = bytes.split_first_chunk()?;

@@ -102,7 +102,7 @@ impl ReceiverBuilder {
 #[cfg(feature = "tracing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
 impl ReceiverBuilder {
-    /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` where the answer came before the end.
+    /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` if the answer came before the end.
     /// Without this setting, these lines are at DEBUG. For an acceptor the same holds for each accepted delivery. Duplicates stay
     /// at DEBUG. [The page about tracing](crate::guide::tracing) lists all lines.
     pub fn log_handled_at_info(mut self) -> Self {

@@ -100,7 +100,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
     /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
     /// # async fn example(mut reconcile: Reconcile<impl RowSource, impl Mirror>) {
     /// loop {
-    ///     // Each hour, and where it was asked for.
+    ///     // Each hour, and when it was requested.
     ///     let _ = tokio::time::timeout(std::time::Duration::from_secs(3_600), reconcile.asked()).await;
     ///     if let Err(error) = reconcile.pass(async |_| Ok::<_, String>(())).await {
     ///         eprintln!("{error}");

@@ -84,7 +84,7 @@ fn place(event: &Event) -> Option<(&DataModelId, &RowId)> {
     Some((event.data.datamodel_id()?, event.data.row_id()?))
 }
 
-/// Returns the row's state after the event; `None` where the event changes nothing.
+/// Returns the row's state after the event; `None` if the event changes nothing.
 fn after(known: Option<&RowState>, event: &Event, keep: bool) -> Option<RowState> {
     let at = micros_of(event);
     match (&event.data, known) {

@@ -98,7 +98,7 @@ impl UnresolvedReason {
 }
 
 impl<R> Reconciled<R> {
-    /// The finding's id. `None` where it is unresolved.
+    /// The finding's id. `None` if it is unresolved.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -201,7 +201,7 @@ pub struct Finding {
     pub reconciled: Reconciled,
     /// The mirror's revision of the row that it was found on.
     pub(super) revision: u64,
-    /// The row's state once the finding is handled. `None` where it is unresolved.
+    /// The row's state once the finding is handled. `None` if it is unresolved.
     pub(super) state: Option<RowState>,
 }
 

@@ -64,7 +64,7 @@ impl RowHash {
         pairs.is_sorted_by(|a, b| a.0 < b.0).then_some(Self(pairs))
     }
 
-    /// The part of this property. `None` where it is empty or unknown.
+    /// The part of this property. `None` if it is empty or unknown.
     pub(crate) fn value(&self, name: NameHash) -> Option<ValueHash> {
         let at = self.0.binary_search_by_key(&name, |pair| pair.0).ok()?;
         self.0

@@ -1,4 +1,4 @@
-//! Where the rows are read: the client, or another source.
+//! The source of the rows: the client, or another one.
 
 use std::error::Error as StdError;
 

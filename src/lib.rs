@@ -1,4 +1,4 @@
-//! Receives the signed webhooks of the Workspace Data Service. Proves that each delivery is **authentic** and fresh, recognises
+//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is **authentic** and fresh, recognises
 //! events that were handled before, and gives the handler a **typed** event, **once**. No event is lost.
 //!
 //! # Start here
@@ -11,7 +11,7 @@
 //! | many subscriptions | [`Keys::by_subscription`]; if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](guide::inbox) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
-//! | an alert at 3 a.m. | the [runbook](guide::operations#runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
+//! | an alert that fires | the [runbook](guide::operations#runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
 //!
 //! An axum app guards a route with one line and gets a typed event with one argument (feature `axum`, the default):
 //!
@@ -40,8 +40,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same `layer` guards any tower service. A server without tower passes its requests to `Receiver::handle`, which does the
-//! same in one call. A server of your own can also take the [steps](receiver) one by one.
+//! The same `layer` guards any tower service. Without tower, pass requests to `Receiver::handle`, which does the
+//! same in one call. Your own server can also take the [steps](receiver) one by one.
 //!
 //! # The steps of a delivery
 //!
@@ -64,7 +64,7 @@
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the extractors and the event router for axum 0.8; brings `tower` |
 //! | `moka` | `MokaStore`, for programs that want that cache |
-//! | `tracing` | one span a delivery |
+//! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
@@ -74,8 +74,9 @@
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. Two tools are packages of their own: `hookgate-testing`, for tests, and
-//! `hookgate-cli`, the command `hookgate`.
+//! A feature adds API and changes no behaviour; for one exception of `postgres-tls`, see README. Four tools are packages of their own:
+//! `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's API, and
+//! `hookgate-cli` for the command `hookgate`.
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]

@@ -1,8 +1,8 @@
 //! Typed events as arguments of axum handlers.
 //!
-//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] are taken from the request's extensions, where the layer has put
-//! the delivery; none of them reads the body. So they can stand in any position, beside `State` and other extractors. The body
-//! is still there for `Bytes` or `Json`, whatever its size: see [where to put the layer](crate::layer#where-to-put-it).
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
+//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
+//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
 //! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
 //! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer

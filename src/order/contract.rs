@@ -18,15 +18,15 @@ const LONG: Duration = Duration::from_secs(3_600);
 const SHORT: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Checks a store against the contract of [`OrderStore`]. It must have no record, and keeps some afterwards. `advance` lets time
-/// pass for the store: it moves a [`ManualClock`](crate::ManualClock), or sleeps, 6 s in all.
+/// Checks a store against the contract of [`OrderStore`]. The store must be empty, and has some records afterwards. `advance` lets
+/// time pass for the store: it moves a [`ManualClock`](crate::ManualClock), or sleeps, 6 s in all.
 ///
 /// # Errors
 /// A call of the store failed.
 ///
 /// # Panics
-/// The store breaks the contract; the message says which rule. Outside a tokio runtime. A race shows the most on a multi-thread
-/// runtime.
+/// The store breaks the contract, and the message says which rule; or there is no tokio runtime. Use a multi-thread runtime: it
+/// shows the most races.
 ///
 /// ```
 /// use std::sync::Arc;

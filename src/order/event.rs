@@ -29,7 +29,7 @@ pub(super) enum RowChange {
 }
 
 impl RowEvent {
-    /// Reads the whole event. `None` where it is not about a row.
+    /// Reads the whole event. `None` if it is not about a row.
     pub(crate) fn read(delivery: &Delivery) -> Result<Option<Self>, EventError> {
         let event: Event = delivery.event()?;
         let (Some(model), Some(row)) = (event.data.datamodel_id(), event.data.row_id()) else {

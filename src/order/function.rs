@@ -14,8 +14,8 @@ use crate::layer::{FromDelivery, IntoAnswer};
 use crate::walk::Delivery;
 
 impl OrderGuard {
-    /// Puts the guard around a function of an event and its order, for [`Receiver::handle`](crate::Receiver::handle) and
-    /// `Workers::start_handler`.
+    /// Puts the guard around a function of an event and its order. The result is a handler for
+    /// [`Receiver::handle`](crate::Receiver::handle) and `Workers::start_handler`.
     ///
     /// ```
     /// use hookgate::order::{MemoryOrderStore, Order, OrderGuard};

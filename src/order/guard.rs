@@ -12,10 +12,9 @@ use crate::verify::Window;
 
 /// Tells a handler whether its event is the newest of its row. See the [module docs](super).
 ///
-/// It is a tower layer, and stands **inside** the receiver's: `post(on_event).layer((receiver.layer(), guard))`. In an inbox it
-/// goes around the service of the workers: `Workers::new(&inbox).start(guard.layer(service))`. For a handler that is a
-/// function, as those of [`Receiver::handle`](crate::Receiver::handle) and of `Workers::start_handler`, see
-/// [`ordered`](Self::ordered).
+/// It is a tower layer. Put it **inside** the receiver's layer: `post(on_event).layer((receiver.layer(), guard))`. In an inbox, put
+/// it around the service of the workers: `Workers::new(&inbox).start(guard.layer(service))`. For a handler function of
+/// [`Receiver::handle`](crate::Receiver::handle) or `Workers::start_handler`, see [`ordered`](Self::ordered).
 #[derive(Clone)]
 #[must_use = "a guard does nothing until it is a layer of a service, or around a handler"]
 pub struct OrderGuard {
@@ -30,7 +29,7 @@ pub struct OrderGuard {
 }
 
 impl OrderGuard {
-    /// Makes a guard with this store. Guards of the same rows need the same store, in all processes.
+    /// Makes a guard with this store. All guards of the same rows, in all processes, must use the same store.
     pub fn new(store: impl OrderStore) -> Self {
         Self {
             store: Arc::new(store),
@@ -45,42 +44,43 @@ impl OrderGuard {
     }
 
     /// Sets the time for which the newest event of a row is remembered, from the end of its handler. Default: 7 days. An
-    /// event that leaves the record as it is, such as a repeat or most stale ones, does not renew it. An event that comes later than
-    /// that is the newest one, however old it is: with an inbox, take as long as entries wait there, dead letters included.
+    /// event that does not change the record, such as a repeat and most stale events, does not renew the time. After this time,
+    /// the next event of the row is `Newest`, however old it is. With an inbox, set the time for which entries may wait there,
+    /// dead letters included.
     ///
-    /// A shorter time than [`RetrySchedule::minimum_retention`] has for the service's schedule, 26 h 46 min 30 s, counts as
-    /// that time.
+    /// The minimum is [`RetrySchedule::minimum_retention`] of the service's schedule, 26 h 46 min 30 s. A shorter time counts as
+    /// the minimum.
     pub fn retention(mut self, retention: Duration) -> Self {
         let least = RetrySchedule::default().minimum_retention(&Window::default());
         self.retention = retention.max(least);
         self
     }
 
-    /// Answers a stale event with 204, without the handler. It is done then, and its values are lost. By default the handler
-    /// runs, and is told.
+    /// Answers a stale event 204, without the handler. The event is then done, and its values are lost. By default the handler
+    /// runs, and gets [`Order::Stale`](super::Order::Stale).
     pub fn skip_stale(mut self) -> Self {
         self.skips_stale = true;
         self
     }
 
-    /// Reports an update of a row without a record as a [gap](Self::on_gap) too: its creation was missed.
+    /// Also reports an update of a row without a record as a [gap](Self::on_gap): its creation was missed.
     ///
-    /// Set it only if the guard has seen the creation of every row, and still has its record: a data model whose first row is
-    /// younger than the guard, a store that survives restarts, and a [retention](Self::retention) of `Duration::MAX`. Otherwise
-    /// rows from before the guard, and rows whose records have ended, are reported.
+    /// Set it only if the guard has seen the creation of every row, and still has its record. This needs a data model whose first
+    /// row is younger than the guard, a store that survives restarts, and a [retention](Self::retention) of `Duration::MAX`.
+    /// Otherwise older rows, and rows whose records have ended, are reported too.
     pub fn expect_creations(mut self) -> Self {
         self.expects_creations = true;
         self
     }
 
-    /// Calls `hook` for each event about a row that was handled, once the store has recorded it. A panic in it has no effect.
+    /// Calls `hook` for each handled event about a row, after the store has recorded it. A panic in the hook has no effect.
     pub fn on_ordered(mut self, hook: impl Fn(&Ordered) + Send + Sync + 'static) -> Self {
         self.ordered = Some(Arc::new(hook));
         self
     }
 
-    /// Calls `hook` for each handled event that shows that another event of its row was missed, or is late. A panic in it has no
-    /// effect. It is the place to ask for a reconciliation of the data model.
+    /// Calls `hook` for each handled event that shows that another event of its row was missed, or is late. A panic in the hook
+    /// has no effect. Use the hook to request a reconciliation of the data model.
     pub fn on_gap(mut self, hook: impl Fn(&Gap) + Send + Sync + 'static) -> Self {
         self.gap = Some(Arc::new(hook));
         self

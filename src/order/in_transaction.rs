@@ -19,8 +19,8 @@ pub struct RowValues {
 }
 
 impl RowValues {
-    /// Returns the values of a delivery to the program of this name, whose row is remembered for `retain`. `None` for an event that
-    /// is not about a row, or whose row can't be read: its order is [`Unknown`](Order::Unknown).
+    /// Returns the values of a delivery. `name` is the name of the program, and the row is remembered for `retain`. `None` if the event
+    /// is not about a row, or can't be read: its order is [`Unknown`](Order::Unknown).
     #[must_use]
     pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Option<Self> {
         let event = RowEvent::read(delivery).ok()??;
@@ -58,7 +58,7 @@ impl RowValues {
     }
 }
 
-/// The result of `order_in`: the place of the event among the handled events of its row.
+/// The result of `order_in`: the order of the event among the handled events of its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an event that is not the newest must not overwrite what a newer one left"]
 #[non_exhaustive]
@@ -78,7 +78,7 @@ impl OrderedIn {
         record: None,
     };
 
-    /// Returns the second value of `WRITE_ROW`. `None` where nothing is to be written.
+    /// Returns the second value of `WRITE_ROW`. `None` if there is nothing to write.
     #[must_use]
     pub fn record(&self) -> Option<&[u8]> {
         self.record.as_deref()

@@ -6,16 +6,16 @@ use super::event::{RowChange, RowEvent};
 use super::known::{Changed, Known};
 use super::last::LastHandled;
 
-/// The place of an event among the handled events of its row.
+/// The order of an event among the handled events of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// No newer event of the row was handled: the row was unknown, or its newest handled event is older, or is this one.
     Newest,
     /// A newer event of the row was handled.
     Stale,
-    /// Nothing says which event is newer: their `createdAt` are equal, or closer to each other than they were written; or
-    /// `createdAt` is no date with a time; or it updates a row that was deleted, whose new creation was not handled; or the event is
-    /// not about a row.
+    /// It is not known which event is newer. Possible reasons: their `createdAt` are equal, or differ by less than the unit in
+    /// which they are written; `createdAt` is no date with a time; the event updates a deleted row, and no new creation was
+    /// handled; or the event is not about a row.
     Unknown,
 }
 
@@ -35,9 +35,9 @@ impl Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GapReason {
-    /// A value from before an update is not the one that the last handled event left.
+    /// A `before` of an update differs from the value that the last handled event left.
     BeforeDiffers,
-    /// The row was updated, and its creation was not seen.
+    /// The row was updated, but its creation was not seen.
     NotCreated,
 }
 
@@ -57,7 +57,7 @@ impl GapReason {
 pub(crate) struct Judgement {
     pub(crate) order: Order,
     pub(crate) gap: Option<GapReason>,
-    /// The record once the event is handled. `None` where nothing is to be written.
+    /// The record once the event is handled. `None` if nothing is to be written.
     pub(crate) next: Option<LastHandled>,
 }
 
@@ -122,7 +122,7 @@ fn after(known: &Known, change: &RowChange) -> Known {
     }
 }
 
-/// The record after an event that is older, or may be: still that of the newest event. `None` where nothing changes.
+/// The record after an event that is older, or may be: still that of the newest event. `None` if nothing changes.
 fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
     let mut next = last.clone();
     next.is_doubtful |= may_be_newer;

@@ -46,7 +46,7 @@ impl Known {
         known
     }
 
-    /// The value of a property; `None` where it is not known.
+    /// The value of a property; `None` if it is not known.
     pub(super) fn value(&self, name: NameHash) -> Option<ValueHash> {
         match self.place(name) {
             Ok(at) => Some(self.values[at].1).filter(|value| *value != UNKNOWN),

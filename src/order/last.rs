@@ -7,8 +7,8 @@ use super::moment::Moment;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::dedupe::{StoreError, StoreErrorKind};
 
-/// The newest handled event of a row, as a store keeps it: when it was created, a digest of its id, whether the row is deleted,
-/// and a hash of 8 bytes for each property that events named. It holds no value and no id in clear.
+/// The newest handled event of a row, as a store keeps it: its `createdAt`, a digest of its id, whether the row is deleted,
+/// and hashes of the properties that events named. It holds no value and no id in clear.
 ///
 /// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties.
 #[derive(Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl LastHandled {
         bytes
     }
 
-    /// Returns the record from bytes that a store has kept. `None` where they are not those of a record.
+    /// Returns the record from bytes that a store has kept. `None` if they are not those of a record.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&[form, flags], rest) = bytes.split_first_chunk()?;

@@ -14,8 +14,8 @@ use crate::sync::{Mutex, lock};
 /// Remembers in this process, for a number of rows. A restart forgets all of them: the next event of a row is then
 /// [`Newest`](super::Order::Newest), however old it is.
 ///
-/// When it is full, the row whose record was written first leaves. A row takes about 250 bytes, and 16 for each property that its
-/// events have named, at most 256 of them. Clones share their records.
+/// When it is full, it evicts the row whose record is oldest. A row takes about 250 bytes, and 16 for each property that its
+/// events have named, at most 256 properties. Clones share their records.
 ///
 /// ```
 /// use hookgate::order::{MemoryOrderStore, OrderStore};

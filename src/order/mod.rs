@@ -1,9 +1,9 @@
 //! The order of the events of a row: an old event overwrites nothing.
 //!
-//! The service promises no order. An [`OrderGuard`] remembers for each row the newest event that was handled, and tells the
-//! handler whether its event is the [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also
-//! sees where an event was missed. [The page about order](crate::guide::order) has the rules, and what a handler does with a
-//! stale event.
+//! The service promises no order. For each row, an [`OrderGuard`] remembers the newest handled event. It tells the
+//! handler whether the present event is [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also
+//! reports signs that an event was missed. [The page about order](crate::guide::order) has the rules, and says what a handler
+//! does with a stale event.
 //!
 //! ```
 //! # #[cfg(feature = "axum")] {

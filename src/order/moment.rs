@@ -31,7 +31,7 @@ impl Moment {
         Some(Self { micros, resolution })
     }
 
-    /// Returns `None` where the two are too close to tell: closer than the coarser of the two was written.
+    /// Returns `None` if the two are too close to tell: closer than the coarser of the two was written.
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
         let coarser = self.resolution.max(other.resolution);
         let is_apart = self.micros.abs_diff(other.micros) >= coarser.into();

@@ -4,7 +4,7 @@ use super::judge::{GapReason, Order};
 use crate::event::{DataModelId, RowId};
 use crate::walk::Delivery;
 
-/// An event about a row that was handled.
+/// A handled event about a row.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ordered {
@@ -16,12 +16,12 @@ pub struct Ordered {
     pub row: RowId,
     /// The order that the handler was told.
     pub order: Order,
-    /// Whether another event of the row was handled and recorded while this one was: the effect of the older one may be the
-    /// last. The record is that of the newer one.
+    /// Whether another event of the row was handled and recorded at the same time: the handler of the older event may have written
+    /// last. The record belongs to the newer event.
     pub has_overlapped: bool,
 }
 
-/// The sign that an event of a row was missed, or has not come yet.
+/// A sign that an event of a row was missed, or has not come yet.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Gap {

@@ -16,7 +16,7 @@ use crate::walk::Delivery;
 /// The answer to a request without a delivery.
 const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer((receiver.layer(), guard))`"}}"#;
 
-/// A service whose events have an [`Order`](super::Order) in the extensions of their requests; made by [`OrderGuard`].
+/// A service whose requests have the [`Order`](super::Order) of their event in their extensions; made by [`OrderGuard`].
 #[derive(Clone)]
 pub struct OrderService<S> {
     pub(super) guard: Arc<OrderGuard>,

@@ -14,9 +14,10 @@ use crate::dedupe::StoreFuture;
 /// `sqlite`, `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the record that the writer has read: [`swap`](Self::swap).
-/// 2. **A revision is never used twice for one row**, also not after its record has ended, and is never 0. So an unchanged
-///    revision says that nothing was written.
-/// 3. **A record ends after its retention**, and not before, unless a store in memory is full. A record that has ended is no record.
+/// 2. **A revision is never used twice for one row**, not even after its record has ended, and is never 0. So an unchanged
+///    revision means that nothing was written.
+/// 3. **A record ends after its retention**, and not before, unless a store in memory is full. An ended record is treated as
+///    absent.
 /// 4. **An error means unknown**: the write may or may not have taken effect.
 pub trait OrderStore: fmt::Debug + Send + Sync + 'static {
     /// Returns the row's record with its revision.

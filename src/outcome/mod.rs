@@ -1,7 +1,7 @@
 //! The outcome of a delivery and the status that answers it: the outcomes table as code.
 //!
-//! The sender retries every answer except 2xx, a few times over a day, and then discards the event. So the receiver answers 2xx
-//! only where the outcome is known, and another status only where a retry can help or an operator must look.
+//! After every answer except 2xx the sender retries, a few times over a day, and then discards the event. So the receiver answers
+//! 2xx only if the outcome is known, and another status only if a retry can help or an operator must act.
 
 mod refusal;
 

@@ -57,7 +57,7 @@ pub enum RefusalKind {
     /// The most deliveries that may wait for look-ups of secrets already wait: 503.
     TooManyLookups,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
-    /// [`Receiver::open`](crate::Receiver::open) refuses in this way, where rings are looked up; see
+    /// [`Receiver::open`](crate::Receiver::open) refuses in this way, if rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
     NotLookedUp,
     /// The arriving bodies held the most bytes that they may hold, and no other body held more; of several of that size, this

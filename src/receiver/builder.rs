@@ -252,10 +252,10 @@ impl ReceiverBuilder {
 
     /// Sets the sender's waits between attempts. Default: the service's.
     ///
-    /// Only the default of the [`lease`](Self::lease) depends on it; for that default, the first wait must be more than 200 ms. If
-    /// the default of another setting does not fit the
-    /// schedule, [`build`](Self::build) returns an error and the setting has to be given: [`retention`](Self::retention) for
-    /// waits that add up to more than about two days, `budget` for a sender that waits less than 4.5 s for an answer.
+    /// Only the default of the [`lease`](Self::lease) depends on the schedule; for that default, the first wait must be more than
+    /// 200 ms. If the default of another setting does not fit the schedule, [`build`](Self::build) returns an error. Then set
+    /// [`retention`](Self::retention) if the waits add up to more than about two days, and `budget` if the sender waits less than
+    /// 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
         self

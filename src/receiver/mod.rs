@@ -184,20 +184,20 @@ impl Receiver {
         self.auth().gate.runs()
     }
 
-    /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait and
-    /// makes no calls, also not of the store.
+    /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait, and
+    /// does not call the store.
     ///
     /// Not ready means one of three things: it is [draining](crate::Unready::Draining), [no permit is
     /// free](crate::Unready::NoPermitFree), or its [store is failing](crate::Unready::StoreFailing).
     ///
     /// # Security
     /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized
-    /// requests take no permit and reach no store, however many they are. Authentic ones can use up the permits, because that
-    /// is the purpose of permits; a full store, a slow handler and failing handlers leave it ready. A permit is free again when
-    /// a run ends, so let the probe fail a few times before it acts (Kubernetes: `failureThreshold: 3`).
+    /// requests take no permit and reach no store, however many they are. Authentic deliveries can use up the permits, because
+    /// that is the purpose of permits. With a full store, a slow handler or failing handlers the receiver stays ready. A permit is
+    /// free again when a run ends, so let the probe fail a few times before it acts (Kubernetes: `failureThreshold: 3`).
     ///
-    /// A time without deliveries is not a reason either. Use an alert on [`since_last_accepted`](Health::since_last_accepted)
-    /// for that, and not a probe that would take the receiver out of service.
+    /// Without deliveries the receiver stays ready too. Use an alert on [`since_last_accepted`](Health::since_last_accepted)
+    /// for that, not a probe.
     ///
     /// Use it for readiness and not for liveness: a restart repairs none of the three, and loses the contents of a store in
     /// memory.

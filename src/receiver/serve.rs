@@ -125,7 +125,7 @@ impl Receiver {
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
     /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
     ///
-    /// Counters and histograms are updated at each event, and gauges only by this call, so that those of an idle receiver are
+    /// Counters and histograms are updated at each event, and gauges only by this call. So the gauges of an idle receiver are
     /// right too. A store in memory may do some housekeeping first. Other stores report no numbers, unless they implement
     /// [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///

@@ -76,8 +76,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         }
     }
 
-    /// Adds an arm for an event type with any data model: `"row.created"`, or `EventType::ROW_CREATED`, or a type that is not
-    /// invented yet.
+    /// Adds an arm for an event type with any data model: `"row.created"`, or `EventType::ROW_CREATED`, or a future type.
     pub fn on<H, T>(self, event_type: impl AsRef<str>, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -86,10 +85,10 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self.with_arm(event_type.as_ref(), None, arm(handler))
     }
 
-    /// Adds an arm for an event type and the id of a data model; it goes before an arm for the type alone.
+    /// Adds an arm for an event type and the id of a data model. It has precedence over an arm for the type.
     ///
-    /// The type is one of `row.created`, `row.updated` and `row.deleted`, since no other names a data model. The id is compared
-    /// exactly; the model's name, which people may change, is not looked at.
+    /// The type is `row.created`, `row.updated` or `row.deleted`, because no other type has a data model. The id is compared
+    /// exactly. The model's name is not compared, because people may change it.
     pub fn on_model<H, T>(
         self,
         event_type: impl AsRef<str>,

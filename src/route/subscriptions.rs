@@ -49,13 +49,13 @@ pub struct Subscription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SubscriptionWarning {
-    /// These events of a data model have their own arm, and come with the subscription that has no data model. A subscription
-    /// that is limited to the model **and** lists them brings each a second time, under another secret: both must then have one
-    /// scope ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
+    /// These events of a data model have their own arm, and come with the subscription that has no data model. If another
+    /// subscription is limited to the model **and** lists these events, each comes a second time, under another secret. Give both
+    /// subscriptions one scope then ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
     NeedsSharedScope {
         /// The data model.
         model: DataModelId,
-        /// The event types that both would bring.
+        /// The event types that would come from both subscriptions.
         event_types: Vec<EventType>,
     },
     /// The specification does not list this event type: it is mistyped, or newer than this crate.

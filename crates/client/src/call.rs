@@ -28,19 +28,19 @@ const LONGEST: Duration = Duration::from_secs(1 << 30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
-    /// The requests of this minute, or this call's share of them, are used up, or a 429 holds all requests back.
+    /// The requests of this minute, or this call's share of them, are used up; or all requests wait after a 429.
     Rate,
     /// The request is repeated after a failure.
     Repeat,
 }
 
-/// A wait of a call, as [`ClientBuilder::on_wait`](crate::ClientBuilder::on_wait) is told of it.
+/// A wait of a call, for the hook [`ClientBuilder::on_wait`](crate::ClientBuilder::on_wait).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Wait<'c> {
     /// The reason.
     pub reason: WaitReason,
-    /// The time that is waited. A wait for the rate may be followed by another one.
+    /// The time of the wait. Another wait for the rate may follow.
     pub time: Duration,
     /// Method, path and query.
     pub request: &'c str,

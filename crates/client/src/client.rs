@@ -55,7 +55,7 @@ struct Shared {
 }
 
 impl Client {
-    /// Returns a client with other options for the requests that are made with it. It shares all else with this one.
+    /// Returns a client with other options for its requests. It shares all else with this one.
     ///
     /// ```no_run
     /// # async fn doc(client: hookgate_client::Client) -> Result<(), hookgate_client::Error> {
@@ -74,10 +74,10 @@ impl Client {
         }
     }
 
-    /// Returns a client whose writes of rows are noted in this ledger before they are sent, under this name. Their events are
-    /// [echoes](Ledger::echo), with the name as [`Echo::writer`](crate::Echo::writer). It shares all else with this one.
+    /// Returns a client that records its writes of rows in this ledger before it sends them. Their events are
+    /// [echoes](Ledger::echo), with this name as [`Echo::writer`](crate::Echo::writer). It shares all else with this one.
     ///
-    /// Of the name, 64 characters are kept. A write that can't be noted is not sent: [`ErrorKind::Ledger`].
+    /// The ledger keeps 64 characters of the name. A write that can't be recorded is not sent: [`ErrorKind::Ledger`].
     #[cfg(feature = "reconcile")]
     #[must_use]
     pub fn writer(&self, name: &str, ledger: &Ledger) -> Self {
@@ -87,13 +87,13 @@ impl Client {
         }
     }
 
-    /// Returns the rest of the request rate.
+    /// Returns the requests that are left of the rate.
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.shared.bucket.rate()
     }
 
-    /// Returns the rows of a data model, to be read and written as `R`, by the properties' names.
+    /// Returns the rows of a data model. They are read and written as `R`, by the properties' names.
     #[must_use]
     pub fn rows<R>(&self, data_model: &str) -> Rows<R> {
         Rows::new(self.clone(), data_model)

@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 500;
 
 pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// The class of an [`Error`].
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -36,19 +36,19 @@ pub enum ErrorKind {
     Connection,
     /// The time for the attempt or for the call was over.
     Timeout,
-    /// The service answered something that is not in the form of its specification, or more than 64 MiB.
+    /// The answer does not have the form of the specification, or has more than 64 MiB.
     Answer,
-    /// The values of a row do not fit the type that they are read as, or a value to be sent is no JSON object.
+    /// The values of a row do not fit the type `R`, or a value to send is no JSON object.
     Row,
     /// The data model has no property of this name.
     UnknownProperty,
-    /// Several properties of the data model have this name: [`Rows::by_id`](crate::Rows::by_id) reads and writes them all.
+    /// Several properties of the data model have this name: use [`Rows::by_id`](crate::Rows::by_id).
     AmbiguousProperty,
     /// A text that can't be an API key or the secret of a trigger.
     Key,
     /// A setting that can't work.
     Config,
-    /// The [ledger](crate::Client::writer) could not note the write, so the write was not sent.
+    /// The [ledger](crate::Client::writer) could not record the write, so the write was not sent.
     Ledger,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for Scope {
 /// The reason why a call failed.
 ///
 /// `Display` has the status, the code, the request and the service's message. It has no key and no value of a row, unless the
-/// service's own message repeats one.
+/// service's own message contains one.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -99,9 +99,9 @@ struct Inner {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct BatchProgress {
-    /// The index of the first row that the failed request held. The rows before it were sent; those behind that request were not.
+    /// The index of the first row in the failed request. Earlier rows were sent. Rows after that request were not sent.
     pub failed_at: usize,
-    /// The number of rows in the failed request. Of these alone the outcome may be unknown.
+    /// The number of rows in the failed request. Only their outcome may be unknown.
     pub failed_rows: usize,
     /// The ids of the rows that were created, in the order of the input.
     pub created: Vec<String>,
@@ -169,13 +169,13 @@ impl Error {
         self
     }
 
-    /// The class of the error.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The status of the answer, where there was one.
+    /// The status of the answer, if there was one.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         self.0.status
@@ -193,13 +193,13 @@ impl Error {
         &self.0.message
     }
 
-    /// Method, path and query of the request, such as `GET /datamodels/dm_orders`. `None` where none was made.
+    /// Method, path and query of the request, such as `GET /datamodels/dm_orders`. `None` if no request was made.
     #[must_use]
     pub fn request(&self) -> Option<&str> {
         self.0.request.as_deref()
     }
 
-    /// The requests that were made, repeats included.
+    /// The number of requests that were made, repeats included.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         self.0.attempts
@@ -211,14 +211,14 @@ impl Error {
         self.0.scope
     }
 
-    /// Returns whether a change was asked for and may have been made: the connection broke, the time was over or the service answered
-    /// 5xx after the request had been sent. Look before you repeat it, since a repeat may make the change twice.
+    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over or the service
+    /// answered 5xx. Check the row before you repeat the change, because a repeat may make it twice.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.outcome_unknown
     }
 
-    /// What [`create_many`](crate::Rows::create_many) had done before.
+    /// The progress of [`create_many`](crate::Rows::create_many) before the failed request.
     #[must_use]
     pub fn batch(&self) -> Option<&BatchProgress> {
         self.0.batch.as_ref()

@@ -14,8 +14,8 @@ const PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 
 /// An API key, `tk_live_…`, `tk_test_…` or `mcp_…`.
 ///
-/// It can't be printed, compared or read back, and is wiped once nothing uses it any more. The buffers of the transport, which a key
-/// passes through on its way to the network, are not wiped.
+/// It can't be printed, compared or read back, and is wiped when its last clone is dropped. The buffers of the transport are not
+/// wiped.
 ///
 /// ```
 /// use hookgate_client::ApiKey;
@@ -32,7 +32,7 @@ impl ApiKey {
     /// Takes the text as the service shows it when a key is created.
     ///
     /// # Errors
-    /// Another form than the three, or a character that no key has. The message does not repeat the text.
+    /// The text has none of the three forms, or a character that no key has. The message does not contain the text.
     pub fn new(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| Err(Error::new(ErrorKind::Key, why));
         if text.starts_with("whsec_") {

@@ -32,14 +32,13 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Each time another event took an entry first.
 const TRIES: u32 = 100;
 
-/// The writes of rows that a program made, so that it recognises their events. Clones share it.
+/// The writes of rows that a program made. It recognises their events. Clones share it.
 ///
-/// [`Client::writer`](crate::Client::writer) notes each write **before** it is sent: the row, hashes of the values, and the time.
-/// [`echo`](Self::echo) says whether an event carries exactly one of these writes. It only says so: leaving the event alone is the
-/// handler's own choice.
+/// [`Client::writer`](crate::Client::writer) records each write **before** it is sent: hashes of the row and the values, and the time.
+/// [`echo`](Self::echo) says whether an event carries exactly one of these writes. The handler decides what it does with such an event.
 ///
-/// A write is an echo's cause for 27 h, since the service's last attempt comes 26 h 36 min after a change; of more than 100,000
-/// writes in that time the oldest are forgotten. No value is kept, and no id of a row: only hashes.
+/// A write is remembered for 27 h, because the service's last attempt comes 26 h 36 min after a change. If there are more than 100,000
+/// writes in that time, the oldest are forgotten. The ledger holds no value and no id of a row, only hashes.
 ///
 /// ```
 /// use hookgate::{Event, Properties};
@@ -79,7 +78,7 @@ impl Writer {
 }
 
 impl Ledger {
-    /// Keeps the writes of this process, up to its end.
+    /// Keeps the writes of this process, until it ends.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::on(Memory::default())
@@ -95,8 +94,8 @@ impl Ledger {
         sqlite::Sqlite::open(path.as_ref()).map(Self::on)
     }
 
-    /// Keeps the writes in a table of PostgreSQL, which replicas share: with four connections at most, the first of them at the first
-    /// call. [`migrate`](Self::migrate) makes the table.
+    /// Keeps the writes in a table of PostgreSQL, which replicas share. It opens at most four connections, the first at the first
+    /// call. [`migrate`](Self::migrate) creates the table.
     ///
     /// # Errors
     /// The URL can't be used: see [`Tls::for_url`](hookgate::postgres::Tls::for_url).
@@ -108,19 +107,19 @@ impl Ledger {
         crate::postgres_pool::open(url).map(Self::with_pool)
     }
 
-    /// The same, with the connections of a pool of your own. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on the table,
-    /// which is found by the connection's `search_path`.
+    /// The same, with the connections of your own pool. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on the table.
+    /// The connection's `search_path` finds the table.
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn with_pool(pool: deadpool_postgres::Pool) -> Self {
         Self::on(postgres::Postgres(pool))
     }
 
-    /// The table of PostgreSQL, for a migration tool of your own. It may be run again.
+    /// The SQL of the table of PostgreSQL, for your own migration tool. It may be run again.
     #[cfg(feature = "postgres")]
     pub const POSTGRES_SCHEMA: &str = postgres::SCHEMA;
 
-    /// Makes the table of PostgreSQL, unless there is one. In memory and on SQLite there is nothing to do.
+    /// Creates the table of PostgreSQL, unless it exists. In memory and on SQLite it does nothing.
     ///
     /// # Errors
     /// The database can't be reached, or the role may not create a table.
@@ -129,14 +128,14 @@ impl Ledger {
         self.store.migrate().await
     }
 
-    /// Keeps the last so many writes, in place of 100,000. In memory a write takes some hundred bytes.
+    /// Sets the number of writes to keep, in place of 100,000. In memory a write takes some hundred bytes.
     #[must_use]
     pub fn with_capacity(mut self, writes: u64) -> Self {
         self.capacity = writes.max(1);
         self
     }
 
-    /// Takes the time from this clock, in place of the system's: for tests, with the emulator's clock.
+    /// Uses this clock in place of the system's: for tests, with the emulator's clock.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);
@@ -151,20 +150,20 @@ impl Ledger {
         }
     }
 
-    /// Returns the write that the event carries: of the same row, with the same values. `None` for each other event.
+    /// Returns the write that the event carries: it has the same row and the same values. `None` for each other event.
     ///
-    /// One write has one event. The event that comes again under its id is an echo again; another event with the same values needs
-    /// another write. Values are compared with those that were written, and with those of the service's answer, so `12.50` or a text
-    /// that the service trims is recognised, and so are properties that it adds to a new row. An update with a property that
+    /// One write has one event. If that event comes again, it is an echo again; another event with the same values needs
+    /// another write. The event's values are compared with the written values and with those of the service's answer. So `12.50`, a text
+    /// that the service trims, and properties that it adds to a new row are recognised. An update with a property that
     /// was not written is no echo.
     ///
-    /// Where a write that may be the cause is not answered yet, its answer is waited for, up to a second.
+    /// If a write that may be the cause is not answered yet, this call waits for its answer, up to a second.
     ///
-    /// The event's properties must be all that were signed: with a row type of your own, read the delivery a second time with
+    /// The event must have all signed properties: if your handler uses its own row type, read the delivery a second time with
     /// `delivery.event::<Properties>()`. It needs a tokio runtime.
     ///
     /// # Errors
-    /// The ledger could not be read or written: answer 5xx, and the event comes again, or handle it as a foreign one.
+    /// The ledger could not be read or written. Answer 5xx, so that the event comes again, or handle it as another program's change.
     pub async fn echo(&self, event: &Event) -> Result<Option<Echo>, StoreError> {
         let Some(seen) = Seen::of(event) else {
             return Ok(None);

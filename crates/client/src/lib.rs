@@ -1,7 +1,7 @@
-//! Client of the Workspace Data Service's HTTP API, and reconciliation: finds what the webhooks missed.
+//! A client of the Workspace Data Service's HTTP API, and a reconciliation that finds changes without a handled event.
 //!
-//! Rows are read and written by the **names** of their properties, with the same structs as `Event<R>` of the crate `hookgate`. Here
-//! against the emulator, which is the service on this machine:
+//! Rows are read and written by the **names** of their properties, with the same structs as `Event<R>` of the crate `hookgate`. In this
+//! example the emulator is the service:
 //!
 //! ```
 //! use hookgate_client::{ApiKey, Client};
@@ -23,7 +23,7 @@
 //! let client = Client::new(&emulator.base_url(), ApiKey::new("tk_test_write")?)?;
 //! let orders = client.rows::<Order>("dm_orders");
 //!
-//! let mut list = orders.list(); // a stream, which asks for the next page by itself
+//! let mut list = orders.list(); // a stream, which requests the next page itself
 //! while let Some(row) = list.next().await {
 //!     let row = row?;
 //!     println!("{}: {}", row.id, row.properties.customer);
@@ -43,30 +43,30 @@
 //! ```
 //!
 //! # Repeats
-//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`], where that makes no change twice. The table in
-//! `docs/client.md`, *When a request fails*, has the failures by method. A [`Trigger`] is called once, unless [`TriggerCall::repeat`] asks
-//! for more.
+//! A call repeats its request within [`Options::retries`] and [`Options::total_timeout`], if that makes no change twice. The table in
+//! `docs/client.md`, *When a request fails*, has the failures by method. A [`Trigger`] is called once, unless you call
+//! [`TriggerCall::repeat`].
 //!
-//! Creating a row has no idempotency key. So where a change was sent and no answer came, the error says *outcome unknown*
-//! ([`Error::is_outcome_unknown`]), and the program has to look before it repeats. Dropping the future of a change leaves its outcome
-//! unknown, too.
+//! The API has no idempotency key. If a change was sent and no answer came, the error says *outcome unknown*
+//! ([`Error::is_outcome_unknown`]): check the row before you repeat the change. If the future of a change is dropped, its outcome is
+//! unknown too.
 //!
 //! # Rate
-//! All clones of a [`Client`] share one bucket, which the headers `X-RateLimit-*` of answers fill. A request waits while it is empty, within
-//! the call's total time; [`ClientBuilder::on_wait`] is told of each wait, and [`Client::rate`] shows what is left. The service may count by
-//! workspace: then other programs take from the same rate, and a 429 holds back all calls of the client.
+//! All clones of a [`Client`] share one count of the requests that are left. The headers `X-RateLimit-*` of each answer correct it. If none is
+//! left, a request waits, within the call's total time. [`ClientBuilder::on_wait`] is called for each wait, and [`Client::rate`] returns the
+//! requests that are left. The service may count by workspace: then other programs use the same rate. After a 429 all calls of the client wait.
 //!
 //! # Transport
 //! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
 //! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect.
 //!
 //! # Events
-//! The feature `reconcile` adds `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which recognises the
-//! events of the client's own writes.
+//! The feature `reconcile` adds the module `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which
+//! recognises the events of the client's own writes.
 //!
 //! # Security
-//! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http is refused for other machines, unless
-//! [`ClientBuilder::allow_plain_http`] permits it. Errors hold no value of a row, except in the words of the service itself.
+//! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http to other machines is refused, unless
+//! [`ClientBuilder::allow_plain_http`] permits it. An error holds no value of a row, unless the service's own message contains one.
 #![forbid(unsafe_code)]
 
 #[cfg(all(doctest, feature = "reconcile"))]

@@ -17,9 +17,9 @@ use crate::error::{Error, ErrorKind};
 pub struct Page<T> {
     /// The items.
     pub items: Vec<T>,
-    /// The items of the whole list, where the service tells it.
+    /// The number of items of the whole list, if the service reports it.
     pub total: Option<u64>,
-    /// The items before this page.
+    /// The number of items before this page.
     pub offset: u64,
     /// Whether more items follow.
     pub has_more: bool,
@@ -57,9 +57,9 @@ impl<T> Page<T> {
 
 type Fetching<T> = Pin<Box<dyn Future<Output = Result<Page<T>, Error>> + Send>>;
 
-/// A list: a [`Stream`] whose pages are asked for one by one, each when the one before is used up. An error ends it.
+/// A list: a [`Stream`] that requests the next page after all items of the page before. An error ends it.
 ///
-/// Pages are cut by offset. So an item may come twice, or not at all, where others are created or deleted in the meantime.
+/// Pages are selected by offset. If other items are created or deleted meanwhile, an item may come twice, or not at all.
 #[must_use = "a list asks for nothing until it is read"]
 pub struct List<T> {
     fetch: Box<dyn FnMut(u64) -> Fetching<T> + Send>,
@@ -78,24 +78,24 @@ impl<T> List<T> {
         }
     }
 
-    /// Begins behind so many items.
+    /// Skips this number of items at the beginning.
     pub fn skip(mut self, items: u64) -> Self {
         self.next = Some(items);
         self
     }
 
-    /// Returns the next item, or `None` at the end. Dropping this future loses nothing.
+    /// Returns the next item, or `None` at the end. If this future is dropped, no item is lost.
     ///
     /// # Errors
-    /// The page can't be had; the list is at its end then.
+    /// The request for the page failed; the list then ends.
     pub async fn next(&mut self) -> Option<Result<T, Error>> {
         poll_fn(|context| self.poll(context)).await
     }
 
-    /// Returns all items that are left.
+    /// Returns all remaining items.
     ///
     /// # Errors
-    /// A page can't be had.
+    /// The request for a page failed.
     pub async fn all(mut self) -> Result<Vec<T>, Error> {
         let mut all = Vec::new();
         while let Some(item) = self.next().await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The options of requests. [`Client::with`](crate::Client::with) takes them for some requests, and the builder for all.
+/// The options of requests. [`Client::with`](crate::Client::with) sets them for some requests, and the builder for all.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 30 s for an attempt, 150 s for a call, 4 retries, the first after half a second to a second, and the whole rate.
+    /// 30 s for an attempt, 150 s for a call, 4 retries with a first wait of 0.5 s to 1 s, and the whole rate.
     fn default() -> Self {
         Self {
             attempt_timeout: Duration::from_secs(30),
@@ -41,27 +41,27 @@ impl Options {
         self
     }
 
-    /// Gives up a call after this time, with all its attempts and waits, those for the rate included.
+    /// Gives up a call after this time. All its attempts and waits count, also waits for the rate.
     pub fn total_timeout(mut self, timeout: Duration) -> Self {
         self.total_timeout = timeout;
         self
     }
 
-    /// Repeats a request so many times at most. Which failures are repeated is a matter of the method: see [the crate](crate#repeats).
+    /// Repeats a request at most this number of times. The method decides which failures are repeated: see [the crate](crate#repeats).
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
     }
 
-    /// Waits this long before the first repeat, and twice as long before each one after it, up to 30 s; of each wait, between half and
-    /// all, by chance.
+    /// Sets the wait before the first repeat. Each later wait is twice as long, up to 30 s. The client waits a random part of this time,
+    /// at least half.
     pub fn backoff(mut self, first: Duration) -> Self {
         self.backoff = first;
         self
     }
 
-    /// Takes this share of the rate, between 0 and 1: with 0.5 requests wait while less than half of a minute's requests is left for
-    /// others. At least one request a minute is taken.
+    /// Takes at most this share of the rate, between 0 and 1: with 0.5, half of each minute's requests are left to others. At least
+    /// one request a minute is permitted.
     pub fn rate_share(mut self, share: f64) -> Self {
         self.rate_share = if share.is_nan() {
             1.0

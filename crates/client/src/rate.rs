@@ -18,17 +18,17 @@ const LONGEST_ASKED: Duration = Duration::from_secs(3_600);
 /// A reset below this is a number of seconds to wait, and no Unix time.
 const LEAST_UNIX: u64 = 1_000_000_000;
 
-/// What is left of the rate, from [`Client::rate`](crate::Client::rate).
+/// The request rate, from [`Client::rate`](crate::Client::rate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rate {
-    /// The requests of a minute, by the newest answer; 60 before the first one.
+    /// The limit of requests in a minute, from the newest answer; 60 before the first answer.
     pub limit: u32,
     /// The requests that are left in this minute.
     pub remaining: u32,
     /// The time until the minute is over.
     pub resets_in: Duration,
-    /// The calls that wait for the rate.
+    /// The number of calls that wait for the rate.
     pub waiting: u32,
 }
 

@@ -106,38 +106,38 @@ impl<R> Rows<R> {
         }
     }
 
-    /// Takes the properties' ids in place of their names: nothing is looked up, and names may be ambiguous.
+    /// Uses the properties' ids in place of their names: no names are looked up, and names may be ambiguous.
     #[must_use]
     pub fn by_id(mut self) -> Self {
         self.by_id = true;
         self
     }
 
-    /// Lists so many rows a page, 1 to 500, in place of 500.
+    /// Sets the number of rows of a page, 1 to 500, in place of 500.
     #[must_use]
     pub fn page_size(mut self, rows: u32) -> Self {
         self.page_size = rows.clamp(1, LARGEST_PAGE);
         self
     }
 
-    /// Sends so many rows a request, in place of 100, in [`create_many`](Self::create_many).
+    /// Sets the number of rows in a request of [`create_many`](Self::create_many), in place of 100.
     #[must_use]
     pub fn batch_size(mut self, rows: usize) -> Self {
         self.batch_size = rows.max(1);
         self
     }
 
-    /// Orders lists by this property, after those that were named before.
+    /// Sorts lists by this property. Properties of earlier calls have precedence.
     #[must_use]
     pub fn order_by(mut self, property: &str, direction: Direction) -> Self {
         self.order.push((property.to_owned(), direction));
         self
     }
 
-    /// Deletes a row. Where a repeat of the request finds no row any more, the row is deleted too.
+    /// Deletes a row. If a repeat of the request finds no row, the deletion has succeeded.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind); `NotFound` where the first request finds no row.
+    /// See [`ErrorKind`](crate::ErrorKind); `NotFound` if the first request finds no row.
     pub async fn delete(&self, row: &str) -> Result<(), Error> {
         let path = self.path(Some(row))?;
         let note = self.note(Some(row), &[]).await?;
@@ -181,7 +181,7 @@ impl<R: DeserializeOwned> Rows<R> {
         })
     }
 
-    /// Gets the page that begins behind so many rows.
+    /// Gets the page that begins after this number of rows.
     ///
     /// # Errors
     /// See [`ErrorKind`](crate::ErrorKind).
@@ -221,19 +221,19 @@ impl<R: DeserializeOwned> Rows<R> {
         Ok(items.collect::<Vec<_>>().join(","))
     }
 
-    /// Creates a row. A value that is `null` is left out: it is empty anyway.
+    /// Creates a row. `null` values are not sent, because they are empty anyway.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been created.
+    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may have been created.
     pub async fn create(&self, row: &(impl Serialize + ?Sized)) -> Result<Row<R>, Error> {
         let values = self.encode(row, false).await?;
         self.written(&self.path(None)?, None, &values).await
     }
 
-    /// Changes the properties that `changes` has; `null` empties one.
+    /// Changes the properties in `changes`; `null` empties a property.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). Where [`Error::is_outcome_unknown`], the row may have been changed.
+    /// See [`ErrorKind`](crate::ErrorKind). If [`Error::is_outcome_unknown`] is true, the row may have been changed.
     pub async fn update(
         &self,
         row: &str,

@@ -15,8 +15,8 @@ const RESERVED: &str = " crate self super ";
 
 /// Writes the Rust struct of a data model, with a field for each property. `hookgate rows struct` prints it.
 ///
-/// A field is an `Option`, since each property can be empty; [`required`](Self::required) names those that never are. The types of dates,
-/// numbers, files and relations are those of the crate `hookgate`.
+/// A field is an `Option`, because each property can be empty; [`required`](Self::required) names a property that is never empty. Dates,
+/// numbers, files and relations have types of the crate `hookgate`.
 ///
 /// ```
 /// use hookgate_client::{DataModel, RustStruct};
@@ -45,23 +45,23 @@ impl<'m> RustStruct<'m> {
         }
     }
 
-    /// Names the struct; without this it has the data model's title.
+    /// Names the struct. The default is the data model's title.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.to_owned());
         self
     }
 
-    /// Makes the field of this property no `Option`.
+    /// Writes the field of this property without `Option`.
     pub fn required(mut self, property: &str) -> Self {
         self.required.push(property.to_owned());
         self
     }
 
-    /// Writes it.
+    /// Writes the struct.
     ///
     /// # Errors
-    /// `AmbiguousProperty`: a struct can't have a name twice. `UnknownProperty`: there is none of a name that was required. `Config`: the
-    /// name given is no name of a Rust type.
+    /// `AmbiguousProperty`: two properties have one name. `UnknownProperty`: a required property does not exist. `Config`: the name
+    /// of the struct is not valid for a Rust type.
     pub fn write(&self) -> Result<String, Error> {
         let model = self.model;
         let name = match &self.name {

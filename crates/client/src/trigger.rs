@@ -21,7 +21,7 @@ use crate::key::secret_header;
 use crate::options::Options;
 use crate::transport::{Body, Transport};
 
-/// A workflow's inbound trigger, at its generated URL. It needs no API key, and has no rate.
+/// A workflow's inbound trigger, at its generated URL. It needs no API key, and does not count against the rate.
 ///
 /// ```no_run
 /// # async fn doc() -> Result<(), hookgate_client::Error> {
@@ -45,7 +45,7 @@ pub struct Trigger {
     plain_http: bool,
 }
 
-/// `Debug` shows method and host alone: the path and the query may say who calls, and the URL itself is hard to guess.
+/// `Debug` shows only method and host: the path and the query may show who calls, and the URL must stay secret.
 impl fmt::Debug for Trigger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Trigger").field(&self.name()).finish()
@@ -71,7 +71,8 @@ impl fmt::Debug for TriggerCall<'_> {
     }
 }
 
-/// The answer of a trigger. In the immediate mode it comes before the workflow runs; after completion it is the last node's result.
+/// The answer of a trigger. In the immediate mode it comes before the workflow runs. In the mode *after completion* it is the last
+/// node's result.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TriggerAnswer {
@@ -84,7 +85,7 @@ pub struct TriggerAnswer {
 }
 
 impl TriggerAnswer {
-    /// Reads the body, the last node's result for instance, as a type.
+    /// Reads the body as a type, for example the last node's result.
     ///
     /// # Errors
     /// `Answer`: it is not JSON, or does not fit the type.
@@ -97,7 +98,7 @@ impl Trigger {
     /// Makes a trigger that is called by POST, without authentication.
     ///
     /// # Errors
-    /// The URL is none of http or https, or has a user name; the system's certificates can't be read.
+    /// The URL is not http or https, or has a user name; or the system's certificates can't be read.
     #[cfg(feature = "hyper")]
     pub fn new(url: &str) -> Result<Self, Error> {
         let is_secure = address(url)?.scheme_str() == Some("https");
@@ -108,7 +109,7 @@ impl Trigger {
     /// Makes a trigger that is called through this service, in place of hyper's client.
     ///
     /// # Errors
-    /// The URL is none of http or https, or has a user name.
+    /// The URL is not http or https, or has a user name.
     pub fn with_service<S, B>(url: &str, service: S) -> Result<Self, Error>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -133,7 +134,7 @@ impl Trigger {
         })
     }
 
-    /// Calls by this method, in place of POST: the one that the trigger is configured with.
+    /// Calls with this method, in place of POST. It must be the method of the trigger's configuration.
     pub fn method(mut self, method: Method) -> Self {
         self.method = method;
         self
@@ -157,7 +158,7 @@ impl Trigger {
     /// Authenticates by a header that carries a secret.
     ///
     /// # Errors
-    /// `Key`: the name is none of a header, or a header can't carry the secret.
+    /// `Key`: the name is not valid for a header, or a header can't carry the secret.
     pub fn header_auth(mut self, name: &str, secret: &str) -> Result<Self, Error> {
         let name = HeaderName::try_from(name)
             .map_err(|_| Error::new(ErrorKind::Key, "this is no name of a header"))?;
@@ -165,16 +166,16 @@ impl Trigger {
         Ok(self)
     }
 
-    /// Sets times and the first wait before a repeat. [`Options::retries`] has no effect here: see [`TriggerCall::repeat`].
+    /// Sets time limits and the first wait before a repeat. [`Options::retries`] has no effect here: see [`TriggerCall::repeat`].
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Sends the secret over plain http to other machines, too.
+    /// Permits plain http to other machines.
     ///
     /// # Security
-    /// Everybody on the way can read it, and call the trigger.
+    /// Each machine on the way can read the secret, and call the trigger.
     pub fn allow_plain_http(mut self) -> Self {
         self.plain_http = true;
         self
@@ -231,15 +232,16 @@ impl TriggerCall<'_> {
         Ok(self)
     }
 
-    /// Sets the body to these bytes. A header `Content-Type` goes with [`header`](Self::header).
+    /// Sets the body to these bytes. Set a `Content-Type` with [`header`](Self::header).
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Repeats the call so many times at most: after 429, 5xx, a broken connection, or no answer in time. Without this it is sent once.
+    /// Repeats the call at most this number of times: after 429, 5xx, a broken connection, or no answer in time. Without this it is sent
+    /// once.
     ///
-    /// The service does not deduplicate: a call that is repeated may run the workflow again.
+    /// The service does not deduplicate: a repeated call may run the workflow again.
     pub fn repeat(mut self, times: u32) -> Self {
         self.repeats = times;
         self
@@ -248,7 +250,7 @@ impl TriggerCall<'_> {
     /// Sends the call.
     ///
     /// # Errors
-    /// See [`ErrorKind`]. Where [`Error::is_outcome_unknown`], the workflow may run.
+    /// See [`ErrorKind`]. If [`Error::is_outcome_unknown`] is true, the workflow may run.
     pub async fn send(self) -> Result<TriggerAnswer, Error> {
         let trigger = self.trigger;
         let is_secure = trigger.uri.scheme_str() == Some("https");

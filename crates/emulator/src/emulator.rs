@@ -14,7 +14,7 @@ use crate::hub::{Hub, Shared, Start, StartError};
 use crate::seed::Seed;
 use crate::time::{EmulatorClock, SigningTime};
 
-/// An emulator that listens on a port of this machine. Dropping it ends everything that it began.
+/// An emulator that listens on a port of this machine. Dropping it ends all its work.
 #[derive(Debug)]
 pub struct Emulator {
     pub(crate) hub: Shared,
@@ -46,7 +46,7 @@ pub struct EmulatorBuilder {
 const ID_SEED: u64 = 1;
 
 impl Emulator {
-    /// Starts an emulator on a free port of the loopback address. Deliveries are signed at its own time: give
+    /// Starts an emulator on a free port of the loopback address. It signs deliveries at its own time: give its
     /// [`clock`](Self::clock) to the receiver.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl Emulator {
         Self::builder(seed).start().await
     }
 
-    /// Returns the settings, to be changed before the start.
+    /// Returns a builder, to change settings before the start.
     pub fn builder(seed: Seed) -> EmulatorBuilder {
         EmulatorBuilder {
             start: Start {
@@ -74,7 +74,7 @@ impl Emulator {
         }
     }
 
-    /// Returns the address that is listened on.
+    /// Returns the address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -109,8 +109,8 @@ impl EmulatorBuilder {
     /// Listens on this address, in place of a free port of the loopback address.
     ///
     /// # Security
-    /// Control API and page hold secrets and change everything. On an address that other machines reach, `start` asks for a
-    /// [`token`](Self::token) too.
+    /// The control API and the page hold secrets and change everything. On an address that other machines can reach, `start` also
+    /// requires a [`token`](Self::token).
     pub fn address(mut self, address: SocketAddr) -> Self {
         self.address = address;
         self
@@ -122,7 +122,7 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Signs deliveries at the time of the clock alone, without the time that was advanced: for a receiver that reads a real
+    /// Signs deliveries at the clock's own time, without the time that was advanced: for a receiver that reads a real
     /// clock.
     pub fn real_signatures(mut self) -> Self {
         self.signatures = SigningTime::Real;
@@ -135,7 +135,7 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Sets a switch, whatever the seed says. `start` refuses names and values that do not exist.
+    /// Sets a switch, in place of the seed's value. `start` refuses names and values that do not exist.
     pub fn switch(mut self, name: &str, value: &str) -> Self {
         self.start.switches.push((name.to_owned(), value.into()));
         self
@@ -148,29 +148,30 @@ impl EmulatorBuilder {
         self
     }
 
-    /// Switches a fault on from the start, for those deliveries or requests that the seed draws.
+    /// Switches a fault on from the start, for the deliveries or requests that the seed selects.
     pub fn fault_seeded(mut self, fault: &str, seed: u64) -> Self {
         let fault = json!({ "fault": fault, "seed": seed });
         self.start.faults.push(fault);
         self
     }
 
-    /// Asks for this token on control API and page: letters, digits and `-_.~`, which a cookie carries. `start` refuses others.
+    /// Requires this token for the control API and the page. A cookie carries it, so it may have letters, digits and `-_.~`; `start`
+    /// refuses other tokens.
     pub fn token(mut self, token: &str) -> Self {
         self.token = Some(token.to_owned());
         self
     }
 
-    /// Answers requests with this name in `Host` too.
+    /// Also answers requests with this name in `Host`.
     pub fn allow_host(mut self, name: &str) -> Self {
         self.hosts.push(name.to_owned());
         self
     }
 
-    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go to loopback addresses alone.
+    /// Delivers to every host, over plain HTTP/1.1. Without this, deliveries go only to loopback addresses.
     ///
     /// # Security
-    /// Each request that changes a subscription can then send a request anywhere that this machine reaches.
+    /// A client that can change a subscription can then send requests to every host that this machine can reach.
     pub fn deliver_anywhere(mut self) -> Self {
         self.reach = Reach::Anywhere;
         self
@@ -186,8 +187,8 @@ impl EmulatorBuilder {
     /// Starts the emulator. It needs a tokio runtime with time and network.
     ///
     /// # Errors
-    /// The address can't be listened on, a switch or a fault does not exist, the token is none that a cookie carries, other machines
-    /// would need none, or the seed's deliveries would go to another host.
+    /// It can't listen on the address; a switch or a fault does not exist; a cookie can't carry the token; other machines can reach the
+    /// address and there is no token; or the seed's deliveries would go to another host.
     pub async fn start(self) -> Result<Emulator, StartError> {
         if self.token.as_deref().is_some_and(|token| !is_token(token)) {
             let message = "the token is expected to be of letters, digits and -_.~";

@@ -12,7 +12,7 @@ use crate::emulator::Emulator;
 use crate::model::RowData;
 use crate::snapshot;
 
-/// The reason why a call of a handle was refused: the text that the API answers.
+/// The reason why a call of a handle was refused: the message that the API answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(String);
@@ -28,7 +28,7 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// The rows of a data model, from [`Emulator::rows`]. Changes emit events, as those of a person on the service's pages.
+/// The rows of a data model, from [`Emulator::rows`]. Changes emit events, like changes that a person makes on the service's pages.
 #[derive(Clone, Copy, Debug)]
 pub struct RowsHandle<'e> {
     emulator: &'e Emulator,
@@ -45,7 +45,7 @@ impl Emulator {
         }
     }
 
-    /// Passes time, and makes every attempt that comes due, in order of time. Returns the number of attempts.
+    /// Advances the time, and makes every attempt that becomes due, in order of time. Returns the number of attempts.
     pub async fn advance(&self, by: Duration) -> u64 {
         self.hub.deliveries.advance(by).await
     }
@@ -56,7 +56,7 @@ impl Emulator {
         self.hub.clock.now()
     }
 
-    /// Waits until no attempt is under way. Deliveries that wait for a retry are not waited for.
+    /// Waits until no attempt is under way. It does not wait for later retries.
     pub async fn settled(&self) {
         self.hub.deliveries.settled().await;
     }
@@ -76,7 +76,7 @@ impl Emulator {
         self.add_fault(&json!({ "fault": fault, "first": count }))
     }
 
-    /// Switches a fault on for those deliveries or requests that the seed draws.
+    /// Switches a fault on for the deliveries or requests that the seed selects.
     ///
     /// # Errors
     /// There is no fault of this name.
@@ -107,7 +107,7 @@ impl Emulator {
     /// Makes a subscription to all events for this URL, with this secret, and returns its id.
     ///
     /// # Errors
-    /// The URL or the secret is none, or deliveries may not go there.
+    /// The URL or the secret is not valid, or the emulator may not deliver to that host.
     pub fn subscribe(&self, url: &str, secret: &str) -> Result<String, Refused> {
         let made = self
             .hub
@@ -116,11 +116,11 @@ impl Emulator {
         made.map(|made| made.id).map_err(Refused)
     }
 
-    /// Asserts that an event of this type was delivered whose `data` has these fields with these values. Fields that are not named
-    /// are not compared.
+    /// Asserts that an event of this type was delivered, and that its `data` has these fields with these values. Other fields are not
+    /// compared.
     ///
     /// # Panics
-    /// There is none: the message lists the deliveries of that type, each with its state and its differences.
+    /// No such event was delivered. The message lists the deliveries of that type, each with its state and its differences.
     #[track_caller]
     #[expect(
         clippy::needless_pass_by_value,
@@ -173,7 +173,7 @@ impl Emulator {
         serde_json::to_string(&snapshot::taken(&self.hub)).unwrap_or_default()
     }
 
-    /// Restores a snapshot. Where it is wrong, the state stays as it is.
+    /// Restores a snapshot. If the snapshot is wrong, the state does not change.
     ///
     /// # Errors
     /// The text is no snapshot.

@@ -49,13 +49,13 @@ pub(crate) struct Start {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address can't be listened on.
+    /// The emulator can't listen on the address.
     #[error("{0}")]
     Address(String),
-    /// A switch or a fault of the builder does not exist, or can't be set so.
+    /// A switch or a fault of the builder does not exist, or can't have this value.
     #[error("{0}")]
     Setting(String),
-    /// The seed has a subscription that can't be delivered to from here.
+    /// The seed has a subscription to which this emulator can't deliver.
     #[error("{0}")]
     Seed(String),
 }

@@ -14,7 +14,7 @@ use crate::live::Live;
 /// The deliveries that an [`Inspector`] shows.
 ///
 /// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `id`, `eventId`, `eventType`, `subscriptionId`,
-/// `state`, `nextAttemptAt` and `attempts`. What the page shows of it, it shows as text.
+/// `state`, `nextAttemptAt` and `attempts`. The page shows all values as text.
 ///
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
@@ -25,14 +25,14 @@ pub trait Inspected: Send + Sync + 'static {
     /// Returns the delivery with this id. Each attempt has its `request` and its `answer` too.
     fn delivery(&self, id: &str) -> Option<Value>;
 
-    /// Returns why the delivery with this id was refused. It may take seconds, and is called where it can block.
+    /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
 }
 
 /// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
 ///
 /// # Security
-/// It has no token, so it takes a listener on a loopback address alone, and refuses requests with another name in `Host`.
+/// It has no token. So it accepts only a listener on a loopback address, and refuses requests with another name in `Host`.
 #[derive(Debug)]
 pub struct Inspector {
     address: SocketAddr,
@@ -50,7 +50,7 @@ impl Inspector {
     /// Serves the page on this listener. It needs a tokio runtime.
     ///
     /// # Errors
-    /// The listener has no address, or one that other machines reach.
+    /// The listener has no address, or an address that other machines can reach.
     pub fn start(listener: TcpListener, inspected: Arc<dyn Inspected>) -> io::Result<Self> {
         let address = listener.local_addr()?;
         if !address.ip().is_loopback() {
@@ -81,7 +81,7 @@ impl Inspector {
         format!("http://{}", self.address)
     }
 
-    /// Shows a new or changed delivery to the pages that are open.
+    /// Shows a new or changed delivery on all open pages.
     pub fn tell(&self, delivery: &Value) {
         self.live.tell("delivery", delivery);
     }

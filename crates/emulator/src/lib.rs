@@ -1,11 +1,11 @@
-//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries, inbound triggers. A test sets the
+//! The Workspace Data Service on your machine: its API with state, signed deliveries with retries, and inbound triggers. A test sets the
 //! time, and chooses the faults.
 //!
-//! The command `hookgate emulate` runs the same. docs/emulator.md has the form of a seed, the control API, and the list of what the
-//! specification shows, what is assumed, and what is unknown.
+//! The command `hookgate emulate` runs the same emulator. docs/emulator.md has the form of a seed and the control API. It also lists which
+//! behaviour the specification shows, which is assumed, and which is unknown.
 //!
 //! # One clock
-//! The receiver and its store read the emulator's clock. So an event that a receiver refuses for two hours is delivered in a few
+//! The receiver and its store read the emulator's clock. So a test of an event with retries over 36 minutes takes a few
 //! milliseconds, and its timestamps are right:
 //!
 //! ```
@@ -50,8 +50,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A receiver in another process reads a real clock: [`EmulatorBuilder::real_signatures`] signs at the real time, while the schedule
-//! follows the emulator's.
+//! A receiver in another process reads a real clock. With [`EmulatorBuilder::real_signatures`] deliveries are signed at the real time, and
+//! the schedule still follows the emulator's time.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -32,12 +32,12 @@ macro_rules! switches {
 switches! {
     ApiEmits "apiEmits" ["on", "off"], "whether changes made through the API emit events, as changes made on the page do";
     Attempts "attempts" ["5", "6"], "attempts before an event is discarded: the specification says five, and lists the waits of six";
-    Conflict "conflict" ["takenTitle", "relatedRow", "never"], "what 409 is for: a data model's title that is taken, the deletion of a row that another row names, or nothing";
-    DataModelScope "dataModelScope" ["write", "admin"], "the scope that creating, changing and deleting data models needs: that of the overview, or that of the scope list";
-    DeliveryOrder "deliveryOrder" ["emitted", "oneByOne", "shuffled"], "order of deliveries: begun as emitted and side by side, each after the end of the one before, or shuffled by a seed";
+    Conflict "conflict" ["takenTitle", "relatedRow", "never"], "the use of 409: a data model's title is taken, another row names the row to delete, or no use";
+    DataModelScope "dataModelScope" ["write", "admin"], "the scope to create, change and delete data models: as in the overview, or as in the scope list";
+    DeliveryOrder "deliveryOrder" ["emitted", "oneByOne", "shuffled"], "order of deliveries: side by side and begun in the order of the events, one after the other, or shuffled by a seed";
     LimitAbove500 "limitAbove500" ["clamp", "refuse"], "a limit above 500 in a list of rows: taken as 500, or refused with 400";
-    ListOrder "listOrder" ["created", "newest", "updatedLast"], "order of rows without orderBy: oldest first, newest first, or as created with each updated row moved to the end";
-    RateCountedBy "rateCountedBy" ["key", "workspace"], "what the request rate is counted against";
+    ListOrder "listOrder" ["created", "newest", "updatedLast"], "order of rows without orderBy: oldest first, newest first, or oldest first with updated rows moved to the end";
+    RateCountedBy "rateCountedBy" ["key", "workspace"], "whether the rate is counted for each key, or for the whole workspace";
     RateLimit "rateLimit" ["on", "off"], "whether requests beyond the rate are answered 429; the headers are sent in either case";
     RetrySignatures "retrySignatures" ["fresh", "first"], "whether a retry is signed at its own time, or carries the timestamp and signature of the first attempt";
     TriggerRefusal "triggerRefusal" ["401", "403"], "the status for an inbound trigger call that fails its authentication";

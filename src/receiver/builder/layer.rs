@@ -65,9 +65,9 @@ impl ReceiverBuilder {
     /// of up to 64 KiB. It must be at least a third more than [`max_body`](Self::max_body) if that is more than 64 KiB, and
     /// never less than it.
     ///
-    /// If the next bytes of a body would exceed it, the largest body under way is answered 503 with `Retry-After`, and its
-    /// buffer is freed; of several of the largest size, the oldest. A body that arrives in one piece, as small ones do, takes
-    /// no part of it; a body that is complete and verified has given its part back. The budget counts the memory of the
+    /// If the next bytes of a body would exceed the budget, the largest unfinished body is answered 503 with `Retry-After`, and
+    /// its buffer is freed; if several have that size, the oldest. A body that arrives in one piece, as small bodies do, takes
+    /// no part of the budget. A body that is complete and verified has given its part back. The budget counts the memory of the
     /// buffers, at most twice the bytes that have arrived, and never an announced length. It does not limit the server's own
     /// buffers, such as the windows of HTTP/2.
     pub fn body_budget(mut self, bytes: usize) -> Self {
@@ -102,7 +102,7 @@ impl ReceiverBuilder {
 #[cfg(feature = "tracing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
 impl ReceiverBuilder {
-    /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` where the answer came before the end.
+    /// Logs each handled delivery once at INFO: `delivery answered`, or `run ended late` if the answer came before the end.
     /// Without this setting, these lines are at DEBUG. For an acceptor the same holds for each accepted delivery. Duplicates stay
     /// at DEBUG. [The page about tracing](crate::guide::tracing) lists all lines.
     pub fn log_handled_at_info(mut self) -> Self {
@@ -133,8 +133,8 @@ impl ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true: for a
-    /// test in which a process ends and no effect of it may follow.
+    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true. Use it in a
+    /// test that ends a process: then no hook of that process is called.
     ///
     /// ```
     /// use std::sync::Arc;

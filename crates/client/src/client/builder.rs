@@ -48,7 +48,7 @@ impl Client {
         Self::builder(base_url, key).build()
     }
 
-    /// Returns the settings, to be changed before the client is made.
+    /// Returns a builder, to change settings before the client is made.
     pub fn builder(base_url: &str, key: ApiKey) -> ClientBuilder {
         ClientBuilder {
             base: base_url.to_owned(),
@@ -65,43 +65,43 @@ impl Client {
 }
 
 impl ClientBuilder {
-    /// Sets the options of all requests; [`Client::with`] takes others.
+    /// Sets the options of all requests; [`Client::with`] sets others for some.
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Remembers the names of a data model's properties for this time, in place of 5 minutes. A name that is not known is asked for at
+    /// Remembers the names of a data model's properties for this time, in place of 5 minutes. For an unknown name they are read again at
     /// once.
     pub fn model_ttl(mut self, time: Duration) -> Self {
         self.model_ttl = time;
         self
     }
 
-    /// Drops connections that were idle for this time, in place of 15 s. It has to be below the server's own limit.
+    /// Closes connections that were idle for this time, in place of 15 s. It must be below the server's own limit.
     #[cfg(feature = "hyper")]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle = time;
         self
     }
 
-    /// Calls this function at each wait, for the rate or before a repeat.
+    /// Calls this function before each wait, for the rate or before a repeat.
     pub fn on_wait(mut self, on_wait: impl Fn(&Wait<'_>) + Send + Sync + 'static) -> Self {
         self.on_wait = Some(OnWait(Arc::new(on_wait)));
         self
     }
 
-    /// Sends the key over plain http to other machines, too.
+    /// Permits plain http to other machines.
     ///
     /// # Security
-    /// Each machine on the way can read the key and all rows. Use it on a network that no other party can listen to.
+    /// Each machine on the way can read the key and all rows. Use it only on a network that no other party can listen to.
     pub fn allow_plain_http(mut self) -> Self {
         self.plain_http = true;
         self
     }
 
-    /// Sends requests through this service, in place of hyper's client. It must not follow redirects to other hosts with the header
-    /// `Authorization`, and repeat nothing.
+    /// Sends requests through this service, in place of hyper's client. It must not repeat requests, and must not send the header
+    /// `Authorization` to another host when it follows a redirect.
     pub fn with_service<S, B>(mut self, service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -118,8 +118,8 @@ impl ClientBuilder {
     /// Makes the client. Nothing is sent yet.
     ///
     /// # Errors
-    /// The address is none of http or https, has a user name or a query, or is one of plain http on another machine; the system's
-    /// certificates can't be read; there is no transport.
+    /// The address is not http or https, has a user name or a query, or is plain http on another machine; the system's
+    /// certificates can't be read; or there is no transport.
     pub fn build(self) -> Result<Client, Error> {
         let uri = address(&self.base)?;
         let is_secure = uri.scheme_str() == Some("https");

@@ -20,28 +20,28 @@ pub struct DataModels {
 }
 
 impl DataModels {
-    /// Only those whose title or id matches this text.
+    /// Lists only data models whose title or id matches this text.
     pub fn search(mut self, text: &str) -> Self {
         self.search = Some(text.to_owned());
         self
     }
 
-    /// With their properties.
+    /// Lists them with their properties.
     pub fn details(mut self) -> Self {
         self.details = true;
         self
     }
 
-    /// With their row counts, in [`DataModel::extra`]: the specification does not show the field's name.
+    /// Lists them with their row counts, in [`DataModel::extra`]: the specification does not show the field's name.
     pub fn row_counts(mut self) -> Self {
         self.row_counts = true;
         self
     }
 
-    /// Lists them. The list has no pages: where the service has more than it sends by default, it is asked for all in one.
+    /// Lists them. The list has no pages: if the service has more than it sends by default, a second request asks for all.
     ///
     /// # Errors
-    /// See [`ErrorKind`]; `Answer` where the service does not send all of them.
+    /// See [`ErrorKind`]; `Answer` if the service does not send all of them.
     pub async fn list(&self) -> Result<Vec<DataModel>, Error> {
         #[derive(Deserialize)]
         struct Models {
@@ -88,7 +88,7 @@ impl DataModels {
 }
 
 impl Client {
-    /// Returns the data models, to be searched and listed.
+    /// Returns the data models, to search and list them.
     pub fn data_models(&self) -> DataModels {
         DataModels {
             client: self.clone(),
@@ -107,7 +107,7 @@ impl Client {
         self.get(&path).await
     }
 
-    /// Creates a data model. The specification shows no payload: both sides are JSON as it is.
+    /// Creates a data model. The specification shows no payload: request and answer are raw JSON.
     ///
     /// # Errors
     /// See [`ErrorKind`].

@@ -54,7 +54,7 @@ impl Place {
     }
 }
 
-/// An event's cause: a write that was noted, from [`Ledger::echo`](crate::Ledger::echo).
+/// The write that caused an event, from [`Ledger::echo`](crate::Ledger::echo).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Echo {

@@ -23,10 +23,10 @@ use super::steps::{Pass, Settings, Step};
 /// A deleted row's state is kept for so many complete passes at least.
 const KEPT_PASSES: usize = 3;
 
-/// Compares a data model's rows with the mirror, pass by pass, and has the findings handled.
+/// Compares a data model's rows with the mirror, pass by pass, and gives the findings to a handler.
 ///
 /// Keep it between passes: a creation or update is found in the second pass that sees it, a deletion in the third. A handled finding is
-/// written into the mirror; one whose handler fails is found again in the next pass.
+/// written to the mirror. If the handler fails, the next pass finds the row again.
 pub struct Reconcile<S, M> {
     source: S,
     mirror: M,
@@ -44,7 +44,7 @@ pub struct Reconcile<S, M> {
 type OnProgress = Box<dyn Fn(&Pass) + Send + Sync>;
 
 impl<S: RowSource, M: Mirror> Reconcile<S, M> {
-    /// Compares this data model's rows.
+    /// Makes a reconciliation of this data model's rows.
     pub fn new(source: S, mirror: M, model: &str, settings: Settings) -> Self {
         #[cfg(feature = "metrics")]
         super::metrics::describe();
@@ -61,46 +61,46 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         }
     }
 
-    /// Claims each finding before it is handled, so that replicas which share the store and the scope handle it once. The scope is
-    /// the program's, such as its name. Without this call several replicas may handle one finding. A claim lasts 60 s, and is renewed
-    /// while the handler runs, which needs a tokio runtime with time.
+    /// Claims each finding before it is handled: replicas with the same store and scope handle it once. The scope is, for example,
+    /// the program's name. Without this call several replicas may handle one finding. A claim lasts 60 s, and is renewed
+    /// while the handler runs; this needs a tokio runtime with time.
     ///
-    /// The claims are apart from those of events: the same store can be used for both.
+    /// The claims do not collide with those of events: the same store can be used for both.
     #[must_use]
     pub fn claims(mut self, store: impl DedupeStore, scope: &str) -> Self {
         self.claims = Some(Claims::new(store, scope));
         self
     }
 
-    /// Is told after each page how far the pass is.
+    /// Calls this function after each page, with the progress of the pass.
     #[must_use]
     pub fn on_progress(mut self, on_progress: impl Fn(&Pass) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Box::new(on_progress));
         self
     }
 
-    /// Begins the first pass at this offset, where an earlier process was stopped. That pass counts for no deletion.
+    /// Begins the first pass at this offset, at which an earlier process was stopped. That pass counts for no deletion.
     #[must_use]
     pub fn resume_at(mut self, offset: u64) -> Self {
         self.planner = self.planner.resuming(offset);
         self
     }
 
-    /// Returns a handle that asks for passes, for example in the hook `on_gap` of hookgate's order guard.
+    /// Returns a handle that requests passes, for example in the hook `on_gap` of hookgate's order guard.
     #[must_use]
     pub fn requests(&self) -> PassRequests {
         self.requests.clone()
     }
 
-    /// Waits until a pass is due that was [asked](PassRequests::ask) for. Each pass that begins is one of those, also one that fails.
-    /// Nothing waits between them: wait yourself, so that the first retries of an event, 1 and 6 minutes after it, come before its
+    /// Waits until a [requested](PassRequests::ask) pass is due. Each pass that begins counts as one of the requested passes, even if
+    /// it fails. Wait between passes yourself, so that the first retries of an event, 1 and 6 minutes after it, come before its
     /// repair.
     ///
     /// ```no_run
     /// # use hookgate_client::reconcile::{Mirror, Reconcile, RowSource};
     /// # async fn example(mut reconcile: Reconcile<impl RowSource, impl Mirror>) {
     /// loop {
-    ///     // Each hour, and where it was asked for.
+    ///     // Each hour, and when it was requested.
     ///     let _ = tokio::time::timeout(std::time::Duration::from_secs(3_600), reconcile.asked()).await;
     ///     if let Err(error) = reconcile.pass(async |_| Ok::<_, String>(())).await {
     ///         eprintln!("{error}");
@@ -128,11 +128,10 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self.pass_until(pending(), handle).await
     }
 
-    /// Makes one pass, or goes on with one that was stopped, until `stop` is ready: then no more requests are made, and a
-    /// finding that is being handled is handled to its end. Those after it are found again. A pass that was stopped counts for no
-    /// deletion.
+    /// Makes one pass, or continues a stopped pass, until `stop` is ready. Then it makes no more requests, and ends after the
+    /// present finding. A later pass finds the remaining rows. A stopped pass counts for no deletion.
     ///
-    /// Each finding is passed to `handle`, also those that are [unresolved](Reconciled::Unresolved).
+    /// Each finding is passed to `handle`, also [unresolved](Reconciled::Unresolved) findings.
     ///
     /// # Errors
     /// See [`ReconcileError`].

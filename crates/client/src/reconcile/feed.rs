@@ -11,20 +11,20 @@ use super::row_state::{Life, RowState, micros, set, written};
 pub enum Fed {
     /// The mirror has a new state of the row.
     Written,
-    /// The mirror had this state or a newer one already: a late retry, or an event that was repaired before.
+    /// The mirror already had this state or a newer one: the event is a late retry, or its row was repaired before.
     Known,
     /// The event is not about a row.
     NoRow,
 }
 
-/// Writes a handled event into the mirror. Call it after the event was handled, for each event of the data models that are
-/// reconciled, in any order; a second call changes nothing.
+/// Writes a handled event to the mirror. Call it after the event was handled, for each event of the reconciled data models,
+/// in any order. A second call changes nothing.
 ///
-/// The event's properties must be all that were signed, so the event is an [`Event<Properties>`](hookgate::Properties): with a row type of
-/// your own, read the delivery a second time with `delivery.event::<Properties>()`.
+/// The event must have all signed properties, so it is an [`Event<Properties>`](hookgate::Properties). If your handler uses its own row
+/// type, read the delivery a second time with `delivery.event::<Properties>()`.
 ///
 /// # Errors
-/// The mirror could not be read or written. The event stays handled, and the row is found as updated by a reconciliation.
+/// The mirror could not be read or written. The event stays handled, and a pass finds its row as updated.
 pub async fn feed(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<Fed, StoreError> {
     /// Each time another writer was faster.
     const TRIES: u32 = 16;
@@ -48,11 +48,10 @@ pub async fn feed(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<Fed,
     Err(StoreError::new(StoreErrorKind::Conflict))
 }
 
-/// Returns whether the mirror has the event's change already, so that a handler can leave it alone: a retry that comes after the
-/// change was found and repaired has another id than the repair, and is recognised by its values. Answer it
-/// `hookgate::AlreadyHandled`.
+/// Returns whether the mirror already has the event's change. This recognises, by its values, a retry that comes after its row was
+/// repaired. Answer such an event `hookgate::AlreadyHandled`.
 ///
-/// An event whose change was undone meanwhile by an event that was handled before it is not recognised.
+/// It does not recognise an event whose change was undone by another event that was handled before it.
 ///
 /// # Errors
 /// The mirror could not be read: handle the event then.
@@ -85,7 +84,7 @@ fn place(event: &Event) -> Option<(&DataModelId, &RowId)> {
     Some((event.data.datamodel_id()?, event.data.row_id()?))
 }
 
-/// Returns the row's state after the event; `None` where the event changes nothing.
+/// Returns the row's state after the event; `None` if the event changes nothing.
 fn after(known: Option<&RowState>, event: &Event, keep: bool) -> Option<RowState> {
     let at = micros_of(event);
     match (&event.data, known) {

@@ -10,7 +10,7 @@ use super::row_state::RowState;
 
 /// A row that changed without a handled event. `R` is the type of its properties, by default [`Properties`].
 ///
-/// It is no [`Event`](hookgate::Event): nothing of it was signed, and its values are those of the row when it was read, which may
+/// It is no [`Event`](hookgate::Event), because it was not signed. It has the values of the row at the time of reading, which may
 /// be the result of several changes. Write a handler that brings your data to the row's state.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -21,7 +21,7 @@ pub enum Reconciled<R = Properties> {
     Updated(Found<R>),
     /// The row was absent in three complete passes, and no event for it was handled since the first of them began.
     Deleted(Gone<R>),
-    /// The row differs, and there is no proof of the reason: look at it yourself.
+    /// The row differs, and the reason is not proven: check it yourself.
     Unresolved(Unresolved),
 }
 
@@ -29,7 +29,7 @@ pub enum Reconciled<R = Properties> {
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Found<R = Properties> {
-    /// The finding's id: the same in every replica that finds the same state of the row.
+    /// The finding's id. It is the same in every replica that finds the same state of the row.
     pub id: String,
     /// The row's data model.
     pub datamodel_id: DataModelId,
@@ -39,7 +39,7 @@ pub struct Found<R = Properties> {
     pub updated_at: String,
     /// Its properties, by name.
     pub properties: R,
-    /// Its properties as the handled events left them, where the mirror keeps values. `None` for a row that was created.
+    /// Its properties as the handled events left them, if the mirror keeps values. `None` for a created row.
     pub before: Option<R>,
 }
 
@@ -53,11 +53,11 @@ pub struct Gone<R = Properties> {
     pub datamodel_id: DataModelId,
     /// The row.
     pub row_id: RowId,
-    /// Its properties as the handled events left them, where the mirror keeps values.
+    /// Its properties as the handled events left them, if the mirror keeps values.
     pub before: Option<R>,
 }
 
-/// A row that differs for an unknown reason. It is reported again in each pass in which it does.
+/// A row that differs for an unknown reason. It is reported in each pass in which it differs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Unresolved {
@@ -74,13 +74,13 @@ pub struct Unresolved {
 #[non_exhaustive]
 pub enum UnresolvedReason {
     /// More rows differ than the guard allows. The service may write the values of events and of rows differently, or a property
-    /// was renamed; after an outage it may be true.
+    /// was renamed. After an outage, that many rows may really have changed.
     ManyUpdates,
     /// More rows are absent than the guard allows.
     ManyDeletions,
-    /// The row is absent, but rows change their places in the list and events are being lost, so it may have moved.
+    /// The row is absent. But rows move in the list, and changes without an event were found: it may have moved.
     MovingList,
-    /// The row was read twice with an `updatedAt` that is older than the last handled event's.
+    /// The row was read twice with an `updatedAt` that is older than its last handled event.
     StaleRead,
 }
 
@@ -98,7 +98,7 @@ impl UnresolvedReason {
 }
 
 impl<R> Reconciled<R> {
-    /// The finding's id. `None` where it is unresolved.
+    /// The finding's id. `None` if it is unresolved.
     #[must_use]
     pub fn id(&self) -> Option<&str> {
         match self {
@@ -201,13 +201,13 @@ pub struct Finding {
     pub reconciled: Reconciled,
     /// The mirror's revision of the row that it was found on.
     pub(super) revision: u64,
-    /// The row's state once the finding is handled. `None` where it is unresolved.
+    /// The row's state once the finding is handled. `None` if it is unresolved.
     pub(super) state: Option<RowState>,
 }
 
 impl Finding {
-    /// Writes the row's new state into the mirror. Call it once the finding is handled. Where an event for the row was handled
-    /// since, nothing is written, and the next pass compares again.
+    /// Writes the row's new state to the mirror. Call it after the finding was handled. If an event for the row was handled
+    /// meanwhile, nothing is written, and the next pass compares again.
     ///
     /// # Errors
     /// The mirror could not be written: the next pass finds the row again, under the same id.

@@ -14,9 +14,9 @@ const EMPTY: ValueHash = [0; 16];
 
 /// The hash of a row: 24 bytes of SHA-256 for each property that is not empty.
 ///
-/// Each property has its own part, so that an event with some properties changes some parts. Values are compared by meaning, not
+/// Each property has its own part, so an event with some properties changes only their parts. Values are compared by meaning, not
 /// by their text: `1.50` equals `1.5`, the order of an object's fields does not count, and `null` equals an absent property. Texts,
-/// dates included, and the order of an array do count.
+/// dates included, must be equal, and the order of an array counts.
 ///
 /// ```
 /// use hookgate_client::reconcile::RowHash;
@@ -30,7 +30,7 @@ const EMPTY: ValueHash = [0; 16];
 pub struct RowHash(Vec<(NameHash, ValueHash)>);
 
 impl RowHash {
-    /// Returns the hash of a row's properties. Of a name that appears twice, the last is taken.
+    /// Returns the hash of a row's properties. If a name appears twice, the last value counts.
     #[must_use]
     pub fn of(properties: &hookgate::Properties) -> Self {
         let mut hash = Self::default();
@@ -53,7 +53,7 @@ impl RowHash {
         bytes
     }
 
-    /// Returns the hash from bytes that a mirror has kept. `None` where they are not those of a hash.
+    /// Returns the hash from bytes that a mirror has kept. `None` if they are not the bytes of a hash.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut pairs = Vec::with_capacity(bytes.len() / PAIR_BYTES);
@@ -64,7 +64,7 @@ impl RowHash {
         pairs.is_sorted_by(|a, b| a.0 < b.0).then_some(Self(pairs))
     }
 
-    /// The part of this property. `None` where it is empty or unknown.
+    /// The part of this property. `None` if it is empty or unknown.
     pub(crate) fn value(&self, name: NameHash) -> Option<ValueHash> {
         let at = self.0.binary_search_by_key(&name, |pair| pair.0).ok()?;
         self.0

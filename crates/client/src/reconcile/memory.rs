@@ -18,9 +18,9 @@ struct Kept {
     written_at: Monotonic,
 }
 
-/// A mirror that a restart forgets: for tests, and for a program that fills it again at its start.
+/// A mirror in memory, lost at a restart: for tests, and for a program that fills it again at each start.
 ///
-/// A row takes its id, 24 bytes for each property and about 150 bytes more, and its values where they are kept.
+/// A row takes its id, 24 bytes for each property, about 150 bytes more, and its values if they are kept.
 pub struct MemoryMirror {
     models: Mutex<BTreeMap<DataModelId, Rows>>,
     keeps_values: bool,
@@ -47,7 +47,7 @@ impl MemoryMirror {
         }
     }
 
-    /// Takes the age of states from this clock.
+    /// Measures the age of states with this clock.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);

@@ -13,24 +13,24 @@ pub type MirrorFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
 /// Remembers the state of each row as the handled events and repairs left it.
 ///
-/// A program calls [`feed`](super::feed()) with each event that it has handled, and the reconciliation compares the service's rows with these
+/// A program calls [`feed`](super::feed()) with each handled event. The reconciliation compares the service's rows with these
 /// states. [`MemoryMirror`](super::MemoryMirror) forgets at a restart; `SqliteMirror` and `PostgresMirror` (features `sqlite`,
-/// `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
+/// `postgres`) do not. All of them pass [`contract::check`](super::contract::check); your own mirror must pass it too.
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the state that the writer has read: [`swap`](Self::swap).
-/// 2. **A revision is never used twice for one row**, so an unchanged revision says that nothing was written, until the row is
-///    [forgotten](Self::forget).
-/// 3. A row of one data model is no row of another, also with the same id.
+/// 2. **A revision is never used twice for one row**, until the row is [forgotten](Self::forget). So an unchanged revision means that
+///    nothing was written.
+/// 3. Rows of two data models are two rows, even with the same id.
 pub trait Mirror: fmt::Debug + Send + Sync + 'static {
-    /// Returns the states of these rows. A row without a state is left out.
+    /// Returns the states of these rows. A row without a state is omitted.
     fn get<'a>(
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
     ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>>;
 
-    /// Returns the states of at most `limit` rows whose ids are greater than `after`, in the order of the ids' bytes. Fewer than
-    /// `limit` only at the end.
+    /// Returns the states of at most `limit` rows whose ids are greater than `after`, in the order of the ids' bytes. Only the last
+    /// call returns fewer than `limit`.
     fn list<'a>(
         &'a self,
         model: &'a DataModelId,
@@ -38,8 +38,8 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>>;
 
-    /// Writes the row's state with the revision `revision + 1`, if its present revision is `revision`: 0 for a row without a
-    /// state. Returns whether it was written.
+    /// Writes the row's state with the revision `revision + 1`, if its present revision is `revision`. A row without a state has
+    /// revision 0. Returns whether it was written.
     fn swap<'a>(
         &'a self,
         model: &'a DataModelId,
@@ -55,8 +55,8 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
     /// [`Settings::keep_deleted`](super::Settings::keep_deleted).
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64>;
 
-    /// Whether to write the values of rows as well as their hashes: then a finding has the values from before, at the price of
-    /// a copy of the data. `false` by default.
+    /// Whether to keep the values of rows beside their hashes. Then a finding has the earlier values, and the mirror has a copy of
+    /// the data. `false` by default.
     fn keeps_values(&self) -> bool {
         false
     }

@@ -26,11 +26,11 @@ const CHUNK: usize = 500;
 
 /// Plans the passes over one data model.
 ///
-/// A row that differs is a finding in the second pass that sees it with the same state in the mirror: the event of a change may be
-/// under way in the first. A row that is absent is a finding in the third.
+/// In the first pass that sees a difference, the event of the change may be on its way. If the mirror still has the same state in the
+/// second pass, the row is a finding. An absent row is a finding in the third pass.
 ///
-/// The planner waits for nothing, so the caller makes each request: [`step`](Self::step) says which. [`Reconcile`](super::Reconcile)
-/// does it with a client and a mirror.
+/// The planner makes no request itself: [`step`](Self::step) says which request the caller makes next. [`Reconcile`](super::Reconcile)
+/// makes them with a client and a mirror.
 pub struct Planner {
     model: DataModelId,
     settings: Settings,
@@ -109,7 +109,7 @@ impl Planner {
         .begun(0)
     }
 
-    /// Plans a first pass that goes on at this offset, where an earlier process has stopped. That pass counts for no deletion.
+    /// Plans a first pass that begins at this offset, at which an earlier process was stopped. That pass counts for no deletion.
     #[must_use]
     pub fn resuming(mut self, offset: u64) -> Self {
         self = self.begun(offset);
@@ -123,7 +123,7 @@ impl Planner {
         &self.model
     }
 
-    /// The present pass, as far as it is.
+    /// The progress of the present pass.
     #[must_use]
     pub fn pass(&self) -> Pass {
         Pass {
@@ -133,8 +133,8 @@ impl Planner {
         }
     }
 
-    /// Marks the present pass as stopped, so that it counts for no deletion. Returns the offset at which it goes on: 0 where its
-    /// list was read to the end, since the next pass begins there.
+    /// Marks the present pass as stopped: it counts for no deletion. Returns the offset at which it continues. If its list was read
+    /// to the end, this is 0, because the next pass begins there.
     pub fn interrupt(&mut self) -> u64 {
         if matches!(self.state, State::Absent(_) | State::Done) {
             self.begin(0);
@@ -159,7 +159,7 @@ impl Planner {
         self.begin(0);
     }
 
-    /// What is needed next. After [`Step::Done`] another pass begins.
+    /// Returns the next step. After [`Step::Done`] another pass begins.
     pub fn step(&mut self) -> Step {
         match &self.state {
             State::ModelBefore | State::ModelAfter => Step::Model,

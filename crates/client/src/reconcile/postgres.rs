@@ -38,8 +38,8 @@ const FORGET: &str = "WITH forgotten AS (
 /// # }
 /// ```
 ///
-/// The table is found by the connection's `search_path`. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it. Statements are not
-/// prepared, so that a pooler of transactions may lie in between.
+/// The connection's `search_path` finds the table. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on it. Statements are not
+/// prepared, so a pooler of transactions may stand in between.
 #[derive(Clone)]
 pub struct PostgresMirror {
     pool: Pool,
@@ -47,7 +47,7 @@ pub struct PostgresMirror {
 }
 
 impl PostgresMirror {
-    /// The table, for a migration tool of your own. It may be run again.
+    /// The SQL of the table, for your own migration tool. It may be run again.
     pub const SCHEMA: &str = r#"CREATE TABLE IF NOT EXISTS hookgate_mirror (
   model text NOT NULL,
   row text COLLATE "C" NOT NULL,
@@ -67,7 +67,7 @@ impl PostgresMirror {
     /// The URL can't be used: see [`Tls::for_url`](hookgate::postgres::Tls::for_url).
     ///
     /// # Security
-    /// Ask for TLS by `sslmode=verify-full` where the server is not on this machine, as for
+    /// If the server is not on this machine, use TLS with `sslmode=verify-full`, as for
     /// [`Postgres`](hookgate::postgres::Postgres).
     pub fn open(url: &str) -> Result<Self, StoreError> {
         postgres_pool::open(url).map(Self::with_pool)
@@ -92,7 +92,7 @@ impl PostgresMirror {
         self
     }
 
-    /// Makes the table, unless there is one.
+    /// Creates the table, unless it exists.
     ///
     /// # Errors
     /// The database can't be reached, or the role may not create a table.

@@ -12,33 +12,34 @@ use super::steps::Pass;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// The pass, as far as it came.
+    /// The pass, or its progress if it was stopped.
     pub pass: Pass,
-    /// Findings that were handled here; in a filling pass, the rows that were taken over.
+    /// Findings that were handled here; in a filling pass, the rows that were copied.
     pub handled: u64,
-    /// Findings that another replica handles or has handled, and those for whose row an event was handled since.
+    /// Findings that another replica handles or has handled, or whose row had an event meanwhile.
     pub elsewhere: u64,
     /// Findings whose handler failed. The next pass finds them again.
     pub failed: u64,
     /// The last handler's error.
     pub last_error: Option<String>,
-    /// Where the pass was stopped: the offset for [`Reconcile::resume_at`](super::Reconcile::resume_at). `None` where it came to its end.
+    /// The offset at which the pass was stopped, for [`Reconcile::resume_at`](super::Reconcile::resume_at). `None` if it was not stopped.
     pub stopped_at: Option<u64>,
 }
 
-/// The reason why a pass could not go on. The next call begins another one, and what was handled stays handled.
+/// The reason why a pass failed. The next call begins another pass. Handled findings stay handled.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReconcileError<E> {
     /// The service's rows could not be read.
     Source(E),
-    /// The service has no such data model, or has it no more: its rows stay in the mirror, and none is found as deleted.
+    /// The service has no such data model, perhaps because it was deleted. Its rows stay in the mirror, and none is found as deleted.
     NoModel(E),
     /// The mirror or the store of claims failed.
     Store(StoreError),
-    /// The mirror has less than one of a hundred rows of this data model, and the service has many: fill it first, see
-    /// [`Settings::is_filling`](super::Settings::is_filling). Where the creations of all these rows were missed, set
-    /// [`Settings::guard_rows`](super::Settings::guard_rows) to their number.
+    /// The mirror has less than 1 % of the service's rows, and the service has more than
+    /// [`Settings::guard_rows`](super::Settings::guard_rows). Fill the mirror first, see
+    /// [`Settings::is_filling`](super::Settings::is_filling). If the creations of all these rows were really missed, set `guard_rows` to
+    /// their number.
     EmptyMirror,
 }
 

@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 /// The passes that follow a request: a deletion is found in the third.
 const PASSES: u32 = 3;
 
-/// Asks a reconciliation for passes; made by [`Reconcile::requests`](super::Reconcile::requests). Clones ask the same one.
+/// Requests passes of a reconciliation; made by [`Reconcile::requests`](super::Reconcile::requests). Clones belong to the same
+/// reconciliation.
 #[derive(Clone, Debug, Default)]
 pub struct PassRequests(Arc<Requested>);
 
@@ -19,8 +20,8 @@ struct Requested {
 }
 
 impl PassRequests {
-    /// Asks for three passes from now on, as many as it takes to find a deletion. Requests are merged: those that come before
-    /// the next pass count as one. It does not wait, so it can be called in a hook.
+    /// Requests three passes, because a deletion is found in the third. Requests before the next pass count as one. It does not
+    /// wait, so it can be called in a hook.
     pub fn ask(&self) {
         self.0.passes.store(PASSES, Ordering::SeqCst);
         self.0.changed.notify_one();

@@ -12,25 +12,24 @@ use super::hash::{RowHash, name_hash};
 pub struct RowState {
     /// Whether the row exists.
     pub life: Life,
-    /// When it was last changed, as far as is known here: in microseconds since 1970, by the service's clock. `None` where the
-    /// service wrote no date.
+    /// The time of its last known change, in microseconds since 1970, by the service's clock. `None` if the service wrote no date.
     pub updated_at: Option<i64>,
-    /// The row's `updatedAt` in the last reading that was written here. Changes up to it are contained in the state.
+    /// The row's `updatedAt` when it was last read from the service and written here. The state contains all changes up to this time.
     pub read_at: Option<i64>,
     /// The hash of its properties.
     pub hash: RowHash,
-    /// Its properties by name, as a JSON object, where the mirror [keeps values](super::Mirror::keeps_values).
+    /// Its properties by name, as a JSON object, if the mirror [keeps values](super::Mirror::keeps_values).
     pub values: Option<String>,
 }
 
 /// Whether a row exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It was updated, and its creation was not seen: the state has the properties that were updated.
+    /// It was updated, but its creation was not seen: the state has only the updated properties.
     Uncreated,
     /// It exists.
     Live,
-    /// It is deleted. The state stays, so that a late event does not bring the row back.
+    /// It is deleted. The state is kept, so that a late event does not bring the row back.
     Deleted,
 }
 

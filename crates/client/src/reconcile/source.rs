@@ -1,4 +1,4 @@
-//! Where the rows are read: the client, or another source.
+//! The source of the rows: the client, or another one.
 
 use std::error::Error as StdError;
 
@@ -9,12 +9,12 @@ use super::columns::Column;
 use super::steps::{PassPage, PassRow};
 use crate::{Client, Error, ErrorKind};
 
-/// Where a reconciliation reads the service's rows: a [`Client`], or a source of your own.
+/// The source from which a reconciliation reads the service's rows: a [`Client`], or your own.
 pub trait RowSource: Send + Sync {
     /// The error of a request.
     type Error: StdError + Send + Sync + 'static;
 
-    /// Returns the data model's properties as they are now, from no cache.
+    /// Returns the present properties of the data model, without a cache.
     fn columns<'a>(
         &'a self,
         model: &'a DataModelId,
@@ -38,8 +38,8 @@ pub trait RowSource: Send + Sync {
 /// The share of the request rate that a reconciliation takes at most.
 const RATE_SHARE: f64 = 0.5;
 
-/// Takes half of the request rate at most, and less where the client's [`Options::rate_share`](crate::Options::rate_share) is less; the
-/// rest is for others. The client's other options count.
+/// Takes at most half of the request rate, or the client's [`Options::rate_share`](crate::Options::rate_share) if that is less. The
+/// client's other options apply.
 impl RowSource for Client {
     type Error = Error;
 

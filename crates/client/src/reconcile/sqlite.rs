@@ -35,9 +35,9 @@ WHERE model = ?1 AND row = ?2 AND revision = ?3";
 const FORGET: &str =
     "DELETE FROM hookgate_mirror WHERE model = ?1 AND life = ?2 AND written_at <= unixepoch() - ?3";
 
-/// A mirror in a table of a SQLite file, which a restart does not forget: for the processes of one machine.
+/// A mirror in an SQLite file. It survives a restart, and is for the processes of one machine.
 ///
-/// The table `hookgate_mirror` is made in the file, which may be that of your own tables, or of a
+/// Its table is `hookgate_mirror`. The file may also hold your own tables, or a
 /// [`SqliteStore`](hookgate::SqliteStore). It needs a tokio runtime; no thread of the runtime waits for the disk.
 ///
 /// ```
@@ -56,7 +56,7 @@ pub struct SqliteMirror {
 }
 
 impl SqliteMirror {
-    /// Opens the file, and makes the file and the table where they are missing.
+    /// Opens the file. It creates the file and the table if they do not exist.
     ///
     /// # Errors
     /// The file can't be opened or written, or is no database.
@@ -64,7 +64,7 @@ impl SqliteMirror {
         SqliteFile::open(path.as_ref(), SCHEMA).map(Self::on)
     }
 
-    /// Opens a file that exists, for reading alone: [`swap`](Mirror::swap) is an error.
+    /// Opens an existing file only for reading: [`swap`](Mirror::swap) is an error.
     ///
     /// # Errors
     /// The file can't be opened, is no database, or has no mirror.

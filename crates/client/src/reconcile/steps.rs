@@ -11,21 +11,21 @@ use hookgate::event::Fields;
 pub struct Settings {
     /// The rows of a page: 500, the most that the service gives.
     pub page_rows: u64,
-    /// The rows at a page's end that the next page begins with: 25. One at least, and half of the page at most.
+    /// The number of rows that a page shares with the page before it: 25. At least one, and at most half of the page.
     pub overlap: u64,
-    /// So many rows may be found as updated, or as deleted, in one pass, whatever their share is: 50. But not more than half
+    /// The number of rows that may always be found as updated, or as deleted, in one pass: 50. But at most half
     /// of the rows may be found as deleted, unless `guard_percent` is 100.
     pub guard_rows: u64,
-    /// Or so many of a hundred: 1. With 100 every row may be, also the only one.
+    /// The percentage of rows that may be found, if this is more than `guard_rows`: 1. With 100 all rows may be found as deleted.
     pub guard_percent: u64,
-    /// How much older than the mirror's a row's `updatedAt` may be before the row is taken for a stale read, in microseconds: 5 s.
-    /// An event's `createdAt` may be a little later than the row's `updatedAt`.
+    /// The tolerance for stale reads, in microseconds: 5 s. If a row's `updatedAt` is older than the mirror's by more than this, the
+    /// row is a stale read. An event's `createdAt` may be a little later than the row's `updatedAt`.
     pub clock_tolerance: i64,
-    /// How long the state of a deleted row is kept, so that a late event does not bring the row back: 7 days. At least 48 h, since the
+    /// How long the state of a deleted row is kept, so that a late event does not bring the row back: 7 days. At least 48 h, because the
     /// last retry comes 26 h 36 min after the event, and at least the time of the last three complete passes.
     pub keep_deleted: Duration,
-    /// Take the rows over as they are, without findings: for the first pass with an empty mirror, and after a property was
-    /// renamed. Deletions are not looked for.
+    /// Copies the rows to the mirror, without findings: for the first pass with an empty mirror, and after a property was
+    /// renamed. Deletions are not found.
     pub is_filling: bool,
 }
 
@@ -65,7 +65,7 @@ pub struct PassRow {
     pub updated_at: String,
 }
 
-/// What the planner needs next.
+/// The planner's next request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The data model's properties: pass them to [`Planner::model`](super::Planner::model).
@@ -74,7 +74,7 @@ pub enum Step {
     List {
         /// After this row.
         after: Option<RowId>,
-        /// At most so many.
+        /// The greatest number of states.
         limit: usize,
     },
     /// A page of rows: pass it to [`Planner::page`](super::Planner::page).
@@ -96,22 +96,22 @@ pub enum Step {
 pub struct Pass {
     /// Its number in this planner, from 1.
     pub number: u64,
-    /// Whether every row of the list was surely read, from its beginning. An incomplete pass counts for no deletion.
+    /// Whether every row of the list was certainly read, from its beginning. An incomplete pass counts for no deletion.
     pub is_complete: bool,
-    /// Requests for pages.
+    /// The number of requests for pages.
     pub pages: u64,
-    /// Different rows.
+    /// The number of distinct rows.
     pub rows: u64,
-    /// The rows that the list has, as the last page said.
+    /// The list's own number of rows, from the last page.
     pub total: Option<u64>,
-    /// Rows that differ from the mirror, found or not: most of them have an event under way.
+    /// Rows that differ from the mirror, found or not: for most of them an event is on its way.
     pub differing: u64,
-    /// Rows that the mirror has and the list had not.
+    /// Rows that are in the mirror and were not in the list.
     pub absent: u64,
-    /// Findings that are resolved.
+    /// Findings, without unresolved rows.
     pub found: u64,
     /// Rows that are [unresolved](super::Reconciled::Unresolved).
     pub unresolved: u64,
-    /// Names of properties that several properties have. They are not compared, since an event names a property by its name.
+    /// Names that several properties share. These properties are not compared, because events identify properties by name.
     pub ambiguous_names: Vec<String>,
 }

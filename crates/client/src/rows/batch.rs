@@ -11,11 +11,11 @@ use super::{Row, Rows, Values, Wire};
 use crate::address::config;
 use crate::error::{BatchProgress, Error, Scope};
 
-/// What [`Rows::create_many`] has made.
+/// The result of [`Rows::create_many`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Created<R> {
-    /// The new rows, in the order of the input, without those that were refused.
+    /// The new rows, in the order of the input, without the refused rows.
     pub rows: Vec<Row<R>>,
     /// The rows that the service refused.
     pub errors: Vec<RowError>,
@@ -25,7 +25,7 @@ pub struct Created<R> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RowError {
-    /// The index of the row in the input, where the entry has a field `index`; otherwise that of the first row of its request.
+    /// The index of the row in the input, if the entry has a field `index`; otherwise the index of the first row of its request.
     pub index: usize,
     /// Whether the entry named the index.
     pub is_exact: bool,
@@ -49,11 +49,11 @@ impl fmt::Display for RowError {
 
 impl<R: DeserializeOwned> Rows<R> {
     /// Creates rows, in requests of [`batch_size`](Self::batch_size) rows. Rows that the service refuses are in
-    /// [`Created::errors`], and do not keep the others from being created.
+    /// [`Created::errors`]; the other rows are created.
     ///
     /// # Errors
-    /// See [`ErrorKind`](crate::ErrorKind). Where a request fails, [`Error::batch`] says what the requests before it have made, and
-    /// [`Error::is_outcome_unknown`] is about the rows of that request alone.
+    /// See [`ErrorKind`](crate::ErrorKind). If a request fails, [`Error::batch`] says which rows the earlier requests created, and
+    /// [`Error::is_outcome_unknown`] is only about the rows of that request.
     pub async fn create_many<S: Serialize>(&self, rows: &[S]) -> Result<Created<R>, Error> {
         let mut created = Created {
             rows: Vec::with_capacity(rows.len()),

@@ -85,7 +85,7 @@ impl Deliveries {
         inner.wake.notify_one();
     }
 
-    /// Sends a delivery once more, as a delivery of its own: the same event, signed anew. `None` where there is no such delivery.
+    /// Sends a delivery once more, as a delivery of its own: the same event, signed anew. `None` if there is no such delivery.
     ///
     /// # Errors
     /// The subscription is gone, or disabled.
@@ -104,7 +104,7 @@ impl Deliveries {
     }
 
     /// Sends a subscription a test event, whatever its filters say. The specification shows no payload: here its type is `test`,
-    /// its `data` is empty, and it has one attempt, as in `hookgate_testing::sender`. `None` where there is no such subscription.
+    /// its `data` is empty, and it has one attempt, as in `hookgate_testing::sender`. `None` if there is no such subscription.
     ///
     /// # Errors
     /// The subscription is disabled.

@@ -24,7 +24,7 @@ pub(crate) struct Explained {
 
 impl Deliveries {
     /// Prepares the explanation of the last attempt. `secret` is the one that the receiver has, as it is configured there; without it,
-    /// the receiver is taken to have the subscription's. `None` where there is no such delivery.
+    /// the receiver is taken to have the subscription's. `None` if there is no such delivery.
     ///
     /// # Errors
     /// No attempt has ended yet.

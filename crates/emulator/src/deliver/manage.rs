@@ -62,7 +62,7 @@ impl Deliveries {
         Ok(settings)
     }
 
-    /// Changes the settings that the patch names. The id can't be changed. `None` where there is no such subscription.
+    /// Changes the settings that the patch names. The id can't be changed. `None` if there is no such subscription.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.

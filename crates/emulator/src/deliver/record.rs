@@ -65,7 +65,7 @@ pub(super) struct Attempt {
 pub(super) struct Sent {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
-    /// `None` where it is the payload. In a snapshot as base64, since a fault may have made it anything.
+    /// `None` if it is the payload. In a snapshot as base64, since a fault may have made it anything.
     #[serde(default, with = "in_base64", skip_serializing_if = "Option::is_none")]
     pub(super) body: Option<Bytes>,
     /// The second of a right clock at the receiver, which signatures are compared with.

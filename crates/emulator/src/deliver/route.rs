@@ -29,7 +29,7 @@ const ANSWER: usize = 64 << 10;
 /// The time between the first half of a body and the reset, so that the receiver has read the half.
 const HALF_READ: Duration = Duration::from_millis(20);
 
-/// Where deliveries may go.
+/// The hosts to which deliveries may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     Loopback,

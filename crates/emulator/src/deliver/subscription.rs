@@ -83,7 +83,7 @@ impl Subscription {
         })
     }
 
-    /// Checks the settings and makes the sender's subscription of them. `None` where it has no URL yet.
+    /// Checks the settings and makes the sender's subscription of them. `None` if it has no URL yet.
     pub(super) fn sender(
         &self,
         route: &Route,

@@ -46,7 +46,7 @@ faults! {
     Delivery Gzip "gzip": "the body is compressed on the way, with Content-Encoding: gzip";
     Api Status429 "status-429": "the API answers 429 RATE_LIMITED and does nothing";
     Api Status500 "status-500": "the API answers 500 INTERNAL_ERROR and does nothing";
-    Api SlowAnswer "slow-answer": "the API does what it is asked for and answers 10 seconds later";
+    Api SlowAnswer "slow-answer": "the API does as requested, and answers 10 seconds later";
     Api ClosedAfterWrite "closed-after-write": "the API makes the change and closes the connection without an answer; reads are not affected";
 }
 

@@ -64,7 +64,7 @@ impl Rows {
         self.list.get(self.position(id)?)
     }
 
-    /// Adds a row at the end; `None` where its id is taken.
+    /// Adds a row at the end; `None` if its id is taken.
     pub(crate) fn push(
         &mut self,
         id: String,

@@ -28,7 +28,7 @@ impl Things {
         self.list.iter().find(|thing| has_id(thing, id))
     }
 
-    /// Adds an object under this id; `false` where there are too many, or the id is taken.
+    /// Adds an object under this id; `false` if there are too many, or the id is taken.
     pub(crate) fn add(&mut self, id: &str, mut thing: Map<String, Value>) -> bool {
         if self.list.len() >= MOST || self.find(id).is_some() {
             return false;

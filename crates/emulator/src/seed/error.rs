@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason why a text is no seed, with the place.
+/// The reason why a text is no seed, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedError {
     line: usize,

@@ -13,8 +13,8 @@ pub(crate) use file::SeedFile;
 
 /// The workspace that an emulator starts with, and returns to with `reset`.
 ///
-/// The form is that of `docs/emulator.md`: every part is optional, and a field that is not known is an error, except in `pages`,
-/// `blocks`, `workflows` and `stats`.
+/// `docs/emulator.md` has the form, and says which fields are required. An unknown field is an error, except in `pages`, `blocks`,
+/// `workflows` and `stats`.
 ///
 /// ```
 /// use hookgate_emulator::Seed;
@@ -33,7 +33,7 @@ impl Seed {
     /// Reads a seed.
     ///
     /// # Errors
-    /// The text is no such JSON. The error has the line and the column, and states what was expected.
+    /// The text is no JSON of this form. The error has the line, the column and the expected form.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
         let mut json = serde_json::Deserializer::from_str(text);
         let file: SeedFile = json::object(&mut json)
@@ -46,7 +46,7 @@ impl Seed {
     /// Adds a subscription to all events for this URL.
     ///
     /// # Errors
-    /// Id, URL or secret is none, or the id is taken.
+    /// The id, the URL or the secret is not valid, or the id is taken.
     pub fn subscription(self, id: &str, url: &str, secret: &str) -> Result<Self, SeedError> {
         let mut file = SeedFile::clone(&self.0);
         let subscription = serde_json::json!({ "id": id, "url": url, "secret": secret });

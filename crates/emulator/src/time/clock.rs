@@ -19,9 +19,9 @@ pub(crate) enum SigningTime {
 /// A point of the emulator's monotonic time: it stands still or goes forward, also where the base clock's wall is set.
 pub(crate) type Moment = Duration;
 
-/// The clock of one emulator: its base clock, and the time that was passed by `advance`. Clones share their time.
+/// The clock of one emulator: its base clock, plus the time that `advance` has added. Clones share their time.
 ///
-/// A receiver in the same process takes it as its own clock, so that retries of tomorrow are not ahead of it:
+/// A receiver in the same process uses it as its own clock, so that later retries are not ahead of the receiver:
 ///
 /// ```text
 /// Receiver::builder().clock(emulator.clock()).store(MemoryStore::default().with_clock(emulator.clock()))

@@ -25,7 +25,7 @@ impl Triggers {
         })
     }
 
-    /// Changes the fields of a workflow's trigger that the patch names; where it has several, that of this method. `None` where
+    /// Changes the fields of a workflow's trigger that the patch names; where it has several, that of this method. `None` if
     /// there is none.
     ///
     /// # Errors

@@ -171,7 +171,7 @@ impl Triggers {
             .calls()
     }
 
-    /// Answers a call; `None` where no trigger has this path. A call that comes again is answered again: nothing is
+    /// Answers a call; `None` if no trigger has this path. A call that comes again is answered again: nothing is
     /// deduplicated.
     pub(crate) fn call(
         &self,

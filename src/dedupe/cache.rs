@@ -20,6 +20,7 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// # What moka must not do
 /// - Its default policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*.
 ///   This store uses LRU, and its look-ups do not count as uses: where duplicates count as uses, they evict new events.
+/// - Its `entry().or_insert()` lets two concurrent claims of one event succeed. Here a claim is one step under the lock.
 /// - Its time to live is measured by a clock of its own. Here each record has its deadline on the store's [`Clock`].
 /// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is
 ///   called.

@@ -37,12 +37,6 @@
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `StoreConformance` of the package `hookgate-testing`.
-//!
-//! # Why not a plain cache?
-//! A cache may forget any entry, and chooses badly for this purpose. moka's default policy admits by frequency: once the
-//! cache is full and has been read, an id that was *just* inserted is dropped again in favour of older ones that were looked up
-//! more often, so the very next copy runs. Its `entry().or_insert()` lets two concurrent claims of one event succeed.
-//! `MokaStore` documents how it uses moka and avoids both.
 
 #[cfg(feature = "moka")]
 mod cache;

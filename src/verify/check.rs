@@ -7,7 +7,7 @@ use super::body::SignedBytes;
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use super::headers::DeliveryHeaders;
 use super::keyring::Ring;
-use super::signature::{Macs, Signature};
+use super::signature::{MacKey, Macs, Signature};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, Verified};
 
@@ -117,18 +117,6 @@ impl Check {
         }
     }
 
-    /// Returns the MACs. They are started when they are first needed, since a check is moved before that: a move would leave a copy
-    /// of the keys' states behind, which nothing wipes.
-    #[inline]
-    fn started(&mut self) -> &mut Macs {
-        if !self.macs.are_started() {
-            let keys = self.ring.iter().flat_map(|ring| &ring.keys);
-            let keys = keys.map(|key| &key.mac);
-            self.macs.start(keys, &self.timestamp);
-        }
-        &mut self.macs
-    }
-
     /// Takes the place of a check that has begun, without its states: they follow by [`go_on_from`](Self::go_on_from).
     #[cfg(feature = "tower")]
     pub(super) fn in_place_of(other: &mut Self) -> Self {
@@ -151,12 +139,14 @@ impl Check {
     /// Returns the number of MACs that are computed.
     #[cfg(test)]
     pub(crate) fn mac_count(&mut self) -> usize {
-        self.started().count()
+        self.update(&[0; 64]);
+        self.macs.count()
     }
 
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
-        self.started().update(chunk);
+        self.macs
+            .update(&self.timestamp, chunk, macs_of(&self.ring));
     }
 
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
@@ -175,13 +165,21 @@ impl Check {
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
     pub fn finish(&mut self) -> Result<Proof, VerifyError> {
-        self.started();
-        let matched = self.macs.matched(&self.signature);
+        let matched = self
+            .macs
+            .matched(&self.timestamp, &self.signature, macs_of(&self.ring));
         let ring = self.ring.take();
         let key = verdict(self.known, self.stale, matched)?;
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
         Ok(Proof::new(self.timestamp, ring, key))
     }
+}
+
+/// Returns the keyed MACs of a ring.
+#[inline]
+fn macs_of(ring: &Option<Arc<Ring>>) -> impl Iterator<Item = &MacKey> + Clone {
+    let keys = ring.as_ref().map_or(&[][..], |ring| &ring.keys);
+    keys.iter().map(|key| &key.mac)
 }
 
 /// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale

@@ -15,7 +15,7 @@ use hmac::block_api::HmacCore;
 use hmac::digest::block_api::{Block, Buffer, FixedOutputCore, UpdateCore};
 use hmac::digest::{CtOutput, Output};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroize;
+use zeroize::zeroize_stack;
 
 use super::error::Malformed;
 use super::secret::Secret;
@@ -26,10 +26,10 @@ pub(super) const MOST_KEYS: usize = 4;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;
-/// The words of the stack that are overwritten after a secret was keyed: more than that takes, in builds without optimisation too.
-const STACK_OF_A_KEY: usize = 1 << 10;
+/// The bytes of the stack that are overwritten after a secret was keyed: more than that takes, in builds without optimisation too.
+const STACK_OF_A_KEY: usize = 8 << 10;
 /// The same for states that were copied. Few, because a body in pieces waits for it.
-const STACK_OF_A_COPY: usize = if cfg!(debug_assertions) { 1 << 9 } else { 64 };
+const STACK_OF_A_COPY: usize = if cfg!(debug_assertions) { 4 << 10 } else { 192 };
 
 /// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
 ///
@@ -136,7 +136,7 @@ pub(super) struct MacKey(Box<Core>);
 impl MacKey {
     pub(super) fn new(secret: &Secret) -> Self {
         let key = Self::of_bytes(secret.as_bytes());
-        wipe_stack::<STACK_OF_A_KEY>();
+        zeroize_stack::<STACK_OF_A_KEY>();
         key
     }
 
@@ -180,15 +180,16 @@ impl MacKey {
         self.tag(timestamp, body) == *signature.tag()
     }
 
+    fn state(&self) -> &Core {
+        &self.0
+    }
+
     #[inline]
     fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
         let mut core = Core::clone(&self.0);
         let update = |blocks: &[Block<Core>]| core.update_blocks(blocks);
         let mut rest = Buffer::<Core>::default();
-        match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
-            Ok(ten) => digest_signed(&mut rest, ten, body, update),
-            Err(_) => digest_signed(&mut rest, timestamp.as_bytes(), body, update),
-        }
+        digest_signed(&mut rest, timestamp, body, update);
         finalize(&mut core, &mut rest)
     }
 }
@@ -202,7 +203,7 @@ pub(super) struct Macs {
 }
 
 impl Macs {
-    /// Returns MACs that are not started. They can be moved without leaving a state behind.
+    /// Returns MACs that are not begun, and can be moved without leaving a state behind.
     #[inline]
     pub(super) fn new() -> Self {
         Self {
@@ -211,43 +212,19 @@ impl Macs {
         }
     }
 
-    /// Returns whether they were started.
+    /// Begins with the timestamp and the dot, unless that was done before.
     #[inline]
-    pub(super) fn are_started(&self) -> bool {
-        self.cores[0].is_some()
-    }
-
-    /// Starts the MAC of each key, with the first bytes of the signed string: the timestamp's, and the dot.
-    #[inline]
-    pub(super) fn start<'k>(
-        &mut self,
-        keys: impl Iterator<Item = &'k MacKey>,
-        timestamp: &Timestamp,
-    ) {
-        let (block, length) = timestamp.signed_prefix();
-        self.buffer.set(block.into(), length);
-        self.copy(keys.map(|key| &*key.0));
+    fn begin(&mut self, timestamp: &Timestamp) {
+        if self.buffer.get_data().is_empty() && self.cores[0].is_none() {
+            digest_signed(&mut self.buffer, timestamp, &[], |_| ());
+        }
     }
 
     /// Goes on in place of others.
     #[cfg(feature = "tower")]
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.buffer = other.buffer.clone();
-        self.copy(other.cores.iter().flatten());
-    }
-
-    /// Copies the states, and wipes the stack: the compiler makes each copy there first.
-    #[inline]
-    fn copy<'c>(&mut self, states: impl Iterator<Item = &'c Core>) {
-        self.copy_over_the_stack(states);
-        wipe_stack::<STACK_OF_A_COPY>();
-    }
-
-    #[inline(never)]
-    fn copy_over_the_stack<'c>(&mut self, states: impl Iterator<Item = &'c Core>) {
-        for (core, state) in self.cores.iter_mut().zip(states) {
-            *core = Some(state.clone());
-        }
+        start(&mut self.cores, other.cores.iter().flatten());
     }
 
     /// Returns the number of states that each byte is hashed into.
@@ -256,18 +233,37 @@ impl Macs {
         self.cores.iter().flatten().count()
     }
 
-    pub(super) fn update(&mut self, chunk: &[u8]) {
+    /// Hashes a piece. The states of the keys are copied for the first full block: the block is then in its place.
+    pub(super) fn update<'k>(
+        &mut self,
+        timestamp: &Timestamp,
+        chunk: &[u8],
+        keys: impl Iterator<Item = &'k MacKey> + Clone,
+    ) {
+        self.begin(timestamp);
         let cores = &mut self.cores;
         self.buffer.digest_blocks(chunk, |blocks| {
-            for core in cores.iter_mut().flatten() {
+            start(cores, keys.clone().map(MacKey::state));
+            for core in cores.iter_mut().map_while(Option::as_mut) {
                 core.update_blocks(blocks);
             }
         });
+        if cfg!(debug_assertions) {
+            // Without optimisation, hashing leaves a part of a state there as well.
+            zeroize_stack::<STACK_OF_A_COPY>();
+        }
     }
 
     /// Returns the index of the key that signed this. Compares in constant time, and with every key: the number of keys tried
     /// must not show which of them matched. After this call the state has no meaning.
-    pub(super) fn matched(&mut self, signature: &Signature) -> Option<usize> {
+    pub(super) fn matched<'k>(
+        &mut self,
+        timestamp: &Timestamp,
+        signature: &Signature,
+        keys: impl Iterator<Item = &'k MacKey>,
+    ) -> Option<usize> {
+        self.begin(timestamp);
+        start(&mut self.cores, keys.map(MacKey::state));
         let mut matched = None;
         let count = self.count();
         for (index, core) in self.cores.iter_mut().flatten().enumerate() {
@@ -287,17 +283,45 @@ impl Macs {
     }
 }
 
+/// Copies states, unless that was done before, and wipes the stack: the compiler makes each copy there first.
+#[inline]
+fn start<'c>(cores: &mut [Option<Core>], states: impl Iterator<Item = &'c Core>) {
+    if cores.first().is_some_and(Option::is_none) {
+        copy_over_the_stack(cores, states);
+        zeroize_stack::<STACK_OF_A_COPY>();
+    }
+}
+
+#[inline(never)]
+fn copy_over_the_stack<'c>(cores: &mut [Option<Core>], states: impl Iterator<Item = &'c Core>) {
+    for (core, state) in cores.iter_mut().zip(states) {
+        core.get_or_insert_with(|| copy_of(state));
+    }
+}
+
+/// Not inlined: the copy is then made in one place of the caller's frame, and in no other.
+#[inline(never)]
+fn copy_of(state: &Core) -> Core {
+    state.clone()
+}
+
 /// Hashes the full blocks of the signed string, and leaves the rest in the buffer. Where the number of digits is known when this is
 /// compiled, as it is for the ten digits of the years 2001 to 2286, their copies need no call.
 #[inline(always)]
 fn digest_signed(
     buffer: &mut Buffer<Core>,
-    digits: &[u8],
+    timestamp: &Timestamp,
     body: &[u8],
     mut update: impl FnMut(&[Block<Core>]),
 ) {
-    for part in [digits, b".", body] {
-        buffer.digest_blocks(part, &mut update);
+    let mut digest = |digits: &[u8]| {
+        for part in [digits, b".", body] {
+            buffer.digest_blocks(part, &mut update);
+        }
+    };
+    match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
+        Ok(ten) => digest(ten),
+        Err(_) => digest(timestamp.as_bytes()),
     }
 }
 
@@ -307,13 +331,6 @@ fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core> {
     let mut tag = Output::<Core>::default();
     core.finalize_fixed_core(rest, &mut tag);
     tag.into()
-}
-
-/// Overwrites the part of the stack that the calls before this one have used. Not inlined, so that it begins where they began.
-#[inline(never)]
-fn wipe_stack<const WORDS: usize>() {
-    let mut used = [0_u64; WORDS];
-    used.zeroize();
 }
 
 /// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
@@ -352,14 +369,16 @@ mod tests {
             return false;
         };
         let key = MacKey::of_bytes(key);
+        let keys = [&key].into_iter();
+        let timestamp = Timestamp::parse(b"1").unwrap();
         let mut macs = Macs::new();
-        macs.start([&key].into_iter(), &Timestamp::parse(b"1").unwrap());
-        macs.buffer.reset();
+        // Begun without the timestamp.
+        start(&mut macs.cores, keys.clone().map(MacKey::state));
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
-        macs.update(first);
-        macs.update(rest);
-        macs.matched(&signature).is_some()
+        macs.update(&timestamp, first, keys.clone());
+        macs.update(&timestamp, rest, keys.clone());
+        macs.matched(&timestamp, &signature, keys).is_some()
     }
 
     #[test]

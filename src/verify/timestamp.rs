@@ -15,8 +15,8 @@ const MAX_DIGITS: usize = 16;
 /// bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
-    /// The digits, the dot that follows them in the signed string where there is room for it, then zeros.
-    prefix: [u8; MAX_DIGITS],
+    /// The digits, then zeros.
+    digits: [u8; MAX_DIGITS],
     seconds: i64,
     length: u8,
 }
@@ -56,13 +56,10 @@ impl Timestamp {
         if !header.iter().all(u8::is_ascii_digit) {
             return Err(Malformed);
         }
-        let mut prefix = [0; MAX_DIGITS];
-        prefix[..header.len()].copy_from_slice(header);
-        if let Some(dot) = prefix.get_mut(header.len()) {
-            *dot = b'.';
-        }
+        let mut digits = [0; MAX_DIGITS];
+        digits[..header.len()].copy_from_slice(header);
         Ok(Self {
-            prefix,
+            digits,
             seconds,
             #[allow(clippy::cast_possible_truncation)] // at most MAX_DIGITS, checked above
             length: header.len() as u8,
@@ -90,18 +87,7 @@ impl Timestamp {
     /// Returns the bytes that were received and signed.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.prefix[..usize::from(self.length)]
-    }
-
-    /// Returns the start of the signed string, the same bytes and the dot, in a block of SHA-256, and its length.
-    #[inline]
-    pub(super) fn signed_prefix(&self) -> ([u8; 64], usize) {
-        let (mut block, length) = ([0; 64], usize::from(self.length));
-        block[..MAX_DIGITS].copy_from_slice(&self.prefix);
-        if length == MAX_DIGITS {
-            block[MAX_DIGITS] = b'.';
-        }
-        (block, length + 1)
+        &self.digits[..usize::from(self.length)]
     }
 
     /// Returns the bytes as text.

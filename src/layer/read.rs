@@ -22,17 +22,14 @@ const MOST_DISCARDED: u64 = 16 << 20;
 /// too. Trailers are skipped: the headers that count for the signature cannot be hidden in them.
 pub(super) struct Reading<'b> {
     share: BodyShare<'b>,
-    /// The time at which it was begun, until its first poll: a body that is there at once needs no other reading of the clock.
-    begun: Option<Instant>,
     deadline: Instant,
     timer: Timer,
 }
 
 impl<'b> Reading<'b> {
-    pub(super) fn begin(begun: Instant, deadline: Instant, budget: &'b BodyBudget) -> Self {
+    pub(super) fn until(deadline: Instant, budget: &'b BodyBudget) -> Self {
         Self {
             share: budget.share(),
-            begun: Some(begun),
             deadline,
             timer: Timer::default(),
         }
@@ -49,25 +46,18 @@ impl<'b> Reading<'b> {
         intake: &mut Intake,
         context: &mut Context<'_>,
     ) -> Poll<Result<Instant, Refusal>> {
-        // The latest reading of the clock, if nothing was waited for since.
-        let mut latest = self.begun.take();
         loop {
             let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
                 return self.poll_end(intake, context).map(Err);
             };
             let Some(frame) = frame else {
-                return Poll::Ready(Ok(latest.unwrap_or_else(Instant::now)));
+                return Poll::Ready(Ok(Instant::now()));
             };
             let Ok(frame) = frame else {
                 return refused(RefusalKind::BodyIncomplete);
             };
             if let Ok(data) = frame.into_data() {
                 self.take(data, intake)?;
-            }
-            if let Some(now) = latest
-                && body.is_end_stream()
-            {
-                return Poll::Ready(Ok(now));
             }
             let now = Instant::now();
             if now >= self.deadline {
@@ -76,7 +66,6 @@ impl<'b> Reading<'b> {
             if body.is_end_stream() {
                 return Poll::Ready(Ok(now));
             }
-            latest = Some(now);
             // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
             ready!(pin!(consume_budget()).poll(context));
         }

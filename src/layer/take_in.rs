@@ -108,7 +108,6 @@ impl<N> Exchange<N> {
         Poll::Ready(match checked {
             Ok((ref checked, RingSearch::Found(selected))) => {
                 let mut intake = self.guard().auth.receive(checked, selected);
-                // A server polls the future as soon as it has it: the time of `call` is good enough, unless something is waited for.
                 let mut reading = self.reading(self.started());
                 match reading.poll(body, &mut intake, context) {
                     Poll::Ready(read) => self.complete(&head, &mut intake, &mut reading, read, now),
@@ -152,7 +151,7 @@ impl<N> Exchange<N> {
 
     /// The time for the body begins now.
     fn reading(&self, now: Instant) -> Reading<'_> {
-        Reading::begin(now, self.body_deadline(now), &self.guard().settings.bodies)
+        Reading::until(self.body_deadline(now), &self.guard().settings.bodies)
     }
 
     fn body_deadline(&self, opened: Instant) -> Instant {

@@ -1198,6 +1198,34 @@ async fn with_too_little_time_left_nothing_is_claimed() {
     assert_eq!(store.unwrap().calls.load(Ordering::SeqCst), 0);
 }
 
+/// The budget starts at `call`, and a queue between may poll the future long after it.
+#[tokio::test(start_paused = true)]
+async fn a_delivery_that_is_first_polled_late_has_the_time_that_is_left() {
+    for (late, outcome) in [
+        (1_900, Outcome::Handled),
+        (1_980, Outcome::Refused(RefusalKind::OutOfTime)),
+        (2_060, Outcome::Refused(RefusalKind::BodyTooSlow)),
+    ] {
+        let harness = Harness::new(
+            |builder, _| {
+                let store = MemoryStore::default();
+                builder.store(store).budget(Duration::from_millis(2_050))
+            },
+            |_, _| async { OK },
+        );
+        let request = Sent::event("evt_1").request(&harness.clock);
+        let inner = tower::service_fn(|_| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
+        });
+        let mut guarded = tower::Layer::layer(&harness.receiver.layer(), inner);
+        let answer = tower::Service::call(&mut guarded, request);
+        sleep(Duration::from_millis(late)).await;
+        let answer = answer.await.unwrap();
+        assert_eq!(harness.told.last_answer(), outcome, "{late} ms");
+        assert_eq!(answer.status().is_success(), outcome == Outcome::Handled);
+    }
+}
+
 /// One frame, after a while.
 struct Late(Option<bytes::Bytes>, std::pin::Pin<Box<tokio::time::Sleep>>);
 

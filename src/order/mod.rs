@@ -1,6 +1,6 @@
 //! The order of the events of a row: an old event overwrites nothing.
 //!
-//! The service promises no order. For each row, an [`OrderGuard`] remembers the newest handled event. It tells the
+//! The service promises no order. For each row, an `OrderGuard` remembers the newest handled event. It tells the
 //! handler whether the present event is [`Newest`](Order::Newest), [`Stale`](Order::Stale), or [`Unknown`](Order::Unknown). It also
 //! reports signs that an event was missed. [The page about order](crate::guide::order) has the rules, and says what a handler
 //! does with a stale event.

@@ -48,7 +48,7 @@ pub enum ErrorKind {
     Key,
     /// A setting that can't work.
     Config,
-    /// The [ledger](crate::Client::writer) could not record the write, so the write was not sent.
+    /// The ledger of `Client::writer` could not record the write, so the write was not sent.
     Ledger,
 }
 

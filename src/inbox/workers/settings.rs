@@ -92,7 +92,7 @@ impl Workers {
         self
     }
 
-    /// How long the handler's own claims are kept, such as those of [`claim_in`](crate::postgres::claim_in): pass the same
+    /// How long the handler's own claims are kept, such as those of `claim_in`: pass the same
     /// constant to both. Default: 48 h. More than the [run limit](Self::run_limit) plus 2 h.
     ///
     /// **No run begins that could end after that time**: an entry whose first lease began longer ago than this time, less the run

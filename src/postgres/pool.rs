@@ -148,7 +148,7 @@ impl Postgres {
 
     /// For connections through a pooler that gives each **transaction** another connection of the server, such as PgBouncer with
     /// `pool_mode = transaction`, a provider's "transaction pooler" or "pooled" URL: nothing is left in a session that another client
-    /// gets next. Call it before the first use.
+    /// gets next. It holds for all clones. Call it before the first use of any of them.
     ///
     /// - The settings of [`new`](Self::new) are made for each transaction, with `SET LOCAL`, and not for the connection.
     /// - Statements have no name, so that the pooler need not know of prepared statements: any version works. The server plans each

@@ -180,10 +180,6 @@ impl MacKey {
         self.tag(timestamp, body) == *signature.tag()
     }
 
-    fn state(&self) -> &Core {
-        &self.0
-    }
-
     #[inline]
     fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
         let mut core = Core::clone(&self.0);
@@ -228,7 +224,6 @@ impl Macs {
     }
 
     /// Returns the number of states that each byte is hashed into.
-    #[inline]
     pub(super) fn count(&self) -> usize {
         self.cores.iter().flatten().count()
     }
@@ -243,7 +238,7 @@ impl Macs {
         self.begin(timestamp);
         let cores = &mut self.cores;
         self.buffer.digest_blocks(chunk, |blocks| {
-            start(cores, keys.clone().map(MacKey::state));
+            start(cores, keys.clone().map(|key| &*key.0));
             for core in cores.iter_mut().map_while(Option::as_mut) {
                 core.update_blocks(blocks);
             }
@@ -263,7 +258,7 @@ impl Macs {
         keys: impl Iterator<Item = &'k MacKey>,
     ) -> Option<usize> {
         self.begin(timestamp);
-        start(&mut self.cores, keys.map(MacKey::state));
+        start(&mut self.cores, keys.map(|key| &*key.0));
         let mut matched = None;
         let count = self.count();
         for (index, core) in self.cores.iter_mut().flatten().enumerate() {
@@ -312,16 +307,22 @@ fn digest_signed(
     buffer: &mut Buffer<Core>,
     timestamp: &Timestamp,
     body: &[u8],
+    update: impl FnMut(&[Block<Core>]),
+) {
+    match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
+        Ok(ten) => digest_parts(buffer, [ten, b".", body], update),
+        Err(_) => digest_parts(buffer, [timestamp.as_bytes(), b".", body], update),
+    }
+}
+
+#[inline(always)]
+fn digest_parts(
+    buffer: &mut Buffer<Core>,
+    parts: [&[u8]; 3],
     mut update: impl FnMut(&[Block<Core>]),
 ) {
-    let mut digest = |digits: &[u8]| {
-        for part in [digits, b".", body] {
-            buffer.digest_blocks(part, &mut update);
-        }
-    };
-    match <&[u8; 10]>::try_from(timestamp.as_bytes()) {
-        Ok(ten) => digest(ten),
-        Err(_) => digest(timestamp.as_bytes()),
+    for part in parts {
+        buffer.digest_blocks(part, &mut update);
     }
 }
 
@@ -373,7 +374,7 @@ mod tests {
         let timestamp = Timestamp::parse(b"1").unwrap();
         let mut macs = Macs::new();
         // Begun without the timestamp.
-        start(&mut macs.cores, keys.clone().map(MacKey::state));
+        start(&mut macs.cores, keys.clone().map(|key| &*key.0));
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
         macs.update(&timestamp, first, keys.clone());

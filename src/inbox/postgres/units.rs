@@ -10,7 +10,7 @@ pub(super) fn seconds(time: Duration) -> f64 {
     time.min(LONGEST).as_secs_f64()
 }
 
-/// Returns the time of this number of seconds, if there is one. A negative number is none.
+/// Returns the time of this number of seconds, if there is one. A negative number is zero.
 pub(super) fn time(seconds: Option<f64>) -> Option<Duration> {
     let seconds = seconds?;
     Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())

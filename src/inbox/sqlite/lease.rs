@@ -213,7 +213,7 @@ impl Leasing<'_> {
         Ok((found, dead_lettered))
     }
 
-    /// Makes a dead letter of the entry. It is reported unless its name cannot be read.
+    /// Makes a dead letter of the entry. It is reported unless a column has a value of another type.
     fn dead_letter(
         &mut self,
         id: i64,

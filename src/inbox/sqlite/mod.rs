@@ -150,6 +150,9 @@ impl SqliteEngine {
                 };
                 let changed = self.change(&ids, state, &change).await;
                 count += changed.map_err(|error| error.after_changes(count))?;
+                if ids.len() < CHUNK {
+                    break;
+                }
                 page = Page::after(end, CHUNK);
             }
         }

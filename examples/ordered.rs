@@ -49,7 +49,7 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
                 }
                 for (name, value) in row.properties.iter() {
                     let value = json(&value);
-                    // A property of the same age or younger is that of an update, which came before the creation.
+                    // A known value of this time or later came with an update, which was handled before the creation.
                     if known.get(name).is_none_or(|now| now.at < at) {
                         known.insert(name.to_owned(), Property { value, at });
                     }
@@ -61,8 +61,8 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
             if let Some(known) = to_write(&mut rows, &row.row_id, order) {
                 for (name, change) in row.changes.iter() {
                     let (before, value) = (json(&change.before), json(&change.after));
-                    // A stale event still counts where no newer one has named the property. Of two events of one time, the one
-                    // that found the other's value is the newer.
+                    // A stale event still sets a property that no newer event has named. Of two events of one time, one may have found
+                    // the other's value: it is the newer one.
                     let is_newest = known.get(name).is_none_or(|now| {
                         order == Order::Newest
                             || now.at < at

@@ -122,7 +122,7 @@ fn after(known: &Known, change: &RowChange) -> Known {
     }
 }
 
-/// The record after an event that is older, or may be: still that of the newest event. `None` if nothing changes.
+/// Returns the record after an event that is older, or may be older. It remains the record of the newest event. `None` if nothing changes.
 fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
     let mut next = last.clone();
     next.is_doubtful |= may_be_newer;

@@ -52,8 +52,8 @@ SELECT CASE
 /// Claims the event inside your own transaction: the writes of the transaction and the record of the event are committed
 /// together, or neither is.
 ///
-/// `name` is [that of the program](super#names): replicas use one name, and another program in the same schema uses another, so that
-/// the effects of one are no duplicate to the other.
+/// `name` is the [name of the program](super#names). Replicas use one name. Two programs in one schema use two names: otherwise, an event
+/// that one of them has handled would be a duplicate for the other.
 ///
 /// It is one statement in one round trip, not prepared, and it never waits for another transaction. `retain` is how long the
 /// event is remembered; pass the receiver's own retention, or longer, and pass the same to an inbox's workers as their

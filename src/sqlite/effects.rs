@@ -93,8 +93,8 @@ pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// `name` is that of the program: another program on the same file uses another name, so that the effects of one are no duplicate to
-/// the other. `retain` is how long the event is remembered; pass the receiver's own
+/// `name` is the name of the program. Two programs on one file use two names: otherwise, an event that one of them has handled would be
+/// a duplicate for the other. `retain` is how long the event is remembered; pass the receiver's own
 /// retention, or longer, and pass the same to an inbox's workers as their `claim_retention`.
 ///
 /// The table is in the file of your own tables: call [`migrate`] once. The module's page has

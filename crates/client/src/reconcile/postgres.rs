@@ -19,10 +19,10 @@ const UPDATE: &str = "UPDATE hookgate_mirror SET revision = $3 + 1, life = $4, u
   written_at = now()
 WHERE model = $1 AND row = $2 AND revision = $3 RETURNING true";
 /// At most so many in one statement, so that none takes long.
-const FORGOTTEN_AT_ONCE: u64 = 5_000;
+const FORGOTTEN_AT_ONCE: i64 = 5_000;
 const FORGET: &str = "WITH forgotten AS (
   DELETE FROM hookgate_mirror WHERE ctid = ANY (ARRAY (
-    SELECT ctid FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) LIMIT 5000
+    SELECT ctid FROM hookgate_mirror WHERE model = $1 AND life = $2 AND written_at <= now() - make_interval(secs => $3) LIMIT $4
   )) RETURNING 1
 ) SELECT count(*) FROM forgotten";
 
@@ -181,11 +181,12 @@ impl Mirror for PostgresMirror {
 
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
         MirrorFuture::boxed(async move {
-            let bound: [(&(dyn ToSql + Sync), Type); 3] = [
+            let bound: [(&(dyn ToSql + Sync), Type); 4] = [
                 (&model.as_str(), Type::TEXT),
                 (&Life::Deleted.number(), Type::INT2),
                 // An interval has a greatest value, of which this is a small part.
                 (&age.as_secs_f64().min(1e11), Type::FLOAT8),
+                (&FORGOTTEN_AT_ONCE, Type::INT8),
             ];
             let mut all = 0;
             loop {
@@ -195,7 +196,7 @@ impl Mirror for PostgresMirror {
                     None => 0,
                 };
                 all += forgotten.unsigned_abs();
-                if forgotten.unsigned_abs() < FORGOTTEN_AT_ONCE {
+                if forgotten < FORGOTTEN_AT_ONCE {
                     return Ok(all);
                 }
             }

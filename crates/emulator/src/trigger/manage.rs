@@ -25,8 +25,8 @@ impl Triggers {
         })
     }
 
-    /// Changes the fields of a workflow's trigger that the patch names; where it has several, that of this method. `None` if
-    /// there is none.
+    /// Changes the fields that the patch names, of a workflow's trigger. If the workflow has several, changes the one with this method.
+    /// `None` if there is none.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.

@@ -1,8 +1,9 @@
 //! A process that serves until its test is over.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A generous time limit, so that a busy machine fails no test.
@@ -14,10 +15,21 @@ pub struct Server {
     pub address: SocketAddr,
 }
 
-/// A port that was free a moment ago.
+/// A port on which no server listens, and which no other call in this process returns.
+///
+/// It is below those that Linux gives to programs that ask for any port. It is not tried by listening on it: a process that another
+/// thread starts meanwhile has that listener too until its `exec`, and a test would take it for its server.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    // Test programs that run at the same time begin in different places.
+    let first = std::process::id().wrapping_mul(101);
+    loop {
+        let tried = TRIED.fetch_add(1, Ordering::Relaxed);
+        let port = 10_000 + (first.wrapping_add(tried) % 20_000) as u16;
+        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            return port;
+        }
+    }
 }
 
 /// The path of a program. Without the program the test is left out, unless all tools are required.

@@ -31,6 +31,9 @@ mod readme;
 mod reconcile;
 mod replay;
 mod send;
+#[allow(dead_code)] // shared with the tests of the library
+#[path = "../../../../tests/servers/support/server.rs"]
+mod server;
 mod simulate;
 #[cfg(unix)]
 mod terminal;

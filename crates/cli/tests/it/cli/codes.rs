@@ -56,20 +56,10 @@ fn exit_3_is_what_cannot_be_read() {
     assert!(error.contains("/nowhere/log.jsonl"), "{error}");
 }
 
-/// A port on which no server listens.
-fn closed_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port()
-}
-
 #[test]
 fn exit_4_is_a_host_that_does_not_answer() {
-    let refused = format!("http://127.0.0.1:{}/webhooks", closed_port());
     for (url, advice) in [
-        (&*refused, "is the receiver running"),
+        ("http://127.0.0.1:1/webhooks", "is the receiver running"),
         ("http://no-such-host.invalid/", "check the host's name"),
     ] {
         let ran = Ran::of(&["--json", "doctor", "--url", url]);
@@ -99,7 +89,7 @@ fn exit_4_is_a_host_that_does_not_answer() {
         assert!(!error.contains("tcp connect error"), "{error}");
     }
     // The text output says the same.
-    let ran = Ran::of(&["doctor", "--url", &refused]);
+    let ran = Ran::of(&["doctor", "--url", "http://127.0.0.1:1/webhooks"]);
     assert!(
         ran.stderr
             .starts_with("hookgate: no answer from 127.0.0.1:"),
@@ -217,10 +207,11 @@ fn exit_130_is_ctrl_c() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
+    use crate::server::free_port;
     use crate::terminal::Terminal;
     use rustix::process::Signal;
 
-    let address = format!("127.0.0.1:{}", closed_port());
+    let address = format!("127.0.0.1:{}", free_port());
     let arguments = ["listen", "--addr", &address, "--delay", "2s"];
     let mut terminal = Terminal::start(&arguments, &[], (24, 100));
     terminal.shows(&["(not shown): "]);

@@ -183,19 +183,14 @@ fn a_log_comes_through_a_pipe_too() {
 fn what_is_wrong_is_said_with_what_to_do() {
     let path = file("wrong", &small_log());
     let path = path.to_str().unwrap();
-    // No server listens there.
-    let free = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap();
-    let output = run(&[path, "--to", &format!("http://{free}/webhooks")]);
+    let url = "http://127.0.0.1:1/webhooks"; // no server listens there
+    let output = run(&[path, "--to", url]);
     assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
     assert!(
         stderr(&output).contains("is the receiver running"),
         "{}",
         stderr(&output)
     );
-    let url = "http://127.0.0.1:1/webhooks";
     let broken = format!(
         "{}/replay-broken-{}.jsonl",
         env!("CARGO_TARGET_TMPDIR"),

@@ -13,9 +13,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,9 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
     Clock, DeliveryHeaders, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder,
-    Secret, Signature, SystemClock, Timestamp, Verifier,
+    Secret, Signature, SystemClock, Timestamp, Verified, Verifier, VerifyError,
 };
+use http::request::Builder;
 use http::{HeaderMap, Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -113,7 +115,7 @@ struct Contestant {
     replayed: bool,
 }
 
-const CONTESTANTS: [Contestant; 6] = [
+const CONTESTANTS: [Contestant; 7] = [
     Contestant {
         name: "unguarded: reads the body, answers 204",
         goals: ("", ""),
@@ -124,6 +126,12 @@ const CONTESTANTS: [Contestant; 6] = [
         name: "verification by hand, in the handler",
         goals: ("", ""),
         app: by_hand,
+        replayed: false,
+    },
+    Contestant {
+        name: "typed event and a set of ids, by hand",
+        goals: ("", ""),
+        app: typed_by_hand,
         replayed: false,
     },
     Contestant {
@@ -158,13 +166,44 @@ async fn unguarded(_body: Bytes) -> StatusCode {
 
 /// The least that a handler can do: it checks age and signature, and nothing else of what a receiver promises.
 fn by_hand() -> Router {
-    let verifier = Arc::new(Verifier::new(Secret::new(SECRET).unwrap()));
+    let verifier = verifier();
     let handler = async move |headers: HeaderMap, body: Bytes| {
-        let head = DeliveryHeaders::from_pairs(&headers);
-        let verified = head.and_then(|head| verifier.verify(&head, &body, SystemClock.now()));
+        let verified = verify(&verifier, &headers, &body);
         verified.map_or(StatusCode::UNAUTHORIZED, |_| StatusCode::NO_CONTENT)
     };
     Router::new().route("/webhooks", post(handler))
+}
+
+/// The least for a typed event: it also reads the event and keeps its id, for ever and whether or not the handler succeeds.
+fn typed_by_hand() -> Router {
+    let (verifier, seen) = (verifier(), Arc::new(Mutex::new(HashSet::new())));
+    let handler = async move |headers: HeaderMap, body: Bytes| {
+        let Ok(verified) = verify(&verifier, &headers, &body) else {
+            return StatusCode::UNAUTHORIZED;
+        };
+        let Ok(event) = Event::from_verified(&verified) else {
+            return StatusCode::BAD_REQUEST;
+        };
+        if seen.lock().unwrap().insert(event.id.clone()) {
+            typed(event).await
+        } else {
+            StatusCode::NO_CONTENT
+        }
+    };
+    Router::new().route("/webhooks", post(handler))
+}
+
+fn verifier() -> Arc<Verifier> {
+    Arc::new(Verifier::new(Secret::new(SECRET).unwrap()))
+}
+
+fn verify<'b>(
+    verifier: &Verifier,
+    headers: &HeaderMap,
+    body: &'b Bytes,
+) -> Result<Verified<&'b [u8]>, VerifyError> {
+    let head = DeliveryHeaders::from_pairs(headers)?;
+    verifier.verify(&head, body, SystemClock.now())
 }
 
 async fn typed(event: Event<Order>) -> StatusCode {
@@ -270,34 +309,40 @@ enum Requests {
 }
 
 impl Requests {
+    /// With all headers that the service sends.
     fn signed(round: usize, count: usize, bytes: usize, by_2: bool) -> Self {
         let secret = Secret::new(SECRET).unwrap();
         let timestamp = Timestamp::at(SystemClock.now()).unwrap();
         let signed = (0..count).map(|number| {
-            let body = delivery::body(&format!("evt_{round:04}_{number:010}"), bytes);
+            let id = format!("evt_{round:04}_{number:010}");
+            let body = delivery::body(&id, bytes);
             let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-            (body, signature)
+            let headers = [
+                ("content-type", "application/json".to_owned()),
+                ("content-length", body.len().to_string()),
+                ("user-agent", "Service-Webhook/1.0".to_owned()),
+                ("x-service-webhook-id", "wh_orders".to_owned()),
+                ("x-service-event-id", id),
+                ("x-service-event-type", "row.created".to_owned()),
+                ("x-service-signature", signature),
+                ("x-service-timestamp", timestamp.to_string()),
+            ];
+            (headers, body)
         });
         if by_2 {
-            let request = |(body, signature): (String, String)| {
-                Request::post("http://localhost/webhooks")
-                    .header("user-agent", "Service-Webhook/1.0")
-                    .header("content-type", "application/json")
-                    .header("content-length", body.len())
-                    .header("x-service-timestamp", timestamp.as_str())
-                    .header("x-service-signature", signature)
-                    .body(body.into())
-                    .unwrap()
+            let request = |(headers, body): ([(&str, String); 8], String)| {
+                let request = Request::post("http://localhost/webhooks");
+                let add = |request: Builder, (name, value)| request.header(name, value);
+                let request = headers.into_iter().fold(request, add);
+                request.body(body.into()).unwrap()
             };
             return Self::Two(signed.map(request).collect());
         }
-        let request = |(body, signature): (String, String)| {
-            format!(
-                "POST /webhooks HTTP/1.1\r\nhost: localhost\r\nuser-agent: Service-Webhook/1.0\r\n\
-                 content-type: application/json\r\ncontent-length: {}\r\n\
-                 x-service-timestamp: {timestamp}\r\nx-service-signature: {signature}\r\n\r\n{body}",
-                body.len()
-            )
+        let request = |(headers, body): ([(&str, String); 8], String)| {
+            let headers = headers
+                .map(|(name, value)| format!("{name}: {value}\r\n"))
+                .concat();
+            format!("POST /webhooks HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n{body}")
         };
         Self::One(signed.map(|signed| request(signed).into()).collect())
     }

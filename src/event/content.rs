@@ -5,8 +5,9 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::date::DateText;
+use super::fields::Fields;
 use super::ids::{DataModelId, EventId, EventType, RowId, WorkspaceId};
-use super::json::{Fields, Json};
+use super::json::Json;
 use super::properties::Properties;
 use super::row::{RowCreated, RowDeleted, RowUpdated, debug};
 
@@ -120,7 +121,9 @@ impl<R: Serialize> Serialize for Event<R> {
             EventData::Other(other) if other.data_is_absent => {}
             EventData::Other(other) => map.serialize_entry("data", &other.data)?,
         }
-        self.extra.write_into(&mut map)?;
+        for (name, value) in self.extra.iter() {
+            map.serialize_entry(name, value)?;
+        }
         map.end()
     }
 }

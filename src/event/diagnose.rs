@@ -14,9 +14,9 @@ use super::deserialize::{Diagnosis, Tracked, place, track};
 use super::error::{EventError, EventErrorKind as Kind};
 use super::ids::{DataModelId, EventId, EventType};
 use super::integral::WithIntegers;
-use super::json::Name;
 use super::parse::Wire;
 use super::row::{RowCreated, RowDeleted, RowUpdated};
+use super::text::Name;
 
 /// Returns the reason why this text is no `Event<R>`. `pinned` is the workspace that the keys are pinned to.
 pub(super) fn diagnose<R: DeserializeOwned>(text: &str, pinned: Option<&str>) -> EventError {

@@ -11,7 +11,7 @@ use super::date::Date;
 use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::in_order::plain_length;
-use super::json::Name;
+use super::text::Name;
 #[cfg(feature = "tower")]
 use crate::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};

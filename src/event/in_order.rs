@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 
 use super::content::{Event, EventData};
 use super::date::DateText;
+use super::fields::Fields;
 use super::ids::EventId;
-use super::json::Fields;
 use super::row::{Actor, RowCreated, RowUpdated};
 
 /// Reads an event in this form; `None` for any other form. An error means that the row does not fit its type: the event need not

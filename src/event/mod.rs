@@ -75,6 +75,7 @@ mod date;
 mod deserialize;
 mod diagnose;
 mod error;
+mod fields;
 mod head;
 mod ids;
 mod in_order;
@@ -82,7 +83,6 @@ mod integral;
 mod json;
 #[cfg(feature = "tower")]
 mod model;
-mod named;
 mod number;
 mod parse;
 mod properties;
@@ -98,11 +98,12 @@ pub use content::{Event, EventData, Other};
 pub use convert::DateAs;
 pub use date::{Date, DateText};
 pub use error::{EventError, EventErrorKind};
+pub use fields::Fields;
 pub use head::EventHead;
 #[cfg(feature = "tower")]
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
-pub use json::{Fields, Json};
+pub use json::Json;
 #[cfg(feature = "tower")]
 pub(crate) use model::model_id;
 #[cfg(feature = "inbox")]

@@ -9,8 +9,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::error::EventError;
-use super::json::Name;
 use super::properties::Properties;
+use super::text::Name;
 use super::{diagnose, scan};
 use crate::verify::{SignedBytes, Verified};
 

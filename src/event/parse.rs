@@ -7,7 +7,6 @@
 //! All types here are read through [`Wire`], which is private: an [`Event`] can only come from verified bytes. The content of
 //! the errors does not matter here: [`diagnose`](super::diagnose) finds the error again.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -17,11 +16,13 @@ use serde::de::{
 use serde_json::value::RawValue;
 
 use super::content::{Event, EventData, Other};
+use super::fields::Fields;
 use super::ids::{ActorId, EventId, EventType};
 use super::in_order;
 use super::integral::WithIntegers;
-use super::json::{Fields, Json, Name};
+use super::json::Json;
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
+use super::text::Name;
 
 /// Reads an event from a text. The text must have nothing after the event.
 pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
@@ -276,7 +277,7 @@ impl<'de> Visitor<'de> for ActorVisitor {
                 "id" => once!(id, "id", map.next_value()?),
                 "name" => once!(name, "name", map.next_value()?),
                 "email" => once!(email, "email", map.next_value()?),
-                _ => extra.push(Cow::into_owned(key).into(), map.next_value()?),
+                _ => extra.push(key, map.next_value()?),
             }
         }
         Ok(Actor {

@@ -5,8 +5,8 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::changes::Changes;
+use super::fields::Fields;
 use super::ids::{ActorId, DataModelId, RowId};
-use super::json::Fields;
 use super::properties::Properties;
 
 /// A row was first created. `R` is the type of its properties, by default [`Properties`].
@@ -112,7 +112,9 @@ macro_rules! serialize {
                 if self.$value.is_some() || self.$is_null {
                     map.serialize_entry($optional, &self.$value)?;
                 }
-                self.extra.write_into(&mut map)?;
+                for (name, value) in self.extra.iter() {
+                    map.serialize_entry(name, value)?;
+                }
                 map.end()
             }
         }

@@ -66,7 +66,6 @@
     reason = "JSON is parsed here, after verification"
 )]
 
-mod canonical;
 mod changes;
 mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]

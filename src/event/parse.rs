@@ -55,7 +55,6 @@ pub(super) fn event_with_integers<R: DeserializeOwned, const BUFFERED: bool>(
                 properties: row.properties.0,
                 created_by: row.created_by,
                 extra: row.extra,
-                actor_is_null: row.actor_is_null,
             }),
             EventData::RowUpdated(row) => EventData::RowUpdated(row),
             EventData::RowDeleted(row) => EventData::RowDeleted(row),
@@ -201,7 +200,6 @@ impl<'de> Deserialize<'de> for Wire<RowDeleted> {
             row_id: row.row_id,
             deleted_by: row.created_by,
             extra: row.extra,
-            actor_is_null: row.actor_is_null,
         }))
     }
 }
@@ -242,12 +240,14 @@ impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
                 },
             }
         }
+        if let Some(None) = actor {
+            extra.push(self.actor_key, Json::null());
+        }
         Ok(RowCreated {
             datamodel_id: required(datamodel_id, "datamodelId")?,
             datamodel_name: required(datamodel_name, "datamodelName")?,
             row_id: required(row_id, "rowId")?,
             properties: required(content, self.content_key.unwrap_or_default())?,
-            actor_is_null: matches!(actor, Some(None)),
             created_by: actor.flatten().map(|Wire(actor)| actor),
             extra,
         })
@@ -280,10 +280,12 @@ impl<'de> Visitor<'de> for ActorVisitor {
                 _ => extra.push(key, map.next_value()?),
             }
         }
+        if email == Some(None) {
+            extra.push("email", Json::null());
+        }
         Ok(Actor {
             id: required(id, "id")?,
             name: required(name, "name")?,
-            email_is_null: email == Some(None),
             email: email.flatten(),
             extra,
         })

@@ -87,9 +87,9 @@ impl EventError {
         }))
     }
 
-    /// Sets the path. The caller has escaped it and limited its length.
+    /// Sets the path, unless it is empty. The caller has escaped it and limited its length.
     pub(crate) fn at_path(mut self, path: impl Into<String>) -> Self {
-        self.0.path = Some(path.into());
+        self.0.path = Some(path.into()).filter(|path| !path.is_empty());
         self
     }
 

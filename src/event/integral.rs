@@ -15,22 +15,10 @@
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
 use super::number::Number;
-
-/// Reads a type, and its integers in every form of a JSON number. `BUFFERED`: also those that serde buffers.
-pub(super) struct WithIntegers<T, const BUFFERED: bool = false>(pub(super) T);
-
-impl<'de, T: Deserialize<'de>, const BUFFERED: bool> Deserialize<'de>
-    for WithIntegers<T, BUFFERED>
-{
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        T::deserialize(Integral::<_, BUFFERED>(json)).map(Self)
-    }
-}
 
 /// The greatest integer below which every integer is a float.
 const EXACT: f64 = 9_007_199_254_740_992.0;

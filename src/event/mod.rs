@@ -66,13 +66,13 @@
     reason = "JSON is parsed here, after verification"
 )]
 
+mod again;
 mod changes;
 mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod convert;
 mod date;
 mod deserialize;
-mod diagnose;
 mod error;
 mod fields;
 mod head;
@@ -128,28 +128,12 @@ impl<R: DeserializeOwned> Event<R> {
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.proof().pinned_workspace();
         let text = scan::check(verified.body())?;
-        let event = match parse::event::<R>(text) {
-            Ok(event) => event,
-            Err(_) => {
-                Self::with_integers(text).map_err(|_| diagnose::diagnose::<R>(text, pinned))?
-            }
-        };
+        let event = parse::event(text).or_else(|_| again::event(text, pinned))?;
         match pinned {
             Some(pinned) if event.workspace_id != *pinned => {
                 Err(EventError::new(EventErrorKind::WorkspaceMismatch))
             }
             _ => Ok(event),
         }
-    }
-
-    /// Reads an event that does not fit as it is, with the row's integers in every form of a JSON number.
-    #[cold]
-    fn with_integers(text: &str) -> Result<Self, serde_json::Error> {
-        parse::event_with_integers::<R, false>(text).or_else(|error| {
-            match integral::has_exact_floats(text) {
-                true => parse::event_with_integers::<R, true>(text),
-                false => Err(error),
-            }
-        })
     }
 }

@@ -87,21 +87,20 @@ impl<R> EventData<R> {
     /// The data model of the event's row, if the event is about a row.
     #[must_use]
     pub fn datamodel_id(&self) -> Option<&DataModelId> {
-        match self {
-            Self::RowCreated(row) => Some(&row.datamodel_id),
-            Self::RowUpdated(row) => Some(&row.datamodel_id),
-            Self::RowDeleted(row) => Some(&row.datamodel_id),
-            Self::Other(_) => None,
-        }
+        self.row().map(|(model, _)| model)
     }
 
     /// The event's row, if the event is about a row.
     #[must_use]
     pub fn row_id(&self) -> Option<&RowId> {
+        self.row().map(|(_, row)| row)
+    }
+
+    fn row(&self) -> Option<(&DataModelId, &RowId)> {
         match self {
-            Self::RowCreated(row) => Some(&row.row_id),
-            Self::RowUpdated(row) => Some(&row.row_id),
-            Self::RowDeleted(row) => Some(&row.row_id),
+            Self::RowCreated(row) => Some((&row.datamodel_id, &row.row_id)),
+            Self::RowUpdated(row) => Some((&row.datamodel_id, &row.row_id)),
+            Self::RowDeleted(row) => Some((&row.datamodel_id, &row.row_id)),
             Self::Other(_) => None,
         }
     }

@@ -172,29 +172,25 @@ pub(crate) fn entropy() -> u64 {
 ///
 /// Made for tests: only the test moves it.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<ManualTime>);
-
-#[derive(Debug)]
-struct ManualTime {
-    wall_seconds: AtomicI64,
-    monotonic_nanos: AtomicU64,
+pub struct ManualClock {
+    wall_seconds: Arc<AtomicI64>,
+    monotonic_nanos: Arc<AtomicU64>,
 }
 
 impl ManualClock {
     /// Makes a clock that is set to `wall`, with its monotonic reading at zero.
     #[must_use]
     pub fn at(wall: UnixSeconds) -> Self {
-        Self(Arc::new(ManualTime {
-            wall_seconds: AtomicI64::new(wall.0),
-            monotonic_nanos: AtomicU64::new(0),
-        }))
+        Self {
+            wall_seconds: Arc::new(AtomicI64::new(wall.0)),
+            monotonic_nanos: Arc::default(),
+        }
     }
 
     /// Moves both readings forward by `by`. The wall clock shows whole seconds.
     pub fn advance(&self, by: Duration) {
         let nanos = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
         let before = self
-            .0
             .monotonic_nanos
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {
                 Some(now.saturating_add(nanos))
@@ -203,29 +199,29 @@ impl ManualClock {
         // Counts whole seconds since the start, so that many small steps also add up on the wall clock.
         let seconds = |nanos: u64| i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
         let passed = seconds(before.saturating_add(nanos)) - seconds(before);
-        self.0.wall_seconds.fetch_add(passed, Ordering::SeqCst);
+        self.wall_seconds.fetch_add(passed, Ordering::SeqCst);
     }
 
     /// Sets only the wall clock, as an operator or a time service does. The monotonic reading stays.
     pub fn set_wall(&self, wall: UnixSeconds) {
-        self.0.wall_seconds.store(wall.0, Ordering::SeqCst);
+        self.wall_seconds.store(wall.0, Ordering::SeqCst);
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> UnixSeconds {
-        UnixSeconds(self.0.wall_seconds.load(Ordering::SeqCst))
+        UnixSeconds(self.wall_seconds.load(Ordering::SeqCst))
     }
 
     fn monotonic(&self) -> Monotonic {
         Monotonic(Duration::from_nanos(
-            self.0.monotonic_nanos.load(Ordering::SeqCst),
+            self.monotonic_nanos.load(Ordering::SeqCst),
         ))
     }
 
     fn unix_millis(&self) -> u64 {
         // The fraction of a second comes from the monotonic reading, because `advance` moves both readings.
-        let part = self.0.monotonic_nanos.load(Ordering::SeqCst) % 1_000_000_000 / 1_000_000;
+        let part = self.monotonic_nanos.load(Ordering::SeqCst) % 1_000_000_000 / 1_000_000;
         let seconds = u64::try_from(self.now().as_i64()).unwrap_or_default();
         seconds.saturating_mul(1_000).saturating_add(part)
     }

@@ -6,9 +6,10 @@ use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::error::EventError;
-use super::json::{Fields, Json, Name};
-use super::named::Named;
+use super::fields::Fields;
+use super::json::Json;
 use super::properties::last_of_each;
+use super::text::Name;
 use super::value::{Value, ValuePath};
 
 const PATH: &str = "data.changes";
@@ -60,9 +61,9 @@ pub struct Change<T> {
 /// assert_eq!(order.name, None);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Changes(Named<BeforeAndAfter>);
+pub struct Changes(Fields<BeforeAndAfter>);
 
 #[derive(Clone, Default, Serialize)]
 struct BeforeAndAfter {
@@ -125,15 +126,6 @@ impl Changes {
     /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
         super::deserialize::deserialize(&last_of_each(self.0.iter()), || PATH.into())
-    }
-}
-
-/// Shows only the names.
-impl fmt::Debug for Changes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Changes(")?;
-        f.debug_set().entries(self.names()).finish()?;
-        f.write_str(")")
     }
 }
 

@@ -5,8 +5,9 @@ use std::fmt;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::date::DateText;
+use super::fields::Fields;
 use super::ids::{DataModelId, EventId, EventType, RowId, WorkspaceId};
-use super::json::{Fields, Json};
+use super::json::Json;
 use super::properties::Properties;
 use super::row::{RowCreated, RowDeleted, RowUpdated, debug};
 
@@ -86,21 +87,20 @@ impl<R> EventData<R> {
     /// The data model of the event's row, if the event is about a row.
     #[must_use]
     pub fn datamodel_id(&self) -> Option<&DataModelId> {
-        match self {
-            Self::RowCreated(row) => Some(&row.datamodel_id),
-            Self::RowUpdated(row) => Some(&row.datamodel_id),
-            Self::RowDeleted(row) => Some(&row.datamodel_id),
-            Self::Other(_) => None,
-        }
+        self.row().map(|(model, _)| model)
     }
 
     /// The event's row, if the event is about a row.
     #[must_use]
     pub fn row_id(&self) -> Option<&RowId> {
+        self.row().map(|(_, row)| row)
+    }
+
+    fn row(&self) -> Option<(&DataModelId, &RowId)> {
         match self {
-            Self::RowCreated(row) => Some(&row.row_id),
-            Self::RowUpdated(row) => Some(&row.row_id),
-            Self::RowDeleted(row) => Some(&row.row_id),
+            Self::RowCreated(row) => Some((&row.datamodel_id, &row.row_id)),
+            Self::RowUpdated(row) => Some((&row.datamodel_id, &row.row_id)),
+            Self::RowDeleted(row) => Some((&row.datamodel_id, &row.row_id)),
             Self::Other(_) => None,
         }
     }
@@ -120,7 +120,9 @@ impl<R: Serialize> Serialize for Event<R> {
             EventData::Other(other) if other.data_is_absent => {}
             EventData::Other(other) => map.serialize_entry("data", &other.data)?,
         }
-        self.extra.write_into(&mut map)?;
+        for (name, value) in self.extra.iter() {
+            map.serialize_entry(name, value)?;
+        }
         map.end()
     }
 }

@@ -78,154 +78,143 @@ fn out_of_range() -> EventError {
     mismatch("found a date out of range, expected one in the range of the target type")
 }
 
+/// A date without a time; `TypeMismatch` for a date-time.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let day = chrono::NaiveDate::try_from(&Date::parse("2026-11-21").unwrap())?;
+/// assert_eq!(day.to_string(), "2026-11-21");
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
 #[cfg(feature = "chrono")]
-mod with_chrono {
-    use chrono::{DateTime, FixedOffset, NaiveDate, Utc};
+impl TryFrom<&Date> for chrono::NaiveDate {
+    type Error = EventError;
 
-    use super::*;
-
-    /// A date without a time; `TypeMismatch` for a date-time.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let day = chrono::NaiveDate::try_from(&Date::parse("2026-11-21").unwrap())?;
-    /// assert_eq!(day.to_string(), "2026-11-21");
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for NaiveDate {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            let day = only_date(date)?.day;
-            Self::from_ymd_opt(day.year.into(), day.month.into(), day.day.into())
-                .ok_or_else(out_of_range)
-        }
-    }
-
-    /// A date-time as an instant; `TypeMismatch` for a date without a time.
-    impl TryFrom<&Date> for DateTime<Utc> {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            only_date_time(date)?;
-            Self::from_timestamp(date.unix_seconds().as_i64(), date.subsec_nanos())
-                .ok_or_else(out_of_range)
-        }
-    }
-
-    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
-    /// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
-    /// assert_eq!(moment.timestamp(), date.unix_seconds().as_i64());
-    /// assert_eq!(moment.offset().local_minus_utc(), 3600);
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for DateTime<FixedOffset> {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            let offset = FixedOffset::east_opt(only_date_time(date)?).ok_or_else(out_of_range)?;
-            Ok(DateTime::<Utc>::try_from(date)?.with_timezone(&offset))
-        }
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let day = only_date(date)?.day;
+        Self::from_ymd_opt(day.year.into(), day.month.into(), day.day.into())
+            .ok_or_else(out_of_range)
     }
 }
 
+/// A date-time as an instant; `TypeMismatch` for a date without a time.
+#[cfg(feature = "chrono")]
+impl TryFrom<&Date> for chrono::DateTime<chrono::Utc> {
+    type Error = EventError;
+
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        only_date_time(date)?;
+        Self::from_timestamp(date.unix_seconds().as_i64(), date.subsec_nanos())
+            .ok_or_else(out_of_range)
+    }
+}
+
+/// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
+/// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
+/// assert_eq!(moment.timestamp(), date.unix_seconds().as_i64());
+/// assert_eq!(moment.offset().local_minus_utc(), 3600);
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+#[cfg(feature = "chrono")]
+impl TryFrom<&Date> for chrono::DateTime<chrono::FixedOffset> {
+    type Error = EventError;
+
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let offset =
+            chrono::FixedOffset::east_opt(only_date_time(date)?).ok_or_else(out_of_range)?;
+        Ok(chrono::DateTime::<chrono::Utc>::try_from(date)?.with_timezone(&offset))
+    }
+}
+
+/// A date without a time; `TypeMismatch` for a date-time.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let day = jiff::civil::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
+/// assert_eq!(day, jiff::civil::date(2026, 11, 21));
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
 #[cfg(feature = "jiff")]
-mod with_jiff {
-    use super::*;
+impl TryFrom<&Date> for jiff::civil::Date {
+    type Error = EventError;
 
-    /// A date without a time; `TypeMismatch` for a date-time.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let day = jiff::civil::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
-    /// assert_eq!(day, jiff::civil::date(2026, 11, 21));
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for jiff::civil::Date {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            let day = only_date(date)?.day;
-            let narrow = |number: u8| i8::try_from(number).map_err(|_| out_of_range());
-            let year = i16::try_from(day.year).map_err(|_| out_of_range())?;
-            Self::new(year, narrow(day.month)?, narrow(day.day)?).map_err(|_| out_of_range())
-        }
-    }
-
-    /// A date-time as an instant; `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are
-    /// out of jiff's range.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let moment = jiff::Timestamp::try_from(&Date::parse("2026-11-21T09:30:00+01:00").unwrap())?;
-    /// assert_eq!(moment.to_string(), "2026-11-21T08:30:00Z");
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for jiff::Timestamp {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            only_date_time(date)?;
-            Self::from_nanosecond(date.unix_nanos()).map_err(|_| out_of_range())
-        }
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let day = only_date(date)?.day;
+        let narrow = |number: u8| i8::try_from(number).map_err(|_| out_of_range());
+        let year = i16::try_from(day.year).map_err(|_| out_of_range())?;
+        Self::new(year, narrow(day.month)?, narrow(day.day)?).map_err(|_| out_of_range())
     }
 }
 
-#[cfg(feature = "time")]
-mod with_time {
-    use time::{Month, OffsetDateTime, UtcOffset};
+/// A date-time as an instant; `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are
+/// out of jiff's range.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let moment = jiff::Timestamp::try_from(&Date::parse("2026-11-21T09:30:00+01:00").unwrap())?;
+/// assert_eq!(moment.to_string(), "2026-11-21T08:30:00Z");
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+#[cfg(feature = "jiff")]
+impl TryFrom<&Date> for jiff::Timestamp {
+    type Error = EventError;
 
-    use super::*;
-
-    /// A date without a time; `TypeMismatch` for a date-time.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let day = time::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
-    /// assert_eq!((day.year(), day.ordinal()), (2026, 325));
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for time::Date {
-        type Error = EventError;
-
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            let day = only_date(date)?.day;
-            let month = Month::try_from(day.month).map_err(|_| out_of_range())?;
-            Self::from_calendar_date(day.year.into(), month, day.day).map_err(|_| out_of_range())
-        }
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        only_date_time(date)?;
+        Self::from_nanosecond(date.unix_nanos()).map_err(|_| out_of_range())
     }
+}
 
-    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time, and for the last hours of
-    /// the year 9999 in a zone west of UTC.
-    ///
-    /// ```
-    /// use hookgate::Date;
-    ///
-    /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
-    /// let moment = time::OffsetDateTime::try_from(&date)?;
-    /// assert_eq!((moment.hour(), moment.offset().whole_hours()), (9, 1));
-    /// # Ok::<(), hookgate::EventError>(())
-    /// ```
-    impl TryFrom<&Date> for OffsetDateTime {
-        type Error = EventError;
+/// A date without a time; `TypeMismatch` for a date-time.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let day = time::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
+/// assert_eq!((day.year(), day.ordinal()), (2026, 325));
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+#[cfg(feature = "time")]
+impl TryFrom<&Date> for time::Date {
+    type Error = EventError;
 
-        fn try_from(date: &Date) -> Result<Self, EventError> {
-            let offset =
-                UtcOffset::from_whole_seconds(only_date_time(date)?).map_err(|_| out_of_range())?;
-            Self::from_unix_timestamp_nanos(date.unix_nanos())
-                .ok()
-                .and_then(|moment| moment.checked_to_offset(offset))
-                .ok_or_else(out_of_range)
-        }
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let day = only_date(date)?.day;
+        let month = time::Month::try_from(day.month).map_err(|_| out_of_range())?;
+        Self::from_calendar_date(day.year.into(), month, day.day).map_err(|_| out_of_range())
+    }
+}
+
+/// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time, and for the last hours of
+/// the year 9999 in a zone west of UTC.
+///
+/// ```
+/// use hookgate::Date;
+///
+/// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
+/// let moment = time::OffsetDateTime::try_from(&date)?;
+/// assert_eq!((moment.hour(), moment.offset().whole_hours()), (9, 1));
+/// # Ok::<(), hookgate::EventError>(())
+/// ```
+#[cfg(feature = "time")]
+impl TryFrom<&Date> for time::OffsetDateTime {
+    type Error = EventError;
+
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let offset = time::UtcOffset::from_whole_seconds(only_date_time(date)?)
+            .map_err(|_| out_of_range())?;
+        Self::from_unix_timestamp_nanos(date.unix_nanos())
+            .ok()
+            .and_then(|moment| moment.checked_to_offset(offset))
+            .ok_or_else(out_of_range)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
-use super::text::Text;
+use super::text::{Name, Text};
 use crate::UnixSeconds;
 use crate::verify::Malformed;
 
@@ -66,12 +66,23 @@ impl Date {
     /// # Errors
     /// [`Malformed`] for all texts except the two forms.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
+        Self::read(text).map_err(|_| Malformed)
+    }
+
+    /// The error names the part that a malformed text should have had. It holds nothing of the text.
+    fn read(text: &str) -> Result<Self, &'static str> {
         let mut rest = Rest(text.as_bytes());
-        let day = rest.day().ok_or(Malformed)?;
+        let day = rest.day();
+        let day = day.ok_or("a date (YYYY-MM-DD) or a date-time with its zone")?;
+        if !(1..=12).contains(&day.month) || !(1..=days_of(day.year, day.month)).contains(&day.day)
+        {
+            return Err("a day that the calendar has");
+        }
         let time = if rest.0.is_empty() {
             None
         } else {
-            Some(rest.time().ok_or(Malformed)?)
+            let time = rest.time();
+            Some(time.ok_or("after the day a time with seconds and a zone")?)
         };
         Ok(Self {
             text: text.into(),
@@ -158,18 +169,16 @@ fn days_of(year: u16, month: u8) -> u8 {
     }
 }
 
-/// The part of the text that is not read yet.
+/// The part of the text that is not read yet. The day may be one that the calendar does not have.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
     fn day(&mut self) -> Option<CivilDay> {
         let year = u16::from(self.two_digits(99)?) * 100 + u16::from(self.two_digits(99)?);
         self.one_of(b"-")?;
-        let month = self.two_digits(12).filter(|&month| month > 0)?;
+        let month = self.two_digits(99)?;
         self.one_of(b"-")?;
-        let day = self
-            .two_digits(days_of(year, month))
-            .filter(|&day| day > 0)?;
+        let day = self.two_digits(99)?;
         Some(CivilDay { year, month, day })
     }
 
@@ -206,22 +215,13 @@ impl Rest<'_> {
     }
 
     fn fraction(&mut self) -> Option<u32> {
-        let length = self
-            .0
-            .iter()
-            .take_while(|byte| byte.is_ascii_digit())
-            .count();
+        let is_digit = |byte: &&u8| byte.is_ascii_digit();
+        let length = self.0.iter().take_while(is_digit).count();
         let (digits, rest) = self.0.split_at(length);
         self.0 = rest;
-        if !(1..=9).contains(&length) {
-            return None;
-        }
-        let padded = digits
-            .iter()
-            .copied()
-            .chain(std::iter::repeat(b'0'))
-            .take(9);
-        Some(padded.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0')))
+        let scale = 10_u32.pow(9_u32.checked_sub(u32::try_from(length).ok()?)?);
+        let digits = std::str::from_utf8(digits).ok()?;
+        Some(digits.parse::<u32>().ok()? * scale)
     }
 
     fn two_digits(&mut self, most: u8) -> Option<u8> {
@@ -262,25 +262,9 @@ impl Serialize for Date {
 
 impl<'de> Deserialize<'de> for Date {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::parse(&text)
-            .map_err(|Malformed| D::Error::invalid_value(Unexpected::Str(""), &expected(&text)))
-    }
-}
-
-/// Returns the part that a malformed text should have had. It holds nothing of the text.
-fn expected(text: &str) -> &'static str {
-    let is_digit_or_dash = |(at, byte): (usize, &u8)| match at {
-        4 | 7 => *byte == b'-',
-        _ => byte.is_ascii_digit(),
-    };
-    let mut day = text.as_bytes().iter().take(10).enumerate();
-    if text.len() < 10 || !day.all(is_digit_or_dash) {
-        "a date (YYYY-MM-DD) or a date-time with its zone"
-    } else if Rest(text.as_bytes()).day().is_none() {
-        "a day that the calendar has"
-    } else {
-        "after the day a time with seconds and a zone"
+        let Name(text) = Name::deserialize(deserializer)?;
+        Self::read(&text)
+            .map_err(|expected| D::Error::invalid_value(Unexpected::Str(""), &expected))
     }
 }
 

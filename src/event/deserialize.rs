@@ -1,11 +1,14 @@
 //! Reads a value of the body as a type, and finds the place of a mismatch. No value of the body gets into an error.
 
+use std::marker::PhantomData;
+
 use serde::Deserialize;
+use serde::de::DeserializeSeed;
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
 use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::integral::{self, WithIntegers};
+use super::integral::{Integral, has_exact_floats};
 use super::scan;
 
 /// The maximum length of a path in characters, and of the text that a type says it expected.
@@ -18,21 +21,17 @@ pub(super) fn deserialize<'a, T: Deserialize<'a>>(
 ) -> Result<T, EventError> {
     // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
     if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
-        return Err(Diagnosis::plain(Kind::ReservedKey, None).into_error(prefix()));
+        return Err(EventError::new(Kind::ReservedKey).at_path(prefix()));
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
     serde_json::from_str(text).or_else(|_| {
-        let second = track(text, prefix).map(|WithIntegers::<T>(value)| value);
-        second.or_else(|(error, _)| match buffered(text) {
-            Some(WithIntegers(value)) => Ok(value),
-            None => Err(error),
+        let second = track(text, Integral::<_, false>(PhantomData), prefix);
+        second.or_else(|(error, _)| {
+            let buffered = || track(text, Integral::<_, true>(PhantomData), String::new);
+            let third = has_exact_floats(text).then(buffered);
+            third.and_then(Result::ok).ok_or(error)
         })
     })
-}
-
-fn buffered<'a, T: Deserialize<'a>>(text: &'a str) -> Option<WithIntegers<T, true>> {
-    let is_exact = integral::has_exact_floats(text);
-    is_exact.then(|| serde_json::from_str(text).ok())?
 }
 
 /// Adds a name to a path, escaped, and cut off where the path gets too long.
@@ -57,19 +56,18 @@ fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
 
 pub(super) type Tracked<T> = Result<T, (EventError, serde_json::Error)>;
 
-pub(super) fn track<'a, T: Deserialize<'a>>(
+pub(super) fn track<'a, S: DeserializeSeed<'a>>(
     text: &'a str,
+    seed: S,
     prefix: impl FnOnce() -> String,
-) -> Tracked<T> {
+) -> Tracked<S::Value> {
     let mut track = Track::new();
     let mut json = serde_json::Deserializer::from_str(text);
-    T::deserialize(serde_path_to_error::Deserializer::new(
-        &mut json, &mut track,
-    ))
-    .map_err(|cause| {
+    let json = serde_path_to_error::Deserializer::new(&mut json, &mut track);
+    seed.deserialize(json).map_err(|cause| {
         let mut path = prefix();
         append(&mut path, &track.path());
-        (Diagnosis::of(&cause).into_error(path), cause)
+        (error_of(&cause, path), cause)
     })
 }
 
@@ -84,8 +82,10 @@ fn append(path: &mut String, inner: &Path) {
     }
 }
 
-/// Returns the position of an error in the whole text. The error was found in the part that begins at `offset`.
-pub(super) fn place(text: &str, offset: usize, error: &serde_json::Error) -> Option<Position> {
+/// Returns the position of an error in the whole text. The error was found in this part of it.
+pub(super) fn place(text: &str, part: &str, error: &serde_json::Error) -> Option<Position> {
+    // The part is a slice of the whole text, so the distance of their starts is its offset.
+    let offset = part.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
     let start = scan::position(text, offset);
     match error.line() {
         0 => None,
@@ -100,69 +100,40 @@ pub(super) fn place(text: &str, offset: usize, error: &serde_json::Error) -> Opt
     }
 }
 
-/// The parts of a serde error that may be shown: its kind, and words that come from the type and never from the body.
+/// Returns an error with the parts of a serde error that may be shown: its kind, and words that come from the type and never from
+/// the body.
 ///
 /// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats the input. So no message is shown
 /// unchanged. The forms that serde and serde_json write are known, and of each form only the parts from the type are kept. A
 /// message of any other form, such as one from a user's own code, is left out.
-#[derive(Debug, PartialEq)]
-pub(super) struct Diagnosis {
-    kind: Kind,
-    field: Option<String>,
-    reason: Option<String>,
+pub(super) fn error_of(cause: &serde_json::Error, mut path: String) -> EventError {
+    let message = cause.to_string();
+    let position = format!(" at line {} column {}", cause.line(), cause.column());
+    let message = message.strip_suffix(&position).unwrap_or(&message);
+    let (kind, field, reason) = match cause.classify() {
+        Category::Data => parts(message),
+        // The messages about the grammar are constants.
+        _ if message == "number out of range" => (Kind::NumberOutOfRange, None, None),
+        _ => (Kind::Syntax, None, Some(message.into())),
+    };
+    if let Some(field) = field {
+        push_name(&mut path, field);
+    }
+    EventError::new(kind).at_path(path).because(reason)
 }
 
-impl Diagnosis {
-    pub(super) fn of(error: &serde_json::Error) -> Self {
-        let message = error.to_string();
-        let position = format!(" at line {} column {}", error.line(), error.column());
-        let message = message.strip_suffix(&position).unwrap_or(&message);
-        match error.classify() {
-            Category::Data => Self::of_message(message),
-            // The messages about the grammar are constants.
-            _ if message == "number out of range" => Self::plain(Kind::NumberOutOfRange, None),
-            _ => Self::plain(Kind::Syntax, Some(message.into())),
-        }
-    }
-
-    fn of_message(message: &str) -> Self {
-        let field = |prefix: &str| {
-            let name = message.strip_prefix(prefix)?.strip_suffix('`')?;
-            (!name.contains('`')).then(|| name.to_owned())
-        };
-        if let Some(name) = field("missing field `") {
-            return Self {
-                field: Some(name),
-                ..Self::plain(Kind::Missing, None)
-            };
-        }
-        if let Some(name) = field("duplicate field `") {
-            return Self {
-                field: Some(name),
-                ..Self::plain(Kind::RepeatedKey, None)
-            };
-        }
-        Self::plain(Kind::TypeMismatch, mismatch(message))
-    }
-
-    fn plain(kind: Kind, reason: Option<String>) -> Self {
-        Self {
-            kind,
-            field: None,
-            reason,
-        }
-    }
-
-    pub(super) fn into_error(self, mut path: String) -> EventError {
-        if let Some(field) = &self.field {
-            push_name(&mut path, field);
-        }
-        let error = EventError::new(self.kind).because(self.reason);
-        if path.is_empty() {
-            error
-        } else {
-            error.at_path(path)
-        }
+/// Returns the kind of the error, the name of the field that is missing or repeated, and the reason.
+fn parts(message: &str) -> (Kind, Option<&str>, Option<String>) {
+    let field = |prefix: &str| {
+        let name = message.strip_prefix(prefix)?.strip_suffix('`')?;
+        (!name.contains('`')).then_some(name)
+    };
+    if let Some(name) = field("missing field `") {
+        (Kind::Missing, Some(name), None)
+    } else if let Some(name) = field("duplicate field `") {
+        (Kind::RepeatedKey, Some(name), None)
+    } else {
+        (Kind::TypeMismatch, None, mismatch(message))
     }
 }
 
@@ -210,7 +181,7 @@ fn mismatch(message: &str) -> Option<String> {
 }
 
 /// Returns the kind of the value that serde's words describe.
-fn describe(value: &str) -> Option<&'static str> {
+fn describe(value: &str) -> Option<&str> {
     let quoted = |prefix: &str, end: char| {
         value
             .strip_prefix(prefix)
@@ -221,9 +192,7 @@ fn describe(value: &str) -> Option<&'static str> {
         "map" => Some("an object"),
         "sequence" => Some("an array"),
         // Of `DateAs`.
-        "a date-time" => Some("a date-time"),
-        "a date without a time" => Some("a date without a time"),
-        "a date out of range" => Some("a date out of range"),
+        "a date-time" | "a date without a time" | "a date out of range" => Some(value),
         _ if quoted("string \"", '"') => Some("a string"),
         _ if quoted("boolean `", '`') => Some("a boolean"),
         _ if quoted("integer `", '`') => Some("an integer"),
@@ -295,16 +264,10 @@ mod tests {
 
     #[test]
     fn missing_and_repeated_fields_are_named() {
-        let finding = Diagnosis::of_message("missing field `rowId`");
-        assert_eq!(
-            (finding.kind, finding.field.as_deref()),
-            (Kind::Missing, Some("rowId"))
-        );
-        let finding = Diagnosis::of_message("duplicate field `id`");
-        assert_eq!(
-            (finding.kind, finding.field.as_deref()),
-            (Kind::RepeatedKey, Some("id"))
-        );
+        let missing = (Kind::Missing, Some("rowId"), None);
+        assert_eq!(parts("missing field `rowId`"), missing);
+        let repeated = (Kind::RepeatedKey, Some("id"), None);
+        assert_eq!(parts("duplicate field `id`"), repeated);
     }
 
     #[test]

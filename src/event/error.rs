@@ -42,35 +42,47 @@ pub(crate) struct Position {
     pub(crate) column: usize,
 }
 
-/// The error in a body or in a value of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The error in a body or in a value of it. `Display` writes the message without the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventErrorKind {
     /// The bytes are no UTF-8; [`source()`](std::error::Error::source) has the position.
+    #[error("is not UTF-8 text")]
     NotText,
     /// The body is no well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
+    #[error("is not well-formed JSON")]
     Syntax,
     /// An escape is half of a surrogate pair, which stands for no character.
+    #[error("holds half of a surrogate pair")]
     LoneSurrogate,
     /// Objects and arrays are nested deeper than 127 levels.
+    #[error("is nested deeper than 127 levels")]
     TooDeep,
     /// A number is beyond the range of a 64-bit float, such as `1e400`.
+    #[error("holds a number beyond the range of a 64-bit float")]
     NumberOutOfRange,
     /// A key begins with `$serde_json::private::`, escaped or not. serde_json treats such a key in a text as one that it
     /// wrote itself, and reads another value than the text shows. Nested, it overflows the stack.
+    #[error("has a key that begins with `$serde_json::private::`")]
     ReservedKey,
     /// The body is JSON, but no object.
+    #[error("is no JSON object")]
     NotAnObject,
     /// A required field is missing.
+    #[error("is missing")]
     Missing,
     /// A field appears more than once, so two readers could see two values.
+    #[error("appears more than once")]
     RepeatedKey,
     /// An id or type is empty, blank, longer than 256 bytes or has control characters.
+    #[error("can't be used: 1 to 256 bytes are expected, not blank, without control characters")]
     Unusable,
     /// A value is present, but not of the requested kind.
+    #[error("does not fit")]
     TypeMismatch,
     /// The keys are pinned to a workspace, and the body names another workspace or none. This is no error of form: the
     /// delivery is not authentic for these keys.
+    #[error("is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
 }
 
@@ -87,9 +99,9 @@ impl EventError {
         }))
     }
 
-    /// Sets the path. The caller has escaped it and limited its length.
+    /// Sets the path, unless it is empty. The caller has escaped it and limited its length.
     pub(crate) fn at_path(mut self, path: impl Into<String>) -> Self {
-        self.0.path = Some(path.into());
+        self.0.path = Some(path.into()).filter(|path| !path.is_empty());
         self
     }
 
@@ -182,7 +194,7 @@ impl fmt::Display for EventError {
             (None, EventErrorKind::TypeMismatch) => f.write_str("the value")?,
             (None, _) => f.write_str("the body")?,
         }
-        write!(f, " {}", self.0.kind.message())?;
+        write!(f, " {}", self.0.kind)?;
         if let Some(reason) = &self.0.reason {
             write!(f, ": {reason}")?;
         }
@@ -196,26 +208,5 @@ impl fmt::Display for EventError {
 impl std::error::Error for EventError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_ref().map(|source| source as _)
-    }
-}
-
-impl EventErrorKind {
-    fn message(self) -> &'static str {
-        match self {
-            Self::NotText => "is not UTF-8 text",
-            Self::Syntax => "is not well-formed JSON",
-            Self::LoneSurrogate => "holds half of a surrogate pair",
-            Self::TooDeep => "is nested deeper than 127 levels",
-            Self::NumberOutOfRange => "holds a number beyond the range of a 64-bit float",
-            Self::ReservedKey => "has a key that begins with `$serde_json::private::`",
-            Self::NotAnObject => "is no JSON object",
-            Self::Missing => "is missing",
-            Self::RepeatedKey => "appears more than once",
-            Self::Unusable => {
-                "can't be used: 1 to 256 bytes are expected, not blank, without control characters"
-            }
-            Self::TypeMismatch => "does not fit",
-            Self::WorkspaceMismatch => "is not from the workspace that the keys are pinned to",
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! The head of an event: its id and type, read without the rest.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::ops::ControlFlow;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
@@ -11,7 +11,7 @@ use super::date::Date;
 use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::in_order::plain_length;
-use super::json::Name;
+use super::text::Name;
 #[cfg(feature = "tower")]
 use crate::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};
@@ -70,13 +70,11 @@ pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixS
 
 #[cfg(feature = "tower")]
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
-    let mut created = None;
+    let mut fields = [("createdAt", None)];
     // It usually stands before `data`, so this reads little. The parser reports an early stop as a broken object.
-    let _ = each_field(body, &["createdAt"], |_, value| {
-        fill(&mut created, value, Date::parse);
-        ControlFlow::Break(())
-    });
-    Some(created?.ok()?.unix_seconds())
+    let _ = fill(&mut fields, body);
+    let [(_, created)] = fields;
+    Some(Date::parse(&created?.ok()?).ok()?.unix_seconds())
 }
 
 /// Reads id and type where they come first, as texts without escapes and without white space around them: the form in which the
@@ -103,27 +101,19 @@ fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
 }
 
 fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
-    let (mut id, mut event_type) = (None, None);
-    let mut is_pinned_workspace = pinned.is_none().then_some(Ok(true));
-    let wanted = ["id", "type", "workspaceId"];
-    let wanted = &wanted[..2 + usize::from(pinned.is_some())];
-    let mut is_complete = false;
-    let outcome = each_field(body, wanted, |name, value| {
-        match name {
-            "id" => fill(&mut id, value, EventId::parse),
-            "type" => fill(&mut event_type, value, EventType::parse),
-            _ => fill(&mut is_pinned_workspace, value, |id| Ok(Some(id) == pinned)),
-        }
-        is_complete = id.is_some() && event_type.is_some() && is_pinned_workspace.is_some();
-        if is_complete {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+    let mut fields = [("id", None), ("type", None), ("workspaceId", None)];
+    let wanted = &mut fields[..2 + usize::from(pinned.is_some())];
+    let outcome = fill(wanted, body);
+    let is_complete = wanted.iter().all(|(_, field)| field.is_some());
+    let [(_, id), (_, event_type), (_, workspace)] = fields;
     // A repeated workspace is an error of form. Another workspace or a missing one is an error of authenticity, and takes
     // precedence.
-    if let Some(Ok(false) | Err(Kind::TypeMismatch)) = is_pinned_workspace {
+    let is_foreign = match &workspace {
+        Some(Ok(id)) => pinned != Some(&**id),
+        Some(Err(kind)) => *kind == Kind::TypeMismatch,
+        None => false,
+    };
+    if is_foreign {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
     // The parser reports an early stop as a broken object. So its error counts only if a field was not found.
@@ -138,119 +128,120 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
             })),
         });
     }
-    if is_pinned_workspace.is_none() {
-        return Err(EventError::new(Kind::WorkspaceMismatch));
+    match (pinned, workspace) {
+        (Some(_), None) => return Err(EventError::new(Kind::WorkspaceMismatch)),
+        (Some(_), workspace) => usable(workspace, "workspaceId", |_| Ok(()))?,
+        (None, _) => {}
     }
-    usable(is_pinned_workspace, "workspaceId")?;
     Ok(EventHead {
-        id: usable(id, "id")?,
-        event_type: usable(event_type, "type")?,
+        id: usable(id, "id", EventId::parse)?,
+        event_type: usable(event_type, "type", EventType::parse)?,
     })
 }
 
-/// A field: absent, read, or with a fault. A fault is no error yet: a later field may take precedence.
-type FieldRead<T> = Option<Result<T, Kind>>;
+/// A field: absent, its text, or a fault. A fault is no error yet: a later field may take precedence.
+type Field<'b> = Option<Result<Cow<'b, str>, Kind>>;
 
-/// Fills a field from a string, borrowed where possible, so that an id is allocated once.
-fn fill<T>(
-    field: &mut FieldRead<T>,
-    value: Option<&str>,
+fn usable<T>(
+    field: Field<'_>,
+    path: &str,
     parse: impl FnOnce(&str) -> Result<T, Malformed>,
-) {
-    *field = Some(match (&field, value) {
-        (None, Some(text)) => parse(text).map_err(|Malformed| Kind::Unusable),
-        (None, None) => Err(Kind::TypeMismatch),
-        (Some(_), _) => Err(Kind::RepeatedKey),
-    });
-}
-
-/// Passes a string on, borrowed where possible. Any other value is passed on as `None`, before its content is skipped: what is
-/// known of a field counts, also where the text is broken behind its beginning.
-struct ValueSeed<'n, F>(&'n str, F);
-
-impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> DeserializeSeed<'de>
-    for ValueSeed<'_, F>
-{
-    type Value = ControlFlow<()>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-macro_rules! other_kinds {
-    ($($visit:ident($($value:ty)?),)*) => {$(
-        fn $visit<E>(mut self $(, _: $value)?) -> Result<Self::Value, E> {
-            Ok((self.1)(self.0, None))
-        }
-    )*};
-}
-
-impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> Visitor<'de> for ValueSeed<'_, F> {
-    type Value = ControlFlow<()>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E>(mut self, text: &str) -> Result<Self::Value, E> {
-        Ok((self.1)(self.0, Some(text)))
-    }
-
-    other_kinds! { visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_unit(), }
-
-    fn visit_seq<A: SeqAccess<'de>>(mut self, seq: A) -> Result<Self::Value, A::Error> {
-        let flow = (self.1)(self.0, None);
-        IgnoredAny.visit_seq(seq).map(|_| flow)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, map: A) -> Result<Self::Value, A::Error> {
-        let flow = (self.1)(self.0, None);
-        IgnoredAny.visit_map(map).map(|_| flow)
-    }
-}
-
-fn usable<T>(field: FieldRead<T>, path: &str) -> Result<T, EventError> {
-    field.unwrap_or(Err(Kind::Missing)).map_err(|kind| {
+) -> Result<T, EventError> {
+    let text = field.unwrap_or(Err(Kind::Missing));
+    let parsed = text.and_then(|text| parse(&text).map_err(|Malformed| Kind::Unusable));
+    parsed.map_err(|kind| {
         let reason = "found another kind of value, expected a string";
         let reason = (kind == Kind::TypeMismatch).then(|| reason.into());
         EventError::new(kind).at_path(path).because(reason)
     })
 }
 
-/// Passes the wanted fields of an object to `take`, until it breaks. The other fields are skipped.
-fn each_field(
-    body: &[u8],
-    wanted: &[&str],
-    take: impl FnMut(&str, Option<&str>) -> ControlFlow<()>,
-) -> serde_json::Result<()> {
-    serde_json::Deserializer::from_slice(body).deserialize_map(FieldsVisitor { wanted, take })
+/// Fills these fields from an object, until each was there. The other fields are skipped.
+fn fill<'b>(fields: &mut [(&str, Field<'b>)], body: &'b [u8]) -> serde_json::Result<()> {
+    serde_json::Deserializer::from_slice(body).deserialize_map(FieldsVisitor(fields))
 }
 
-struct FieldsVisitor<'w, F> {
-    wanted: &'w [&'w str],
-    take: F,
-}
+struct FieldsVisitor<'f, 'n, 'b>(&'f mut [(&'n str, Field<'b>)]);
 
-impl<'de, F: FnMut(&str, Option<&str>) -> ControlFlow<()>> Visitor<'de> for FieldsVisitor<'_, F> {
+impl<'de> Visitor<'de> for FieldsVisitor<'_, '_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event")
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(Name(name)) = map.next_key()? {
-            if !self.wanted.contains(&&*name) {
+            let Some((_, field)) = self.0.iter_mut().find(|(wanted, _)| *wanted == name) else {
                 map.next_value::<IgnoredAny>()?;
-            } else if map
-                .next_value_seed(ValueSeed(&name, &mut self.take))?
-                .is_break()
-            {
+                continue;
+            };
+            map.next_value_seed(FieldSeed(field))?;
+            if self.0.iter().all(|(_, field)| field.is_some()) {
                 break;
             }
         }
         Ok(())
+    }
+}
+
+/// Fills a field from a string, borrowed where possible. Any other value is a fault, before its content is skipped: what is known
+/// of a field counts, also where the text is broken behind its beginning.
+struct FieldSeed<'f, 'b>(&'f mut Field<'b>);
+
+impl<'b> FieldSeed<'_, 'b> {
+    fn fill<E>(self, value: Result<Cow<'b, str>, Kind>) -> Result<(), E> {
+        let is_repeated = self.0.is_some();
+        *self.0 = Some(if is_repeated {
+            Err(Kind::RepeatedKey)
+        } else {
+            value
+        });
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_, 'de> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
+    }
+}
+
+macro_rules! other_kinds {
+    ($($visit:ident($($value:ty)?),)*) => {$(
+        fn $visit<E>(self $(, _: $value)?) -> Result<(), E> {
+            self.fill(Err(Kind::TypeMismatch))
+        }
+    )*};
+}
+
+impl<'de> Visitor<'de> for FieldSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<(), E> {
+        self.fill(Ok(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.fill(Ok(Cow::Owned(text.to_owned())))
+    }
+
+    other_kinds! { visit_bool(bool), visit_i64(i64), visit_u64(u64), visit_f64(f64), visit_unit(), }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<(), A::Error> {
+        self.visit_unit::<A::Error>()?;
+        IgnoredAny.visit_seq(seq).map(drop)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        self.visit_unit::<A::Error>()?;
+        IgnoredAny.visit_map(map).map(drop)
     }
 }
 

@@ -24,28 +24,41 @@ pub(super) fn is_usable(text: &str) -> bool {
     !text.chars().any(char::is_control) && !text.chars().all(char::is_whitespace)
 }
 
-/// An id from the service that this crate does not depend on: any text.
-macro_rules! free_id {
-    ($(#[$meta:meta])* $name:ident) => {
-        text_id! {
-            $(#[$meta])*
-            #[derive(Serialize, Deserialize)]
-            #[serde(transparent)]
-            $name(Text)
-        }
-
-        impl From<&str> for $name {
-            fn from(text: &str) -> Self {
-                Self(text.into())
+/// Ids from the service that this crate does not depend on: any text.
+macro_rules! free_ids {
+    ($($(#[$meta:meta])* $name:ident;)*) => {
+        $(
+            text_id! {
+                $(#[$meta])*
+                #[derive(Serialize, Deserialize)]
+                #[serde(transparent)]
+                $name(Text)
             }
-        }
 
-        impl From<String> for $name {
-            fn from(text: String) -> Self {
-                Self(text.into())
+            impl From<&str> for $name {
+                fn from(text: &str) -> Self {
+                    Self(text.into())
+                }
             }
-        }
+
+            impl From<String> for $name {
+                fn from(text: String) -> Self {
+                    Self(text.into())
+                }
+            }
+        )*
     };
+}
+
+free_ids! {
+    /// A workspace's id. Prefix `ws_` in the service's samples.
+    WorkspaceId;
+    /// A data model's id. Prefix `dm_` in the service's samples.
+    DataModelId;
+    /// A row's id. Prefix `row_` in the service's samples.
+    RowId;
+    /// The id of the user who caused an event.
+    ActorId;
 }
 
 text_id! {
@@ -73,11 +86,8 @@ impl EventId {
     /// # Errors
     /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        if is_usable(text) {
-            Ok(Self(text.into()))
-        } else {
-            Err(Malformed)
-        }
+        let id = is_usable(text).then(|| Self(text.into()));
+        id.ok_or(Malformed)
     }
 
     /// Returns the bytes of the text, unchecked: for a comparison or a digest.
@@ -90,23 +100,6 @@ impl EventId {
     pub(crate) fn stored(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|_| Self("unreadable".into()))
     }
-}
-
-free_id! {
-    /// A workspace's id. Prefix `ws_` in the service's samples.
-    WorkspaceId
-}
-free_id! {
-    /// A data model's id. Prefix `dm_` in the service's samples.
-    DataModelId
-}
-free_id! {
-    /// A row's id. Prefix `row_` in the service's samples.
-    RowId
-}
-free_id! {
-    /// The id of the user who caused an event.
-    ActorId
 }
 
 text_id! {

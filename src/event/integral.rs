@@ -15,22 +15,10 @@
 use std::fmt;
 
 use serde::de::{
-    Deserialize, DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess,
-    VariantAccess, Visitor,
+    DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
 use super::number::Number;
-
-/// Reads a type, and its integers in every form of a JSON number. `BUFFERED`: also those that serde buffers.
-pub(super) struct WithIntegers<T, const BUFFERED: bool = false>(pub(super) T);
-
-impl<'de, T: Deserialize<'de>, const BUFFERED: bool> Deserialize<'de>
-    for WithIntegers<T, BUFFERED>
-{
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        T::deserialize(Integral::<_, BUFFERED>(json)).map(Self)
-    }
-}
 
 /// The greatest integer below which every integer is a float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -43,52 +31,49 @@ fn integer(float: f64) -> Option<i64> {
 
 /// Returns whether every number of the text that is an integer as a float is that integer by its digits.
 pub(super) fn has_exact_floats(text: &str) -> bool {
-    let is_of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    let mut rest = text;
-    // A number follows neither a quote nor a letter; within a text anything may stand, and is only compared.
-    while let Some(at) = rest.find(|char: char| char.is_ascii_digit() || char == '-') {
-        let from = rest.get(at..).unwrap_or_default();
-        let end = from.bytes().position(|byte| !is_of_number(byte));
-        let (number, behind) = from.split_at(end.unwrap_or(from.len()));
-        rest = behind;
-        let is_float = number.contains(['.', 'e', 'E']);
-        let float = number.parse().ok().and_then(integer);
-        if let Some(float) = float.filter(|_| is_float)
-            && let Ok(number) = serde_json::from_str::<Number>(number)
-            && number.to_i64() != Some(float)
-        {
-            return false;
-        }
-    }
-    true
+    // Within a text anything may stand, and is only compared.
+    let mut words = text.split(|char: char| !(char.is_ascii_digit() || "+-.eE".contains(char)));
+    words.all(|word| {
+        let is_float = word.contains(['.', 'e', 'E']);
+        let float = word.parse().ok().filter(|_| is_float).and_then(integer);
+        let number = float.and_then(|_| serde_json::from_str::<Number>(word).ok());
+        number.is_none_or(|number| number.to_i64() == float)
+    })
 }
 
-/// Wraps each part of a deserialization, from the outermost deserializer to the innermost visitor.
-struct Integral<T, const BUFFERED: bool>(T);
+/// Reads integers in every form of a JSON number; `BUFFERED`: also those that serde buffers. It wraps each part of a
+/// deserialization, from the seed to the innermost visitor.
+#[derive(Clone, Copy)]
+pub(super) struct Integral<T, const BUFFERED: bool>(pub(super) T);
 
 /// The methods that pass a request on, with the visitor wrapped.
 macro_rules! pass_on {
-    ($($method:ident)*) => {
+    ($($method:ident($($argument:ident: $type:ty),*))*) => {
         $(
-            fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-                self.0.$method(Integral::<_, BUFFERED>(visitor))
+            fn $method<V: Visitor<'de>>(
+                self,
+                $($argument: $type,)*
+                visitor: V,
+            ) -> Result<V::Value, Self::Error> {
+                self.0.$method($($argument,)* Integral::<_, BUFFERED>(visitor))
             }
         )*
     };
 }
 
-/// The methods that read an integer of at most 64 bits. A number that is no such integer is given as the float that serde_json
-/// would give: the type then refuses it in the same words.
+/// The methods that read an integer, and the visitor's methods that take it. A number that is no such integer is given as the float
+/// that serde_json would give: the type then refuses it in the same words.
 macro_rules! integers {
-    ($($method:ident)*) => {
+    ($($method:ident: $($visit:ident)+;)*) => {
         $(
             fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
                 let number = Number::read(self.0, &visitor)?;
-                match (number.to_u64(), number.to_i64()) {
-                    (Some(integer), _) => visitor.visit_u64(integer),
-                    (None, Some(integer)) => visitor.visit_i64(integer),
-                    (None, None) => visitor.visit_f64(number.to_f64_lossy()),
-                }
+                $(
+                    if let Some(integer) = number.to_integer() {
+                        return visitor.$visit(integer);
+                    }
+                )+
+                visitor.visit_f64(number.to_f64_lossy())
             }
         )*
     };
@@ -98,30 +83,28 @@ impl<'de, D: Deserializer<'de>, const BUFFERED: bool> Deserializer<'de> for Inte
     type Error = D::Error;
 
     integers! {
-        deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
-        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
-    }
-
-    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let number = Number::read(self.0, &visitor)?;
-        match number.to_i128() {
-            Some(integer) => visitor.visit_i128(integer),
-            None => visitor.visit_f64(number.to_f64_lossy()),
-        }
-    }
-
-    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        let number = Number::read(self.0, &visitor)?;
-        match number.to_u128() {
-            Some(integer) => visitor.visit_u128(integer),
-            None => visitor.visit_f64(number.to_f64_lossy()),
-        }
+        deserialize_i8: visit_u64 visit_i64;
+        deserialize_i16: visit_u64 visit_i64;
+        deserialize_i32: visit_u64 visit_i64;
+        deserialize_i64: visit_u64 visit_i64;
+        deserialize_i128: visit_i128;
+        deserialize_u8: visit_u64 visit_i64;
+        deserialize_u16: visit_u64 visit_i64;
+        deserialize_u32: visit_u64 visit_i64;
+        deserialize_u64: visit_u64 visit_i64;
+        deserialize_u128: visit_u128;
     }
 
     pass_on! {
-        deserialize_any deserialize_bool deserialize_char deserialize_str deserialize_string
-        deserialize_bytes deserialize_byte_buf deserialize_option deserialize_unit deserialize_seq deserialize_map
-        deserialize_identifier deserialize_ignored_any
+        deserialize_any() deserialize_bool() deserialize_char() deserialize_str() deserialize_string()
+        deserialize_bytes() deserialize_byte_buf() deserialize_option() deserialize_unit() deserialize_seq() deserialize_map()
+        deserialize_identifier() deserialize_ignored_any()
+        deserialize_unit_struct(name: &'static str)
+        deserialize_newtype_struct(name: &'static str)
+        deserialize_tuple(length: usize)
+        deserialize_tuple_struct(name: &'static str, length: usize)
+        deserialize_struct(name: &'static str, fields: &'static [&'static str])
+        deserialize_enum(name: &'static str, variants: &'static [&'static str])
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -130,63 +113,6 @@ impl<'de, D: Deserializer<'de>, const BUFFERED: bool> Deserializer<'de> for Inte
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.0.deserialize_f64(visitor)
-    }
-
-    fn deserialize_unit_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_unit_struct(name, Integral::<_, BUFFERED>(visitor))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_newtype_struct(name, Integral::<_, BUFFERED>(visitor))
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(
-        self,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_tuple(length, Integral::<_, BUFFERED>(visitor))
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        let visitor = Integral::<_, BUFFERED>(visitor);
-        self.0.deserialize_tuple_struct(name, length, visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_struct(name, fields, Integral::<_, BUFFERED>(visitor))
-    }
-
-    fn deserialize_enum<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        variants: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0
-            .deserialize_enum(name, variants, Integral::<_, BUFFERED>(visitor))
     }
 
     fn is_human_readable(&self) -> bool {
@@ -200,6 +126,17 @@ macro_rules! visits {
         $(
             fn $method<E: Error>(self, value: $value) -> Result<V::Value, E> {
                 self.0.$method(value)
+            }
+        )*
+    };
+}
+
+/// The methods that pass a part of the value on, wrapped.
+macro_rules! visits_parts {
+    ($($method:ident: $part:ident),* $(,)?) => {
+        $(
+            fn $method<P: $part<'de>>(self, part: P) -> Result<V::Value, P::Error> {
+                self.0.$method(Integral::<_, BUFFERED>(part))
             }
         )*
     };
@@ -237,24 +174,9 @@ impl<'de, V: Visitor<'de>, const BUFFERED: bool> Visitor<'de> for Integral<V, BU
         self.0.visit_unit()
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<V::Value, D::Error> {
-        self.0.visit_some(Integral::<_, BUFFERED>(json))
-    }
-
-    fn visit_newtype_struct<D: Deserializer<'de>>(self, json: D) -> Result<V::Value, D::Error> {
-        self.0.visit_newtype_struct(Integral::<_, BUFFERED>(json))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<V::Value, A::Error> {
-        self.0.visit_seq(Integral::<_, BUFFERED>(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
-        self.0.visit_map(Integral::<_, BUFFERED>(map))
-    }
-
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<V::Value, A::Error> {
-        self.0.visit_enum(Integral::<_, BUFFERED>(data))
+    visits_parts! {
+        visit_some: Deserializer, visit_newtype_struct: Deserializer, visit_seq: SeqAccess, visit_map: MapAccess,
+        visit_enum: EnumAccess,
     }
 }
 
@@ -329,21 +251,8 @@ impl<'de, A: VariantAccess<'de>, const BUFFERED: bool> VariantAccess<'de>
         self.0.newtype_variant_seed(Integral::<_, BUFFERED>(seed))
     }
 
-    fn tuple_variant<V: Visitor<'de>>(
-        self,
-        length: usize,
-        visitor: V,
-    ) -> Result<V::Value, A::Error> {
-        self.0
-            .tuple_variant(length, Integral::<_, BUFFERED>(visitor))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, A::Error> {
-        self.0
-            .struct_variant(fields, Integral::<_, BUFFERED>(visitor))
+    pass_on! {
+        tuple_variant(length: usize)
+        struct_variant(fields: &'static [&'static str])
     }
 }

@@ -1,16 +1,16 @@
 //! JSON that is kept as it was written.
 
-use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserializer, Visitor};
-use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::deserialize::deserialize;
 use super::error::EventError;
-use super::named::Named;
+
+/// A number of this size or more may be rounded as a 64-bit float, so it is not taken for an integer.
+const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
 /// One JSON value, kept as the text it was written in: numbers keep their digits, objects their order.
 ///
@@ -56,6 +56,31 @@ impl Json {
     pub fn to<'a, T: Deserialize<'a>>(&'a self) -> Result<T, EventError> {
         deserialize(self.as_str(), String::new)
     }
+
+    /// Returns the value in one form, for a comparison by meaning: values of the same meaning have the same text. `1.50` is
+    /// written as `1.5`, the fields of an object in the order of their names, and no text with more escapes than it needs. Texts,
+    /// dates included, and the order of an array do count.
+    ///
+    /// It is not the form of RFC 8785. A value that cannot be read, since it is nested too deep, is returned as it was written.
+    ///
+    /// ```
+    /// use hookgate::Json;
+    ///
+    /// let canonical = |text| serde_json::from_str::<Json>(text).map(|json| json.canonical());
+    /// assert_eq!(canonical(r#"{"b":[1e2],"a":12.50}"#)?, canonical(r#"{ "a": 12.5, "b": [100] }"#)?);
+    /// assert_ne!(canonical("12.5")?, canonical("\"12.5\"")?);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut text = String::new();
+        match self.to::<Value>() {
+            Ok(value) => write(&value, &mut text),
+            // Nested too deep, or with a name that serde_json reserves.
+            Err(_) => text.push_str(self.as_str()),
+        }
+        text
+    }
 }
 
 impl fmt::Debug for Json {
@@ -64,85 +89,37 @@ impl fmt::Debug for Json {
     }
 }
 
-/// Names and their JSON values, in the order they were written in.
-///
-/// The fields of an object that this crate does not know are kept in this type, so that nothing is lost when the object is
-/// written again. A name that appears twice is kept twice. [`Fields::find`] and everything built on it take the last one, as
-/// nearly every JSON reader does.
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Fields(Named<Json>);
-
-impl Fields {
-    /// The value of this name, the last one where there are several.
-    #[must_use]
-    pub fn find(&self, name: &str) -> Option<&Json> {
-        self.0.find(name)
-    }
-
-    /// Names and values as they were written, repeated names included.
-    pub fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = (&str, &Json)> + ExactSizeIterator + Clone {
-        self.0.iter()
-    }
-
-    /// The number of fields.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns whether there are no fields.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(super) fn push(&mut self, name: Cow<'_, str>, value: Json) {
-        self.0.push(name, value);
-    }
-
-    /// Writes the fields into an object that is being written.
-    pub(super) fn write_into<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
-        self.iter()
-            .try_for_each(|(name, value)| map.serialize_entry(name, value))
-    }
-}
-
-/// Shows only the names.
-impl fmt::Debug for Fields {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set()
-            .entries(self.iter().map(|(name, _)| name))
-            .finish()
-    }
-}
-
-/// A text, borrowed where it has no escapes. (`Cow` itself never borrows when deserialised.)
-pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A derived implementation would hide the names of fields from the path tracker.
-        deserializer.deserialize_str(NameVisitor).map(Self)
-    }
-}
-
-struct NameVisitor;
-
-impl<'de> Visitor<'de> for NameVisitor {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(text.to_owned()))
+/// Writes numbers in one form and fields in one order.
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(float)
+                if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT_INTEGERS =>
+            {
+                text.push_str(&format!("{float:.0}").replace("-0", "0"));
+            }
+            _ => text.push_str(&number.to_string()),
+        },
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_unstable_by_key(|field| field.0);
+            text.push('{');
+            for (name, item) in fields {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write(item, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => text.push_str(&value.to_string()),
     }
 }

@@ -66,15 +66,15 @@
     reason = "JSON is parsed here, after verification"
 )]
 
-mod canonical;
+mod again;
 mod changes;
 mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod convert;
 mod date;
 mod deserialize;
-mod diagnose;
 mod error;
+mod fields;
 mod head;
 mod ids;
 mod in_order;
@@ -82,7 +82,6 @@ mod integral;
 mod json;
 #[cfg(feature = "tower")]
 mod model;
-mod named;
 mod number;
 mod parse;
 mod properties;
@@ -98,11 +97,12 @@ pub use content::{Event, EventData, Other};
 pub use convert::DateAs;
 pub use date::{Date, DateText};
 pub use error::{EventError, EventErrorKind};
+pub use fields::Fields;
 pub use head::EventHead;
 #[cfg(feature = "tower")]
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
-pub use json::{Fields, Json};
+pub use json::Json;
 #[cfg(feature = "tower")]
 pub(crate) use model::model_id;
 #[cfg(feature = "inbox")]
@@ -128,28 +128,12 @@ impl<R: DeserializeOwned> Event<R> {
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.proof().pinned_workspace();
         let text = scan::check(verified.body())?;
-        let event = match parse::event::<R>(text) {
-            Ok(event) => event,
-            Err(_) => {
-                Self::with_integers(text).map_err(|_| diagnose::diagnose::<R>(text, pinned))?
-            }
-        };
+        let event = parse::event(text).or_else(|_| again::event(text, pinned))?;
         match pinned {
             Some(pinned) if event.workspace_id != *pinned => {
                 Err(EventError::new(EventErrorKind::WorkspaceMismatch))
             }
             _ => Ok(event),
         }
-    }
-
-    /// Reads an event that does not fit as it is, with the row's integers in every form of a JSON number.
-    #[cold]
-    fn with_integers(text: &str) -> Result<Self, serde_json::Error> {
-        parse::event_with_integers::<R, false>(text).or_else(|error| {
-            match integral::has_exact_floats(text) {
-                true => parse::event_with_integers::<R, true>(text),
-                false => Err(error),
-            }
-        })
     }
 }

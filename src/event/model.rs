@@ -9,9 +9,9 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::error::EventError;
-use super::json::Name;
 use super::properties::Properties;
-use super::{diagnose, scan};
+use super::text::Name;
+use super::{again, scan};
 use crate::verify::{SignedBytes, Verified};
 
 /// Returns the id of the data model that a row event names in `data.datamodelId`, unescaped. It is borrowed from the body
@@ -30,7 +30,7 @@ pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_,
         Ok(Object(envelope)) => Ok(envelope.data.0.datamodel_id.0),
         Err(_) => {
             let pinned = verified.proof().pinned_workspace();
-            Err(diagnose::diagnose::<Properties>(text, pinned))
+            Err(again::diagnose::<Properties>(text, pinned))
         }
     }
 }
@@ -167,7 +167,7 @@ mod tests {
     fn a_refused_row_has_the_message_of_a_refused_event() {
         let fault = |text: &str| {
             assert!(read(text).is_err(), "{text}");
-            let error = diagnose::diagnose::<Properties>(text, None);
+            let error = again::diagnose::<Properties>(text, None);
             (error.kind(), error.path().map(str::to_owned))
         };
         for (text, kind, path) in [

@@ -1,13 +1,14 @@
 //! Numbers that keep their text.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::de::{Deserialize, Deserializer, Error, Expected, Unexpected};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The maximum number of digits of an integer that fits 128 bits. An exponent that needs more zeros is not written out.
-const MAX_DIGITS: usize = 39;
+/// The maximum length of an integer that fits 128 bits, with its sign. An exponent that needs more zeros is not written out.
+const LONGEST_INTEGER: usize = 40;
 
 /// A JSON number in the text it was written in. No conversion rounds silently.
 ///
@@ -42,13 +43,13 @@ impl Number {
     /// Returns the number, where it is an integer in range. `1.0` and `1e3` are integers.
     #[must_use]
     pub fn to_i64(&self) -> Option<i64> {
-        i64::try_from(self.to_i128()?).ok()
+        self.to_integer()
     }
 
     /// Returns the number, where it is an integer in range that is not negative.
     #[must_use]
     pub fn to_u64(&self) -> Option<u64> {
-        u64::try_from(self.to_u128()?).ok()
+        self.to_integer()
     }
 
     /// Returns the 64-bit float that prints as exactly this number, where there is one: the conversion and its reverse lose
@@ -56,7 +57,7 @@ impl Number {
     #[must_use]
     pub fn to_f64(&self) -> Option<f64> {
         let float = self.to_f64_lossy();
-        (Decimal::read(&format!("{float:e}"))? == Decimal::read(&self.0)?).then_some(float)
+        (normal_form(&format!("{float:e}"))? == normal_form(&self.0)?).then_some(float)
     }
 
     /// Returns the nearest 64-bit float, rounded where necessary.
@@ -66,38 +67,12 @@ impl Number {
         self.0.parse().unwrap_or(f64::NAN)
     }
 
-    pub(super) fn to_i128(&self) -> Option<i128> {
-        let (negative, magnitude) = self.to_integer()?;
-        if negative {
-            0_i128.checked_sub_unsigned(magnitude)
-        } else {
-            i128::try_from(magnitude).ok()
-        }
-    }
-
-    pub(super) fn to_u128(&self) -> Option<u128> {
-        let (negative, magnitude) = self.to_integer()?;
-        (!negative).then_some(magnitude)
-    }
-
-    /// Returns whether the integer is negative, and its magnitude. Zero is not negative.
-    fn to_integer(&self) -> Option<(bool, u128)> {
-        let Decimal {
-            negative,
-            mut digits,
-            exponent,
-        } = Decimal::read(&self.0)?;
+    /// Returns the number, where it is an integer in the range of the type.
+    pub(super) fn to_integer<T: FromStr>(&self) -> Option<T> {
+        let (mantissa, exponent) = normal_form(&self.0)?;
         let zeros = usize::try_from(exponent).ok()?;
-        if digits.len().saturating_add(zeros) > MAX_DIGITS {
-            return None;
-        }
-        digits.extend(std::iter::repeat_n('0', zeros));
-        let magnitude = if digits.is_empty() {
-            0
-        } else {
-            digits.parse().ok()?
-        };
-        Some((negative, magnitude))
+        let is_short = mantissa.len().saturating_add(zeros) <= LONGEST_INTEGER;
+        is_short.then(|| (mantissa + &"0".repeat(zeros)).parse().ok())?
     }
 
     /// Reads a number. The error for any other value names `expected`.
@@ -119,43 +94,28 @@ impl Number {
     }
 }
 
-/// A number in a normal form, the same for all equal numbers: `digits × 10^exponent`, with no zeros at either end of the
-/// digits.
-#[derive(PartialEq)]
-struct Decimal {
-    negative: bool,
-    digits: String,
-    exponent: i64,
-}
-
-impl Decimal {
-    fn read(text: &str) -> Option<Self> {
-        let (negative, text) = text
-            .strip_prefix('-')
-            .map_or((false, text), |rest| (true, rest));
-        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = format!("{whole}{fraction}");
-        let digits = all.trim_end_matches('0');
-        if digits.is_empty() {
-            return Some(Self {
-                negative: false,
-                digits: String::new(),
-                exponent: 0,
-            });
-        }
-        // An exponent that does not fit 64 bits is out of range for every conversion.
-        let exponent = exponent
-            .parse::<i64>()
-            .ok()?
-            .checked_add(i64::try_from(all.len() - digits.len()).ok()?)?
-            .checked_sub(i64::try_from(fraction.len()).ok()?)?;
-        Some(Self {
-            negative,
-            digits: digits.trim_start_matches('0').into(),
-            exponent,
-        })
+/// Returns the mantissa and the exponent of `mantissa × 10^exponent`, the same for all equal numbers: an integer with no zeros at
+/// either end. `None` where the exponent does not fit 64 bits: it is out of range for every conversion.
+fn normal_form(text: &str) -> Option<(String, i64)> {
+    let (sign, text) = text
+        .strip_prefix('-')
+        .map_or(("", text), |rest| ("-", rest));
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let digits = all.trim_end_matches('0');
+    if digits.is_empty() {
+        return Some(("0".into(), 0));
     }
+    let exponent = exponent
+        .parse::<i64>()
+        .ok()?
+        .checked_add(i64::try_from(all.len() - digits.len()).ok()?)?
+        .checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    Some((
+        format!("{sign}{}", digits.trim_start_matches('0')),
+        exponent,
+    ))
 }
 
 impl fmt::Display for Number {

@@ -4,68 +4,38 @@
 //! is kept as raw text and read at the end. An enum that serde derives would buffer every body instead, and lose positions
 //! and the text of numbers.
 //!
-//! All types here are read through [`Wire`], which is private: an [`Event`] can only come from verified bytes. The content of
-//! the errors does not matter here: [`diagnose`](super::diagnose) finds the error again.
+//! No public type here can be deserialized: an [`Event`] can only come from verified bytes. The content of the errors does not
+//! matter here: [`again`](super::again) finds the error again.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{
-    Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, Visitor,
-};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::content::{Event, EventData, Other};
+use super::fields::Fields;
 use super::ids::{ActorId, EventId, EventType};
 use super::in_order;
-use super::integral::WithIntegers;
-use super::json::{Fields, Json, Name};
+use super::json::Json;
 use super::row::{Actor, RowCreated, RowDeleted, RowUpdated};
+use super::text::Name;
 
 /// Reads an event from a text. The text must have nothing after the event.
-pub(super) fn event<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
-    in_order::event(text).unwrap_or_else(|| in_any_order(text))
+pub(super) fn event<'t, R: Deserialize<'t>>(text: &'t str) -> Result<Event<R>, serde_json::Error> {
+    in_order::event(text).unwrap_or_else(|| in_any_order(text, PhantomData))
 }
 
-/// Reads an event with its fields in any order, with serde_json alone.
-pub(super) fn in_any_order<R: DeserializeOwned>(text: &str) -> Result<Event<R>, serde_json::Error> {
+/// Reads an event with its fields in any order, with serde_json alone. The seed reads the row's properties.
+pub(super) fn in_any_order<'t, S: DeserializeSeed<'t> + Copy>(
+    text: &'t str,
+    seed: S,
+) -> Result<Event<S::Value>, serde_json::Error> {
     let mut json = serde_json::Deserializer::from_str(text);
-    let event = json.deserialize_map(EnvelopeVisitor(PhantomData))?;
+    let event = json.deserialize_map(EnvelopeVisitor(seed))?;
     json.end()?;
     Ok(event)
 }
-
-/// Reads an event that [`event`] did not read, with its row's integers in every form of a JSON number; `BUFFERED`: also those
-/// that serde buffers.
-pub(super) fn event_with_integers<R: DeserializeOwned, const BUFFERED: bool>(
-    text: &str,
-) -> Result<Event<R>, serde_json::Error> {
-    let event = event::<WithIntegers<R, BUFFERED>>(text)?;
-    Ok(Event {
-        id: event.id,
-        created_at: event.created_at,
-        workspace_id: event.workspace_id,
-        data: match event.data {
-            EventData::RowCreated(row) => EventData::RowCreated(RowCreated {
-                datamodel_id: row.datamodel_id,
-                datamodel_name: row.datamodel_name,
-                row_id: row.row_id,
-                properties: row.properties.0,
-                created_by: row.created_by,
-                extra: row.extra,
-                actor_is_null: row.actor_is_null,
-            }),
-            EventData::RowUpdated(row) => EventData::RowUpdated(row),
-            EventData::RowDeleted(row) => EventData::RowDeleted(row),
-            EventData::Other(other) => EventData::Other(other),
-        },
-        extra: event.extra,
-    })
-}
-
-/// Makes its content readable; the public types themselves can't be deserialized.
-pub(super) struct Wire<T>(pub(super) T);
 
 /// Reads a field into its slot, unless the slot is full. A large value is written directly to its place: a function that
 /// takes the value would copy it.
@@ -78,16 +48,16 @@ macro_rules! once {
     }};
 }
 
-struct EnvelopeVisitor<R>(PhantomData<R>);
+struct EnvelopeVisitor<S>(S);
 
-impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
-    type Value = Event<R>;
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for EnvelopeVisitor<S> {
+    type Value = Event<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an event")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Event<R>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut id, mut event_type, mut created_at, mut workspace_id) = (None, None, None, None);
         let (mut raw, mut data, mut extra) = (None, None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {
@@ -105,11 +75,7 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
                 "data" => match &event_type {
                     _ if raw.is_some() => return Err(A::Error::duplicate_field("data")),
                     Some(known) => {
-                        once!(
-                            data,
-                            "data",
-                            map.next_value_seed(DataSeed(known, PhantomData))?
-                        );
+                        once!(data, "data", map.next_value_seed(DataSeed(known, self.0))?);
                     }
                     None => raw = Some(map.next_value::<&RawValue>()?),
                 },
@@ -119,7 +85,7 @@ impl<'de, R: DeserializeOwned> Visitor<'de> for EnvelopeVisitor<R> {
         let event_type = required(event_type, "type")?;
         if let Some(raw) = raw {
             let mut json = serde_json::Deserializer::from_str(raw.get());
-            let read = DataSeed(&event_type, PhantomData).deserialize(&mut json);
+            let read = DataSeed(&event_type, self.0).deserialize(&mut json);
             data = Some(read.map_err(A::Error::custom)?);
         }
         let data = match data {
@@ -146,16 +112,32 @@ fn required<T, E: Error>(slot: Option<T>, name: &'static str) -> Result<T, E> {
 }
 
 /// Reads `data` as the payload of this type of event.
-struct DataSeed<'t, R>(&'t EventType, PhantomData<R>);
+pub(super) struct DataSeed<'t, S>(pub(super) &'t EventType, pub(super) S);
 
-impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
-    type Value = EventData<R>;
+impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for DataSeed<'_, S> {
+    type Value = EventData<S::Value>;
 
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<EventData<R>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         Ok(match self.0.as_str() {
-            "row.created" => EventData::RowCreated(Wire::deserialize(json)?.0),
-            "row.updated" => EventData::RowUpdated(Wire::deserialize(json)?.0),
-            "row.deleted" => EventData::RowDeleted(Wire::deserialize(json)?.0),
+            "row.created" => {
+                let row = RowVisitor(Some("properties"), "createdBy", None, self.1);
+                EventData::RowCreated(json.deserialize_map(row)?)
+            }
+            "row.updated" => {
+                let row = RowVisitor(Some("changes"), "updatedBy", None, PhantomData);
+                EventData::RowUpdated(RowUpdated::of(json.deserialize_map(row)?))
+            }
+            "row.deleted" => {
+                let row = RowVisitor(None, "deletedBy", Some(()), PhantomData);
+                let row = json.deserialize_map(row)?;
+                EventData::RowDeleted(RowDeleted {
+                    datamodel_id: row.datamodel_id,
+                    datamodel_name: row.datamodel_name,
+                    row_id: row.row_id,
+                    deleted_by: row.created_by,
+                    extra: row.extra,
+                })
+            }
             _ => EventData::Other(Other {
                 event_type: self.0.clone(),
                 data: Deserialize::deserialize(json)?,
@@ -165,95 +147,56 @@ impl<'de, R: DeserializeOwned> DeserializeSeed<'de> for DataSeed<'_, R> {
     }
 }
 
-impl<'de, R: DeserializeOwned> Deserialize<'de> for Wire<RowCreated<R>> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_map(RowVisitor {
-            content_key: Some("properties"),
-            actor_key: "createdBy",
-            content: None,
-        })
-        .map(Self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Wire<RowUpdated> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor {
-            content_key: Some("changes"),
-            actor_key: "updatedBy",
-            content: None,
-        })?;
-        Ok(Self(RowUpdated::of(row)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Wire<RowDeleted> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let row = json.deserialize_map(RowVisitor {
-            content_key: None,
-            actor_key: "deletedBy",
-            content: Some(()),
-        })?;
-        Ok(Self(RowDeleted {
-            datamodel_id: row.datamodel_id,
-            datamodel_name: row.datamodel_name,
-            row_id: row.row_id,
-            deleted_by: row.created_by,
-            extra: row.extra,
-            actor_is_null: row.actor_is_null,
-        }))
-    }
-}
-
 /// Reads any of the three payloads as the most common one, `RowCreated`, directly into its place. The content and the actor
 /// of the other two are then moved from its `properties` and its `created_by`.
-struct RowVisitor<C> {
-    content_key: Option<&'static str>,
-    actor_key: &'static str,
-    content: Option<C>,
-}
+///
+/// It has the content's key, the actor's, the content if it has no key, and the seed that reads it.
+struct RowVisitor<C, S>(Option<&'static str>, &'static str, Option<C>, S);
 
-impl<'de, C: Deserialize<'de>> Visitor<'de> for RowVisitor<C> {
-    type Value = RowCreated<C>;
+impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for RowVisitor<S::Value, S> {
+    type Value = RowCreated<S::Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RowCreated<C>, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Self(content_key, actor_key, mut content, seed) = self;
         let (mut datamodel_id, mut datamodel_name, mut row_id) = (None, None, None);
-        let (mut content, mut actor, mut extra) = (self.content, None, Fields::default());
+        let (mut actor, mut extra) = (None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {
             match &*name {
                 "datamodelId" => once!(datamodel_id, "datamodelId", map.next_value()?),
                 "datamodelName" => once!(datamodel_name, "datamodelName", map.next_value()?),
                 "rowId" => once!(row_id, "rowId", map.next_value()?),
-                key if key == self.actor_key => {
-                    once!(
-                        actor,
-                        self.actor_key,
-                        map.next_value::<Option<Wire<Actor>>>()?
-                    );
+                key if key == actor_key => {
+                    once!(actor, actor_key, map.next_value::<Option<ReadActor>>()?);
                 }
-                key => match self.content_key {
-                    Some(known) if key == known => once!(content, known, map.next_value()?),
+                key => match content_key {
+                    Some(known) if key == known => {
+                        once!(content, known, map.next_value_seed(seed)?);
+                    }
                     _ => extra.push(name, map.next_value()?),
                 },
             }
+        }
+        if let Some(None) = actor {
+            extra.push(actor_key, Json::null());
         }
         Ok(RowCreated {
             datamodel_id: required(datamodel_id, "datamodelId")?,
             datamodel_name: required(datamodel_name, "datamodelName")?,
             row_id: required(row_id, "rowId")?,
-            properties: required(content, self.content_key.unwrap_or_default())?,
-            actor_is_null: matches!(actor, Some(None)),
-            created_by: actor.flatten().map(|Wire(actor)| actor),
+            properties: required(content, content_key.unwrap_or_default())?,
+            created_by: actor.flatten().map(|ReadActor(actor)| actor),
             extra,
         })
     }
 }
 
-impl<'de> Deserialize<'de> for Wire<Actor> {
+struct ReadActor(Actor);
+
+impl<'de> Deserialize<'de> for ReadActor {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_map(ActorVisitor).map(Self)
     }
@@ -271,18 +214,20 @@ impl<'de> Visitor<'de> for ActorVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Actor, A::Error> {
         let (mut id, mut name, mut email) = (None::<ActorId>, None, None::<Option<String>>);
         let mut extra = Fields::default();
-        while let Some(Name(key)) = map.next_key::<Name<'_>>()? {
+        while let Some(Name(key)) = map.next_key()? {
             match &*key {
                 "id" => once!(id, "id", map.next_value()?),
                 "name" => once!(name, "name", map.next_value()?),
                 "email" => once!(email, "email", map.next_value()?),
-                _ => extra.push(Cow::into_owned(key).into(), map.next_value()?),
+                _ => extra.push(key, map.next_value()?),
             }
+        }
+        if email == Some(None) {
+            extra.push("email", Json::null());
         }
         Ok(Actor {
             id: required(id, "id")?,
             name: required(name, "name")?,
-            email_is_null: email == Some(None),
             email: email.flatten(),
             extra,
         })

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize, Serializer as _};
@@ -10,9 +9,10 @@ use serde::{Deserialize, Serialize, Serializer as _};
 use super::date::Date;
 use super::deserialize::deserialize;
 use super::error::EventError;
+use super::fields::Fields;
 use super::ids::RowId;
-use super::json::{Fields, Name};
 use super::number::Number;
+use super::text::Name;
 use super::value::{Field, File, Value, ValuePath, for_each_format, read};
 
 const PATH: &str = "data.properties";
@@ -36,7 +36,7 @@ const PATH: &str = "data.properties";
 /// assert!(properties.required().checkbox("Paid").is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Default, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Properties(Fields);
 
@@ -131,13 +131,6 @@ macro_rules! property_getters {
     };
 }
 for_each_format!(property_getters);
-
-/// Shows only the names.
-impl fmt::Debug for Properties {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Properties").field(&self.0).finish()
-    }
-}
 
 fn place(name: &str) -> ValuePath<'_> {
     ValuePath {

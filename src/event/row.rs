@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
 
 use super::changes::Changes;
+use super::fields::Fields;
 use super::ids::{ActorId, DataModelId, RowId};
-use super::json::Fields;
 use super::properties::Properties;
 
 /// A row was first created. `R` is the type of its properties, by default [`Properties`].
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RowCreated<R = Properties> {
     /// The data model that the row belongs to.
@@ -23,15 +24,16 @@ pub struct RowCreated<R = Properties> {
     pub properties: R,
     /// The user who created it. `None` where `createdBy` is `null` or absent: the specification does not say that it is
     /// always present.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,
-    /// Fields that the specification does not name.
+    /// Fields that the specification does not name, and `createdBy` where it is `null`.
+    #[serde(flatten)]
     pub extra: Fields,
-    /// Whether the actor is present as `null`, so that the row is written again as it was read.
-    pub(super) actor_is_null: bool,
 }
 
 /// A row's properties changed.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RowUpdated {
     /// The data model that the row belongs to.
@@ -44,11 +46,11 @@ pub struct RowUpdated {
     pub changes: Changes,
     /// The user who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that it is
     /// always present.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<Actor>,
-    /// Fields that the specification does not name.
+    /// Fields that the specification does not name, and `updatedBy` where it is `null`.
+    #[serde(flatten)]
     pub extra: Fields,
-    /// Whether the actor is present as `null`, so that the row is written again as it was read.
-    pub(super) actor_is_null: bool,
 }
 
 impl RowUpdated {
@@ -61,13 +63,13 @@ impl RowUpdated {
             changes: row.properties,
             updated_by: row.created_by,
             extra: row.extra,
-            actor_is_null: row.actor_is_null,
         }
     }
 }
 
 /// A row was deleted.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct RowDeleted {
     /// The data model that the row belonged to.
@@ -78,15 +80,15 @@ pub struct RowDeleted {
     pub row_id: RowId,
     /// The user who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that it is
     /// always present.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_by: Option<Actor>,
-    /// Fields that the specification does not name.
+    /// Fields that the specification does not name, and `deletedBy` where it is `null`.
+    #[serde(flatten)]
     pub extra: Fields,
-    /// Whether the actor is present as `null`, so that the row is written again as it was read.
-    pub(super) actor_is_null: bool,
 }
 
 /// The user who caused an event.
-#[derive(Clone)]
+#[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct Actor {
     /// The user's id.
@@ -94,48 +96,12 @@ pub struct Actor {
     /// The user's name.
     pub name: String,
     /// The user's e-mail address. Never present in a `row.deleted`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Fields that the specification does not name.
+    /// Fields that the specification does not name, and `email` where it is `null`.
+    #[serde(flatten)]
     pub extra: Fields,
-    /// Whether the address is present as `null`, so that the actor is written again as it was read.
-    pub(super) email_is_null: bool,
 }
-
-/// Implements `Serialize`: the fields by name, the optional one also where it was `null`, and those that the specification does
-/// not name.
-macro_rules! serialize {
-    ($type:ident $(<$row:ident>)? { $($name:literal: $field:ident,)+ } $optional:literal: $value:ident or $is_null:ident) => {
-        impl $(<$row: Serialize>)? Serialize for $type $(<$row>)? {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut map = serializer.serialize_map(None)?;
-                $(map.serialize_entry($name, &self.$field)?;)+
-                if self.$value.is_some() || self.$is_null {
-                    map.serialize_entry($optional, &self.$value)?;
-                }
-                self.extra.write_into(&mut map)?;
-                map.end()
-            }
-        }
-    };
-}
-
-macro_rules! serialize_row {
-    ($type:ident $(<$row:ident>)? { $($name:literal: $field:ident)? } $actor:literal: $value:ident) => {
-        serialize! {
-            $type $(<$row>)? {
-                "datamodelId": datamodel_id,
-                "datamodelName": datamodel_name,
-                "rowId": row_id,
-                $($name: $field,)?
-            } $actor: $value or actor_is_null
-        }
-    };
-}
-
-serialize_row! { RowCreated<R> { "properties": properties } "createdBy": created_by }
-serialize_row! { RowUpdated { "changes": changes } "updatedBy": updated_by }
-serialize_row! { RowDeleted {} "deletedBy": deleted_by }
-serialize! { Actor { "id": id, "name": name, } "email": email or email_is_null }
 
 /// Implements `Debug` with these fields only.
 macro_rules! debug {

@@ -1,11 +1,10 @@
 //! The text of an id. A short text needs no allocation.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
-use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// At least as long as any id in the service's samples.
@@ -18,9 +17,10 @@ pub(super) enum Text {
     Long(Box<str>),
 }
 
-impl From<&str> for Text {
-    fn from(text: &str) -> Self {
-        Self::short(text.as_bytes()).unwrap_or_else(|| Self::Long(text.into()))
+impl<T: AsRef<str> + Into<Box<str>>> From<T> for Text {
+    fn from(text: T) -> Self {
+        let short = Self::short(text.as_ref().as_bytes());
+        short.unwrap_or_else(|| Self::Long(text.into()))
     }
 }
 
@@ -37,16 +37,6 @@ impl Text {
         match self {
             Self::Short { length, bytes } => bytes.get(..usize::from(*length)).unwrap_or_default(),
             Self::Long(text) => text.as_bytes(),
-        }
-    }
-}
-
-impl From<String> for Text {
-    fn from(text: String) -> Self {
-        if text.len() <= SHORT {
-            Self::from(&*text)
-        } else {
-            Self::Long(text.into())
         }
     }
 }
@@ -88,36 +78,17 @@ impl Serialize for Text {
     }
 }
 
+/// Reads all that a `String` is read from.
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(TextVisitor)
+        Name::deserialize(deserializer).map(|Name(text)| text.into())
     }
 }
 
-/// Reads all that a `String` is read from.
-struct TextVisitor;
-
-impl Visitor<'_> for TextVisitor {
-    type Value = Text;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E>(self, text: String) -> Result<Text, E> {
-        Ok(text.into())
-    }
-
-    fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Text, E> {
-        let text = std::str::from_utf8(bytes);
-        let text = text.map_err(|_| E::invalid_value(Unexpected::Bytes(bytes), &self))?;
-        Ok(text.into())
-    }
-}
+/// A text, borrowed where it has no escapes. (`Cow` itself never borrows when deserialised.)
+#[derive(Deserialize)]
+#[serde(transparent)] // Without it, the path tracker would not see the names of fields.
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -9,8 +9,9 @@ use super::date::Date;
 use super::deserialize::{deserialize, push_name};
 use super::error::{EventError, EventErrorKind};
 use super::ids::RowId;
-use super::json::{Json, Name};
+use super::json::Json;
 use super::number::Number;
+use super::text::Name;
 
 /// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
 /// property that is `null` was emptied.

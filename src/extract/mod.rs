@@ -41,9 +41,6 @@
 //! Without the layer there is no delivery to take: the request is answered 500, and the answer names the line of code to add.
 //! A handler never gets an unverified event.
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod effects;
-mod order;
 mod rejection;
 
 pub use rejection::{EventRejection, LayerMissing};
@@ -51,14 +48,20 @@ pub use rejection::{EventRejection, LayerMissing};
 use axum_core::body::Body;
 use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
-use http::Request;
 use http::request::Parts;
+use http::{Request, StatusCode};
 use serde::de::DeserializeOwned;
 
+use self::rejection::answer;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::dedupe::StoreError;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+use crate::effects::NotFresh;
 use crate::event::Event;
 use crate::layer::{
     AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer as _, Unhandled,
 };
+use crate::order::Order;
 use crate::verify::Verified;
 use crate::walk::Delivery;
 
@@ -116,36 +119,50 @@ fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
     parts.extensions.get().ok_or(LayerMissing)
 }
 
-/// Answers 204: done, and reported as unhandled.
-impl IntoResponse for Unhandled {
-    fn into_response(self) -> Response {
-        self.into_answer().map(Body::from)
+/// Without an [`OrderGuard`](crate::order::OrderGuard) the request is answered 500, and the answer names the line of code to add.
+impl<S: Sync> FromRequestParts<S> for Order {
+    type Rejection = Response;
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an `Order` decides nothing about a delivery, and the guard writes it over any other"
+    )]
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        parts.extensions.get().copied().ok_or_else(|| {
+            let message = "no order in this request: guard the route with an `OrderGuard`, as in `post(on_event).layer((receiver.layer(), guard))`";
+            answer(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+        })
     }
 }
 
-/// Answers 200, empty, `Idempotent-Replayed: true`.
-impl IntoResponse for AlreadyHandled {
-    fn into_response(self) -> Response {
-        self.into_answer().map(Body::from)
-    }
+/// Implements `IntoResponse` with the answer that the type has without axum.
+macro_rules! responses {
+    ($($(#[$attribute:meta])* $type:ty;)*) => {
+        $(
+            $(#[$attribute])*
+            impl IntoResponse for $type {
+                fn into_response(self) -> Response {
+                    self.into_answer().map(Body::from)
+                }
+            }
+        )*
+    };
 }
 
-impl IntoResponse for DeadLetter {
-    fn into_response(self) -> Response {
-        self.into_answer().map(Body::from)
-    }
-}
-
-/// Answers 500. For another status, [`mark`](FailureReason::mark) a response that has it.
-impl IntoResponse for FailureReason {
-    fn into_response(self) -> Response {
-        self.into_answer().map(Body::from)
-    }
-}
-
-/// Answers 500, or as the error of this crate that it holds, with an empty body.
-impl IntoResponse for HandlerError {
-    fn into_response(self) -> Response {
-        self.into_answer().map(Body::from)
-    }
+responses! {
+    /// Answers 204: done, and reported as unhandled.
+    Unhandled;
+    /// Answers 200, empty, `Idempotent-Replayed: true`.
+    AlreadyHandled;
+    DeadLetter;
+    /// Answers 500. For another status, [`mark`](FailureReason::mark) a response that has it.
+    FailureReason;
+    /// Answers 500, or as the error of this crate that it holds, with an empty body.
+    HandlerError;
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    NotFresh;
+    /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may
+    /// work again. The operator gets the reason.
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    StoreError;
 }

@@ -188,12 +188,8 @@ impl Refusal {
             .of_authentic(verified)
     }
 
-    pub(crate) fn caused_by(self, source: impl Error + Send + Sync + 'static) -> Self {
-        self.caused_by_shared(Arc::new(source))
-    }
-
-    fn caused_by_shared(mut self, source: Arc<dyn Error + Send + Sync>) -> Self {
-        self.source = Some(source);
+    pub(crate) fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
         self
     }
 
@@ -274,7 +270,10 @@ impl From<Arc<LookupError>> for Refusal {
             | LookupErrorKind::Unusable
             | LookupErrorKind::Panicked => RefusalKind::SecretsUnavailable,
         };
-        Self::new(kind).caused_by_shared(error)
+        Self {
+            source: Some(error),
+            ..Self::new(kind)
+        }
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 #![doc = include_str!("../../docs/router.md")]
 
-mod arm;
 mod dispatch;
 mod router;
 mod subscriptions;

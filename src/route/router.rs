@@ -6,20 +6,11 @@ use std::sync::Arc;
 use axum::handler::Handler;
 use axum::routing::{MethodRouter, post};
 
-use super::arm::{SharedArm, arm};
-use super::dispatch::{ByEvent, Dispatch};
-
+use super::dispatch::{ByEvent, Dispatch, SharedArm, arm};
 use super::subscriptions::Subscriptions;
-use super::table::{ArmTable, Taken};
+use super::table::ArmTable;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::event::{DataModelId, EventType};
-
-/// The types of [`EventRouter::on_rows`].
-const ROW_TYPES: [EventType; 3] = [
-    EventType::ROW_CREATED,
-    EventType::ROW_UPDATED,
-    EventType::ROW_DELETED,
-];
 
 /// Sends deliveries to handlers by event type and data model. See the [module docs](super).
 ///
@@ -77,11 +68,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 
     /// Adds an arm for an event type with any data model: `"row.created"`, or `EventType::ROW_CREATED`, or a future type.
-    pub fn on<H, T>(self, event_type: impl AsRef<str>, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+    pub fn on<T: 'static>(self, event_type: impl AsRef<str>, handler: impl Handler<T, S>) -> Self {
         self.with_arm(event_type.as_ref(), None, arm(handler))
     }
 
@@ -89,41 +76,34 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     ///
     /// The type is `row.created`, `row.updated` or `row.deleted`, because no other type has a data model. The id is compared
     /// exactly. The model's name is not compared, because people may change it.
-    pub fn on_model<H, T>(
+    pub fn on_model<T: 'static>(
         self,
         event_type: impl AsRef<str>,
         model: impl AsRef<str>,
-        handler: H,
-    ) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+        handler: impl Handler<T, S>,
+    ) -> Self {
         self.with_arm(event_type.as_ref(), Some(model.as_ref()), arm(handler))
     }
 
     /// Adds arms for all rows of a data model: one handler for `row.created`, `row.updated` and `row.deleted`.
-    pub fn on_rows<H, T>(mut self, model: impl AsRef<str>, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+    pub fn on_rows<T: 'static>(
+        mut self,
+        model: impl AsRef<str>,
+        handler: impl Handler<T, S>,
+    ) -> Self {
         let (model, arm) = (model.as_ref(), arm(handler));
-        for event_type in &ROW_TYPES {
-            self = self.with_arm(event_type.as_str(), Some(model), Arc::clone(&arm));
+        for event_type in ["row.created", "row.updated", "row.deleted"] {
+            self = self.with_arm(event_type, Some(model), Arc::clone(&arm));
         }
         self
     }
 
     /// Sets the handler for every event that has no arm. Without it such events are answered 204, done, and reported as
     /// [unhandled](crate::Outcome::Unhandled).
-    pub fn otherwise<H, T>(mut self, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
-        if let Err(Taken) = self.table.set_otherwise(arm(handler)) {
-            self.note(ConfigError::new(Kind::OtherwiseTwice));
+    pub fn otherwise<T: 'static>(mut self, handler: impl Handler<T, S>) -> Self {
+        if self.table.otherwise.replace(arm(handler)).is_some() {
+            let fault = ConfigError::new(Kind::OtherwiseTwice);
+            self.fault.get_or_insert(fault);
         }
         self
     }
@@ -149,29 +129,27 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        if self.table.is_empty() {
+        let has_otherwise = self.table.otherwise.is_some();
+        if self.table.types.is_empty() && !has_otherwise {
             return Err(ConfigError::new(Kind::NoArm));
         }
-        if self.refuse_unhandled && self.table.has_otherwise() {
+        if self.refuse_unhandled && has_otherwise {
             return Err(ConfigError::new(Kind::NothingToRefuse));
         }
-        let dispatch = Dispatch::new(self.table, self.refuse_unhandled);
-        Ok(post::<_, ByEvent, S>(dispatch))
+        Ok(post::<_, ByEvent, S>(Dispatch {
+            table: Arc::new(self.table),
+            refuse_unhandled: self.refuse_unhandled,
+        }))
     }
 
     fn with_arm(mut self, event_type: &str, model: Option<&str>, arm: SharedArm<S>) -> Self {
-        let inserted = parse(event_type, model).and_then(|(known, id)| {
-            let inserted = self.table.insert(known, id, arm);
-            inserted.map_err(|Taken| Kind::ArmTwice)
-        });
+        let inserted =
+            parse(event_type, model).and_then(|(known, id)| self.table.insert(known, id, arm));
         if let Err(kind) = inserted {
-            self.note(ConfigError::new(kind).of_arm(event_type, model));
+            let fault = ConfigError::new(kind).of_arm(event_type, model);
+            self.fault.get_or_insert(fault);
         }
         self
-    }
-
-    fn note(&mut self, fault: ConfigError) {
-        self.fault.get_or_insert(fault);
     }
 }
 
@@ -208,13 +186,15 @@ impl<S: Clone + Send + Sync + 'static> Default for EventRouter<S> {
 impl<S> fmt::Debug for EventRouter<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut arms = f.debug_list();
-        for (event_type, has_arm_for_any, models) in self.table.types() {
-            if has_arm_for_any {
-                arms.entry(&event_type.as_str());
+        for (event_type, by_model) in &self.table.types {
+            for model in by_model.keys() {
+                match model {
+                    Some(model) => arms.entry(&(event_type.as_str(), model.as_str())),
+                    None => arms.entry(&event_type.as_str()),
+                };
             }
-            arms.entries(models.map(|model| (event_type.as_str(), model.as_str())));
         }
-        if self.table.has_otherwise() {
+        if self.table.otherwise.is_some() {
             arms.entry(&"otherwise");
         }
         arms.finish()

@@ -67,16 +67,17 @@ pub enum SubscriptionWarning {
 
 impl Subscriptions {
     pub(super) fn of<A>(table: &ArmTable<A>) -> Self {
-        let mut of_any_model = Vec::new();
-        let mut by_model = BTreeMap::<_, (Vec<_>, Vec<_>)>::new();
+        let mut by_model = BTreeMap::<_, Vec<_>>::new();
+        let mut overlapping = BTreeMap::<_, Vec<_>>::new();
         let mut warnings = Vec::new();
-        for (event_type, has_arm_for_any, models) in table.types() {
-            if has_arm_for_any {
-                of_any_model.push(event_type.clone());
-            }
-            for model in models {
-                let (own, overlapping) = by_model.entry(model).or_default();
-                let list = if has_arm_for_any { overlapping } else { own };
+        for (event_type, arms) in &table.types {
+            for model in arms.keys() {
+                let list = match model {
+                    Some(model) if arms.contains_key(&None) => {
+                        overlapping.entry(model).or_default()
+                    }
+                    _ => by_model.entry(model).or_default(),
+                };
                 list.push(event_type.clone());
             }
             if !event_type.is_known() {
@@ -85,26 +86,21 @@ impl Subscriptions {
                 });
             }
         }
-        let mut subscriptions = vec![Subscription {
-            event_types: of_any_model,
-            model: None,
-        }];
-        for (model, (own, overlapping)) in by_model {
-            subscriptions.push(Subscription {
-                event_types: own,
-                model: Some(model.clone()),
+        let subscriptions = by_model
+            .into_iter()
+            .map(|(model, event_types)| Subscription {
+                event_types,
+                model: model.clone(),
             });
-            if !overlapping.is_empty() {
-                warnings.push(SubscriptionWarning::NeedsSharedScope {
-                    model: model.clone(),
-                    event_types: overlapping,
-                });
+        let shared = overlapping.into_iter().map(|(model, event_types)| {
+            SubscriptionWarning::NeedsSharedScope {
+                model: model.clone(),
+                event_types,
             }
-        }
-        subscriptions.retain(|subscription| !subscription.event_types.is_empty());
+        });
         Self {
-            subscriptions,
-            warnings,
+            subscriptions: subscriptions.collect(),
+            warnings: warnings.into_iter().chain(shared).collect(),
         }
     }
 

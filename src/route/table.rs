@@ -4,25 +4,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::config::ConfigErrorKind as Kind;
 use crate::event::{DataModelId, EventType};
 
 /// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
 #[derive(Clone, Debug)]
 pub(super) struct ArmTable<A> {
-    types: BTreeMap<EventType, Arms<A>>,
-    otherwise: Option<A>,
+    /// For each type its arms: by model, and at first that of any model.
+    pub(super) types: BTreeMap<EventType, BTreeMap<Option<DataModelId>, A>>,
+    pub(super) otherwise: Option<A>,
 }
-
-/// The arms for one event type.
-#[derive(Clone, Debug)]
-struct Arms<A> {
-    of_any_model: Option<A>,
-    by_model: BTreeMap<DataModelId, A>,
-}
-
-/// There is already an arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Taken;
 
 impl<A> ArmTable<A> {
     pub(super) fn new() -> Self {
@@ -37,29 +28,9 @@ impl<A> ArmTable<A> {
         event_type: EventType,
         model: Option<DataModelId>,
         arm: A,
-    ) -> Result<(), Taken> {
-        let arms = self.types.entry(event_type).or_insert_with(|| Arms {
-            of_any_model: None,
-            by_model: BTreeMap::new(),
-        });
-        let previous = match model {
-            Some(model) => arms.by_model.insert(model, arm),
-            None => arms.of_any_model.replace(arm),
-        };
-        previous.map_or(Ok(()), |_| Err(Taken))
-    }
-
-    pub(super) fn set_otherwise(&mut self, arm: A) -> Result<(), Taken> {
-        let previous = self.otherwise.replace(arm);
-        previous.map_or(Ok(()), |_| Err(Taken))
-    }
-
-    pub(super) fn has_otherwise(&self) -> bool {
-        self.otherwise.is_some()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.types.is_empty() && self.otherwise.is_none()
+    ) -> Result<(), Kind> {
+        let previous = self.types.entry(event_type).or_default().insert(model, arm);
+        previous.map_or(Ok(()), |_| Err(Kind::ArmTwice))
     }
 
     /// Returns the arm for an event, the most specific one: type and model, then type, then `otherwise`. `None` if there is
@@ -75,22 +46,13 @@ impl<A> ArmTable<A> {
         let Some(arms) = self.types.get(event_type) else {
             return Ok(self.otherwise.as_ref());
         };
-        let of_model = if arms.by_model.is_empty() {
-            None
+        let of_model = if arms.keys().any(Option::is_some) {
+            arms.get(&Some(model()?.as_ref().into()))
         } else {
-            arms.by_model.get(model()?.as_ref())
+            None
         };
-        Ok(of_model
-            .or(arms.of_any_model.as_ref())
-            .or(self.otherwise.as_ref()))
-    }
-
-    /// Returns each event type, whether it has an arm for any model, and the models for which it has arms.
-    pub(super) fn types(
-        &self,
-    ) -> impl Iterator<Item = (&EventType, bool, impl Iterator<Item = &DataModelId>)> {
-        let arms = self.types.iter();
-        arms.map(|(name, arms)| (name, arms.of_any_model.is_some(), arms.by_model.keys()))
+        let of_any_model = || arms.get(&None);
+        Ok(of_model.or_else(of_any_model).or(self.otherwise.as_ref()))
     }
 }
 
@@ -108,7 +70,7 @@ mod tests {
                 .unwrap();
         }
         if otherwise {
-            table.set_otherwise("otherwise".into()).unwrap();
+            table.otherwise = Some("otherwise".into());
         }
         table
     }
@@ -176,15 +138,17 @@ mod tests {
             true,
         );
         let name = || EventType::ROW_CREATED;
-        assert_eq!(table.insert(name(), None, String::new()), Err(Taken));
+        assert_eq!(
+            table.insert(name(), None, String::new()),
+            Err(Kind::ArmTwice)
+        );
         assert_eq!(
             table.insert(name(), Some("dm_1".into()), String::new()),
-            Err(Taken)
+            Err(Kind::ArmTwice)
         );
         assert_eq!(
             table.insert(name(), Some("dm_2".into()), String::new()),
             Ok(())
         );
-        assert_eq!(table.set_otherwise(String::new()), Err(Taken));
     }
 }

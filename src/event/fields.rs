@@ -1,6 +1,5 @@
-//! Values by name, in the order they were written in: the list behind [`Fields`](super::Fields) and [`Changes`](super::Changes).
+//! Values by name, in the order they were written in.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
@@ -9,18 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
+use super::json::Json;
+
 /// Up to this number of names, a look-up is a linear search: an index would not be faster.
 const FEW: usize = 32;
 /// An index is made after the look-ups have passed this many times the length of the list, which is about the cost of an
 /// index.
 const WALKS: usize = 8;
 
-/// Names and their values. A name that appears twice is kept twice, and the last one is found.
+/// Names and their values, in the order they were written in.
 ///
-/// Few rows have many properties, and few readers read all of them by name. So this is a plain list, and an index is made
-/// only after many look-ups.
+/// The fields of an object that this crate does not know are kept in this type, so that nothing is lost when the object is
+/// written again. A name that appears twice is kept twice. [`Fields::find`] and everything built on it take the last one, as
+/// nearly every JSON reader does.
+// Few rows have many properties, and few readers read all of them by name. So this is a plain list, and an index is made only
+// after many look-ups.
 #[derive(Clone)]
-pub(super) struct Named<V> {
+pub struct Fields<V = Json> {
     entries: Vec<(Box<str>, V)>,
     /// Present when there are more than `FEW` entries.
     lookups: Option<Box<Lookups>>,
@@ -41,7 +45,7 @@ impl Clone for Lookups {
     }
 }
 
-impl<V> Default for Named<V> {
+impl<V> Default for Fields<V> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
@@ -50,13 +54,9 @@ impl<V> Default for Named<V> {
     }
 }
 
-impl<V> Named<V> {
-    pub(super) fn push(&mut self, name: Cow<'_, str>, value: V) {
-        self.push_entry((name.into(), value));
-    }
-
-    fn push_entry(&mut self, entry: (Box<str>, V)) {
-        self.entries.push(entry);
+impl<V> Fields<V> {
+    pub(super) fn push(&mut self, name: impl Into<Box<str>>, value: V) {
+        self.entries.push((name.into(), value));
         if self.entries.len() > FEW {
             match &mut self.lookups {
                 None => self.lookups = Some(Box::default()),
@@ -66,8 +66,9 @@ impl<V> Named<V> {
         }
     }
 
-    /// Returns the value of this name, the last one where there are several.
-    pub(super) fn find(&self, name: &str) -> Option<&V> {
+    /// The value of this name, the last one where there are several.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&V> {
         let Some(lookups) = &self.lookups else {
             return self.walk(name).1;
         };
@@ -105,48 +106,58 @@ impl<V> Named<V> {
     }
 
     /// Names and values as they were written, repeated names included.
-    pub(super) fn iter(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = (&str, &V)> + ExactSizeIterator + Clone {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, &V)> + ExactSizeIterator + Clone {
         self.entries.iter().map(|(name, value)| (&**name, value))
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// The number of fields.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Returns whether there are no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
-impl<V: Serialize> Serialize for Named<V> {
+/// Shows only the names.
+impl<V> fmt::Debug for Fields<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.iter().map(|(name, _)| name);
+        f.debug_set().entries(names).finish()
+    }
+}
+
+impl<V: Serialize> Serialize for Fields<V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter())
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Named<V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Fields<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(NamedVisitor(PhantomData))
+        deserializer.deserialize_map(FieldsVisitor(PhantomData))
     }
 }
 
-struct NamedVisitor<V>(PhantomData<V>);
+struct FieldsVisitor<V>(PhantomData<V>);
 
-impl<'de, V: Deserialize<'de>> Visitor<'de> for NamedVisitor<V> {
-    type Value = Named<V>;
+impl<'de, V: Deserialize<'de>> Visitor<'de> for FieldsVisitor<V> {
+    type Value = Fields<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<V>, A::Error> {
-        let mut named = Named::default();
-        while let Some(entry) = map.next_entry()? {
-            named.push_entry(entry);
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<V>, A::Error> {
+        let mut fields = Fields::default();
+        while let Some((name, value)) = map.next_entry::<Box<str>, V>()? {
+            fields.push(name, value);
         }
-        Ok(named)
+        Ok(fields)
     }
 }
 
@@ -155,35 +166,35 @@ mod tests {
     use super::*;
 
     /// Every third name appears a second time, as does the empty one.
-    fn named(count: usize) -> Named<usize> {
-        let mut named = Named::default();
+    fn fields(count: usize) -> Fields<usize> {
+        let mut fields = Fields::default();
         for n in 0..count {
-            named.push(Cow::Owned(format!("Name {n}")), n);
+            fields.push(format!("Name {n}"), n);
         }
         for n in (0..count).step_by(3) {
-            named.push(Cow::Owned(format!("Name {n}")), count + n);
+            fields.push(format!("Name {n}"), count + n);
         }
-        named.push(Cow::Borrowed(""), 1);
-        named.push(Cow::Borrowed(""), 2);
-        named
+        fields.push("", 1);
+        fields.push("", 2);
+        fields
     }
 
     #[test]
     fn the_last_of_each_name_is_found_before_and_after_there_is_an_index() {
         for count in [0, 1, 5, 30, 31, 40, 500] {
-            let named = named(count);
+            let fields = fields(count);
             for _ in 0..3 {
                 for n in 0..count {
                     let last = if n % 3 == 0 { count + n } else { n };
                     assert_eq!(
-                        named.find(&format!("Name {n}")),
+                        fields.find(&format!("Name {n}")),
                         Some(&last),
                         "{n} of {count}"
                     );
                 }
-                assert_eq!(named.find(""), Some(&2));
+                assert_eq!(fields.find(""), Some(&2));
                 for missing in ["Name", "Name 501", "a", "Z", "\u{10ffff}"] {
-                    assert_eq!(named.find(missing), None);
+                    assert_eq!(fields.find(missing), None);
                 }
             }
         }
@@ -192,23 +203,23 @@ mod tests {
     #[test]
     fn asking_for_all_of_many_names_does_not_walk_their_square() {
         let count = 10_000;
-        let named = named(count);
+        let fields = fields(count);
         for n in 0..count {
-            assert!(named.find(&format!("Name {n}")).is_some());
+            assert!(fields.find(&format!("Name {n}")).is_some());
         }
-        let lookups = named.lookups.as_ref().unwrap();
+        let lookups = fields.lookups.as_ref().unwrap();
         let walked = lookups.walked.load(Ordering::Relaxed);
         assert!(lookups.index.get().is_some());
-        assert!(walked <= named.len() * (WALKS + 1), "walked past {walked}");
+        assert!(walked <= fields.len() * (WALKS + 1), "walked past {walked}");
         // A clone begins again without an index.
-        let clone = named.clone();
+        let clone = fields.clone();
         assert!(clone.lookups.as_ref().unwrap().index.get().is_none());
         assert_eq!(clone.find("Name 1"), Some(&1));
     }
 
     #[test]
     fn few_names_and_few_look_ups_make_no_index() {
-        let (small, large) = (named(20), named(1_000));
+        let (small, large) = (fields(20), fields(1_000));
         for _ in 0..1_000 {
             assert_eq!(small.find("Name 1"), Some(&1));
         }
@@ -221,15 +232,15 @@ mod tests {
 
     #[test]
     fn an_entry_that_comes_after_the_index_is_found() {
-        let mut named = named(100);
+        let mut fields = fields(100);
         for n in 0..100 {
-            let _ = named.find(&format!("Name {n}"));
+            let _ = fields.find(&format!("Name {n}"));
         }
-        assert!(named.lookups.as_ref().unwrap().index.get().is_some());
-        named.push(Cow::Borrowed("Name 7"), 1_000);
-        named.push(Cow::Borrowed("new"), 1_001);
+        assert!(fields.lookups.as_ref().unwrap().index.get().is_some());
+        fields.push("Name 7", 1_000);
+        fields.push("new", 1_001);
         assert_eq!(
-            (named.find("Name 7"), named.find("new")),
+            (fields.find("Name 7"), fields.find("new")),
             (Some(&1_000), Some(&1_001))
         );
     }

@@ -133,7 +133,7 @@ where
     /// use hookgate::RedisStore;
     ///
     /// let store = RedisStore::connect("redis://localhost:6379").await?;
-    /// for finding in store.check().await?.iter() {
+    /// for finding in store.check().await?.found {
     ///     println!("{finding}");
     /// }
     /// // Or: start only where nothing is forgotten while the server and its disk survive.

@@ -121,7 +121,7 @@ impl Redaction {
 /// Returns whether two names are equal when case is ignored, also for letters outside ASCII. It reads no further than the shorter
 /// one: a sender chooses the length of a name, and the number of values under it.
 fn eq_ignore_case(one: &str, other: &str) -> bool {
-    folded(one).eq(folded(other))
+    one.eq_ignore_ascii_case(other) || folded(one).eq(folded(other))
 }
 
 /// Upper case first: for some letters upper case is two letters, or has another lower case.

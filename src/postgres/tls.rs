@@ -107,24 +107,24 @@ fn maker(authority: Authority) -> Result<Maker, StoreError> {
     const NO_SYSTEM: &str = "the system has no certificates to trust: install them, such as the package ca-certificates, or name a file by sslrootcert";
     const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
     let mut roots = RootCertStore::empty();
-    match &authority {
-        Authority::None => {}
+    let where_empty = match authority {
+        Authority::None => None,
         Authority::System => {
             // Where some can't be read, those that can are trusted.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Some(NO_SYSTEM)
         }
         Authority::Pem(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(pem) {
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
                 let certificate = certificate.map_err(|error| refused(NO_PEM).caused_by(error))?;
                 let added = roots.add(certificate);
                 added.map_err(|error| refused(NO_PEM).caused_by(error))?;
             }
+            Some(NO_PEM)
         }
-    }
-    match authority {
-        Authority::System if roots.is_empty() => return Err(refused(NO_SYSTEM)),
-        Authority::Pem(_) if roots.is_empty() => return Err(refused(NO_PEM)),
-        _ => {}
+    };
+    if let Some(advice) = where_empty.filter(|_| roots.is_empty()) {
+        return Err(refused(advice));
     }
     // The program may have chosen another provider of crypto.
     let provider = CryptoProvider::get_default().cloned();

@@ -64,10 +64,8 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
     Ok(Findings { servers, found })
 }
 
-/// A server's name, where it is one of several, and the value that it reports, where it reports one.
-type ServerReport = (Option<String>, Option<String>);
-
-fn reports(info: Option<Value>) -> Vec<ServerReport> {
+/// Returns each server's name, where it is one of several, and its report, where it gives one.
+fn reports(info: Option<Value>) -> Vec<(Option<String>, Option<String>)> {
     match info {
         Some(Value::Map(nodes)) => nodes
             .into_iter()

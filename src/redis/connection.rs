@@ -256,11 +256,8 @@ impl ConnectionLike for Connection {
     }
 
     fn get_db(&self) -> i64 {
-        self.shared
-            .client
-            .get_connection_info()
-            .redis_settings()
-            .db()
+        let info = self.shared.client.get_connection_info();
+        info.redis_settings().db()
     }
 }
 

@@ -118,14 +118,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .secret(Secret::from_env("WEBHOOK_SECRET")?)
         .store(MemoryStore::default())
         .build()?;
-    let guard = OrderGuard::new(MemoryOrderStore::default())
-        .on_ordered(|ordered| {
-            if ordered.has_overlapped {
-                let id = ordered.delivery.event_id();
-                println!("{id} and another event of {} have overlapped", ordered.row);
-            }
-        })
-        .on_gap(|gap| println!("missed or late: {} ({})", gap.row, gap.reason.name()));
+    let guard = OrderGuard::new(MemoryOrderStore::default()).on_ordered(|ordered| {
+        if ordered.has_overlapped {
+            let id = ordered.delivery.event_id();
+            println!("{id} and another event of {} have overlapped", ordered.row);
+        }
+        if let Some(reason) = ordered.gap {
+            println!("missed or late: {} ({})", ordered.row, reason.name());
+        }
+    });
 
     let route = post(on_event).layer((receiver.layer(), guard));
     let app = Router::new()

@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?
         .with_prefix("shared-claims:");
     let findings = store.check().await?;
-    for finding in findings.iter() {
+    for finding in &findings.found {
         println!("redis: {finding}");
     }
     if env::var_os("STRICT").is_some() {

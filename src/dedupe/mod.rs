@@ -70,3 +70,5 @@ pub(crate) use key::body_digest;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 pub(crate) use longest_lease::LongestLease;
 pub(crate) use scopes::ScopeHeld;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) use scopes::ScopesByName;

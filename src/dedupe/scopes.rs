@@ -21,6 +21,19 @@ use crate::lookup::Keys;
 #[derive(Clone, Default)]
 pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
+/// The lists of a database in which several names have records. Clones share them.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+#[derive(Clone, Default)]
+pub(crate) struct ScopesByName(Arc<Mutex<std::collections::BTreeMap<String, ScopesInUse>>>);
+
+#[cfg(any(feature = "postgres", feature = "redis"))]
+impl ScopesByName {
+    pub(crate) fn of(&self, name: &str) -> ScopesInUse {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.entry(name.to_owned()).or_default().clone()
+    }
+}
+
 /// A receiver's entry in the list, removed when this is dropped.
 pub(crate) struct ScopeHeld(#[allow(dead_code)] Arc<Keys>);
 

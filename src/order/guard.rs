@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::report::{Gap, Ordered};
+use super::report::Ordered;
 use super::store::OrderStore;
 use crate::dedupe::RetrySchedule;
 use crate::observe::Hook;
@@ -23,7 +23,6 @@ pub struct OrderGuard {
     pub(super) skips_stale: bool,
     pub(super) expects_creations: bool,
     pub(super) ordered: Option<Hook<Ordered>>,
-    pub(super) gap: Option<Hook<Gap>>,
     #[cfg(feature = "metrics")]
     pub(super) metrics: super::metrics::OrderMetrics,
 }
@@ -37,7 +36,6 @@ impl OrderGuard {
             skips_stale: false,
             expects_creations: false,
             ordered: None,
-            gap: None,
             #[cfg(feature = "metrics")]
             metrics: super::metrics::OrderMetrics::named("default".into()),
         }
@@ -63,7 +61,7 @@ impl OrderGuard {
         self
     }
 
-    /// Also reports an update of a row without a record as a [gap](Self::on_gap): its creation was missed.
+    /// Also reports an update of a row without a record as a [gap](Ordered::gap): its creation was missed.
     ///
     /// Set it only if the guard has seen the creation of every row, and still has its record. This needs a data model whose first
     /// row is younger than the guard, a store that survives restarts, and a [retention](Self::retention) of `Duration::MAX`.
@@ -73,16 +71,10 @@ impl OrderGuard {
         self
     }
 
-    /// Calls `hook` for each handled event about a row, after the store has recorded it. A panic in the hook has no effect.
+    /// Calls `hook` for each handled event about a row, after the store has recorded it. A panic in the hook has no effect. Where
+    /// the event shows a [gap](Ordered::gap), use the hook to request a reconciliation of the data model.
     pub fn on_ordered(mut self, hook: impl Fn(&Ordered) + Send + Sync + 'static) -> Self {
         self.ordered = Some(Arc::new(hook));
-        self
-    }
-
-    /// Calls `hook` for each handled event that shows that another event of its row was missed, or is late. A panic in the hook
-    /// has no effect. Use the hook to request a reconciliation of the data model.
-    pub fn on_gap(mut self, hook: impl Fn(&Gap) + Send + Sync + 'static) -> Self {
-        self.gap = Some(Arc::new(hook));
         self
     }
 

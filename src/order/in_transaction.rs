@@ -42,7 +42,7 @@ impl RowValues {
     /// # Errors
     /// [`Corrupt`](crate::StoreErrorKind::Corrupt): these are not the bytes of a record.
     pub fn judge(&self, last: Option<&[u8]>) -> Result<OrderedIn, StoreError> {
-        let last = last.map(LastHandled::from_store).transpose()?;
+        let last = last.map(LastHandled::from_bytes).transpose()?;
         let Judgement { order, gap, next } = judge(last.as_ref(), &self.event);
         Ok(OrderedIn {
             order,

@@ -1,5 +1,7 @@
 //! The properties of a row as the handled events left them, each as a small hash.
 
+use std::collections::BTreeMap;
+
 use crate::dedupe::EventKey;
 use crate::event::{Changes, Json, Properties, Value};
 
@@ -130,19 +132,13 @@ pub(super) fn of_properties(properties: &Properties) -> Vec<(NameHash, ValueHash
 
 /// The hashes of an update's changes. Of a name that appears twice, the last is taken.
 pub(super) fn of_changes(changes: &Changes) -> Vec<Changed> {
-    let mut hashed: Vec<_> = changes
-        .iter()
-        .map(|(name, sides)| Changed {
-            name: name_hash(name),
-            before: value_hash(name, &sides.before),
-            after: value_hash(name, &sides.after),
-        })
-        .collect();
-    // A stable sort, so that the last one of a name stays the last.
-    hashed.sort_by_key(|changed| changed.name);
-    hashed.reverse();
-    hashed.dedup_by_key(|changed| changed.name);
-    hashed
+    let hashed = changes.iter().map(|(name, sides)| Changed {
+        name: name_hash(name),
+        before: value_hash(name, &sides.before),
+        after: value_hash(name, &sides.after),
+    });
+    let by_name: BTreeMap<_, _> = hashed.map(|changed| (changed.name, changed)).collect();
+    by_name.into_values().collect()
 }
 
 fn name_hash(name: &str) -> NameHash {

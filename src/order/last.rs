@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::known::Known;
 use super::moment::Moment;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The newest handled event of a row, as a store keeps it: its `createdAt`, a digest of its id, whether the row is deleted,
@@ -44,9 +43,16 @@ impl LastHandled {
         bytes
     }
 
-    /// Returns the record from bytes that a store has kept. `None` if they are not those of a record.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    /// Returns the record from bytes that a store has kept.
+    ///
+    /// # Errors
+    /// [`Corrupt`](StoreErrorKind::Corrupt): they are not those of a record. Another program may have written them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        let advice = "a row's record has a form that this version does not know";
+        Self::parse(bytes).ok_or_else(|| StoreError::saying(StoreErrorKind::Corrupt, advice))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
         let (&[form, flags], rest) = bytes.split_first_chunk()?;
         let (&micros, rest) = rest.split_first_chunk()?;
         let (&resolution, rest) = rest.split_first_chunk()?;
@@ -60,15 +66,6 @@ impl LastHandled {
             is_doubtful: flags & DOUBTFUL != 0,
             known,
         })
-    }
-}
-
-/// For a store whose records another program could have written.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-impl LastHandled {
-    pub(crate) fn from_store(bytes: &[u8]) -> Result<Self, StoreError> {
-        let advice = "a row's record has a form that this version does not know";
-        Self::from_bytes(bytes).ok_or_else(|| StoreError::saying(StoreErrorKind::Corrupt, advice))
     }
 }
 
@@ -100,15 +97,16 @@ mod tests {
             };
             let bytes = last.to_bytes();
             assert_eq!(bytes.len(), 31 + 2 * 16);
-            assert_eq!(LastHandled::from_bytes(&bytes), Some(last));
+            assert_eq!(LastHandled::from_bytes(&bytes).unwrap(), last);
             for length in 0..bytes.len() {
                 let cut = LastHandled::from_bytes(&bytes[..length]);
-                assert_eq!(cut.is_some(), [31, 47].contains(&length), "{length}");
+                assert_eq!(cut.is_ok(), [31, 47].contains(&length), "{length}");
             }
             for (at, wrong) in [(0, 2), (1, 4), (11, 9), (30, 2), (31, 9)] {
                 let mut bytes = bytes.clone();
                 bytes[at] = wrong;
-                assert_eq!(LastHandled::from_bytes(&bytes), None, "{at}");
+                let error = LastHandled::from_bytes(&bytes).unwrap_err();
+                assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{at}");
             }
         }
     }

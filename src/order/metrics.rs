@@ -41,14 +41,14 @@ impl OrderMetrics {
         });
     }
 
-    pub(super) fn count(&self, ordered: &Ordered, gap: Option<GapReason>) {
+    pub(super) fn count(&self, ordered: &Ordered) {
         let order = match ordered.has_overlapped {
             true => "overlapped",
             false => ordered.order.name(),
         };
         self.with(|to| {
             to.count(names::ORDER_EVENTS, 1, [("order", order.into())]);
-            if let Some(reason) = gap {
+            if let Some(reason) = ordered.gap {
                 let labels = [("reason", reason.name().into())];
                 to.count(names::ORDER_GAPS, 1, labels);
             }

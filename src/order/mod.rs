@@ -20,7 +20,7 @@
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
 //!     .store(MemoryStore::default())
 //!     .build()?;
-//! let guard = OrderGuard::new(MemoryOrderStore::default()).on_gap(|gap| println!("look at {}", gap.row));
+//! let guard = OrderGuard::new(MemoryOrderStore::default()).on_ordered(|told| println!("{}: {:?}", told.row, told.gap));
 //! let app: Router = Router::new().route("/webhooks", post(on_event).layer((receiver.layer(), guard)));
 //! # let _ = app;
 //! # }
@@ -58,7 +58,7 @@ pub use judge::{GapReason, Order};
 pub use last::LastHandled;
 pub use memory::MemoryOrderStore;
 #[cfg(feature = "tower")]
-pub use report::{Gap, Ordered};
+pub use report::Ordered;
 #[cfg(feature = "tower")]
 pub use service::OrderService;
 pub use store::OrderStore;

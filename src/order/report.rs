@@ -1,4 +1,4 @@
-//! The reports of a guard.
+//! The report of a guard.
 
 use super::judge::{GapReason, Order};
 use crate::event::{DataModelId, RowId};
@@ -19,18 +19,6 @@ pub struct Ordered {
     /// Whether another event of the row was handled and recorded at the same time: the handler of the older event may have written
     /// last. The record belongs to the newer event.
     pub has_overlapped: bool,
-}
-
-/// A sign that an event of a row was missed, or has not come yet.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Gap {
-    /// The delivery that shows it.
-    pub delivery: Delivery,
-    /// The data model of the row.
-    pub model: DataModelId,
-    /// The row.
-    pub row: RowId,
-    /// The reason.
-    pub reason: GapReason,
+    /// The sign that another event of the row was missed, or has not come yet.
+    pub gap: Option<GapReason>,
 }

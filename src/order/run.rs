@@ -9,7 +9,7 @@ use super::event::RowEvent;
 use super::guard::OrderGuard;
 use super::judge::{GapReason, Judgement, Order, judge};
 use super::last::LastHandled;
-use super::report::{Gap, Ordered};
+use super::report::Ordered;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{FailureReason, IntoAnswer, call_store};
 use crate::observe::call;
@@ -40,7 +40,7 @@ where
         Ok(found) => found,
         Err(error) => return Ok(unavailable(error)),
     };
-    let judgement = found.judge(&event, guard.expects_creations);
+    let judgement = guard.judge(&found, &event);
     let order = judgement.order;
     let response = if order == Order::Stale && guard.skips_stale {
         skipped()
@@ -51,110 +51,73 @@ where
         return Ok(response);
     }
     match guard.record(&event, found, judgement).await {
-        Ok(Recorded { overlapped, gap }) => {
-            // A stale event was told so, whatever was handled beside it.
-            let has_overlapped = overlapped && order != Order::Stale;
-            guard.report(delivery, event, order, has_overlapped, gap);
+        Ok((overlapped, gap)) => {
+            let ordered = Ordered {
+                delivery: delivery.clone(),
+                model: event.model,
+                row: event.row,
+                order,
+                // A stale event was told so, whatever was handled beside it.
+                has_overlapped: overlapped && order != Order::Stale,
+                gap,
+            };
+            #[cfg(feature = "metrics")]
+            guard.metrics.count(&ordered);
+            call(guard.ordered.as_ref(), &ordered);
             Ok(response)
         }
         Err(error) => Ok(unavailable(error)),
     }
 }
 
-struct Recorded {
-    /// Another event of the row was recorded since this one was judged.
-    overlapped: bool,
-    gap: Option<GapReason>,
-}
-
 /// A row's record as it was read, with its revision.
-struct Found(Option<(u64, LastHandled)>);
+type Found = Option<(u64, LastHandled)>;
 
-impl Found {
-    /// 0 for a row without a record.
-    fn revision(&self) -> u64 {
-        self.0.as_ref().map_or(0, |(revision, _)| *revision)
-    }
-
-    fn judge(&self, event: &RowEvent, expects_creations: bool) -> Judgement {
-        let mut judgement = judge(self.0.as_ref().map(|(_, last)| last), event);
-        if self.0.is_none() && expects_creations && event.is_update() {
-            judgement.gap = Some(GapReason::NotCreated);
-        }
-        judgement
-    }
+/// 0 for a row without a record.
+fn revision(found: &Found) -> u64 {
+    found.as_ref().map_or(0, |(revision, _)| *revision)
 }
 
 impl OrderGuard {
     async fn last(&self, event: &RowEvent, limit: Duration) -> Result<Found, StoreError> {
-        let last = call_store(limit, || self.store.last(&event.row_key)).await;
-        last.map(Found)
+        call_store(limit, || self.store.last(&event.row_key)).await
     }
 
-    /// Writes the record. If another event of the row was recorded meanwhile, this one is judged against it.
+    fn judge(&self, found: &Found, event: &RowEvent) -> Judgement {
+        let mut judgement = judge(found.as_ref().map(|(_, last)| last), event);
+        if found.is_none() && self.expects_creations && event.is_update() {
+            judgement.gap = Some(GapReason::NotCreated);
+        }
+        judgement
+    }
+
+    /// Writes the record. If another event of the row was recorded since this one was judged, which is returned with the gap, this one
+    /// is judged against it.
     async fn record(
         &self,
         event: &RowEvent,
         mut found: Found,
         mut judgement: Judgement,
-    ) -> Result<Recorded, StoreError> {
+    ) -> Result<(bool, Option<GapReason>), StoreError> {
         for attempt in 0..TRIES {
-            let revision = found.revision();
-            let mut recorded = Recorded {
-                overlapped: attempt > 0,
-                gap: judgement.gap,
-            };
+            let present = revision(&found);
+            let (mut overlapped, gap) = (attempt > 0, judgement.gap);
             let Some(next) = judgement.next else {
                 // No write shows that another event was recorded since. For a stale event it is not asked.
-                if !recorded.overlapped && judgement.order != Order::Stale {
-                    recorded.overlapped = self.last(event, TO_WRITE).await?.revision() != revision;
+                if !overlapped && judgement.order != Order::Stale {
+                    overlapped = revision(&self.last(event, TO_WRITE).await?) != present;
                 }
-                return Ok(recorded);
+                return Ok((overlapped, gap));
             };
             let row = &event.row_key;
-            let swap = || self.store.swap(row, revision, next, self.retention);
+            let swap = || self.store.swap(row, present, next, self.retention);
             if call_store(TO_WRITE, swap).await? {
-                return Ok(recorded);
+                return Ok((overlapped, gap));
             }
             found = self.last(event, TO_WRITE).await?;
-            judgement = found.judge(event, self.expects_creations);
+            judgement = self.judge(&found, event);
         }
         Err(StoreError::new(StoreErrorKind::Conflict))
-    }
-
-    fn report(
-        &self,
-        delivery: &Delivery,
-        event: RowEvent,
-        order: Order,
-        has_overlapped: bool,
-        gap: Option<GapReason>,
-    ) {
-        let ordered = Ordered {
-            delivery: delivery.clone(),
-            model: event.model,
-            row: event.row,
-            order,
-            has_overlapped,
-        };
-        #[cfg(feature = "metrics")]
-        self.metrics.count(&ordered, gap);
-        call(self.ordered.as_ref(), &ordered);
-        if let Some(reason) = gap {
-            let Ordered {
-                delivery,
-                model,
-                row,
-                ..
-            } = ordered;
-            let gap = Gap {
-                delivery,
-                model,
-                row,
-                reason,
-            };
-            call(self.gap.as_ref(), &gap);
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The service that a guard makes of another one.
 
-use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -17,10 +16,10 @@ use crate::walk::Delivery;
 const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer((receiver.layer(), guard))`"}}"#;
 
 /// A service whose requests have the [`Order`](super::Order) of their event in their extensions; made by [`OrderGuard`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OrderService<S> {
-    pub(super) guard: Arc<OrderGuard>,
-    pub(super) inner: S,
+    guard: Arc<OrderGuard>,
+    inner: S,
 }
 
 impl<S> Layer<S> for OrderGuard {
@@ -71,14 +70,5 @@ where
             };
             run(&guard, &delivery, handle).await
         })
-    }
-}
-
-impl<S: fmt::Debug> fmt::Debug for OrderService<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OrderService")
-            .field("guard", &self.guard)
-            .field("inner", &self.inner)
-            .finish()
     }
 }

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ::tokio_postgres::Error;
 use ::tokio_postgres::types::{ToSql, Type};
 use tokio::time::timeout;
 
-use super::forget::FORGET_ALL;
+use super::forget::FORGET;
 use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
@@ -119,7 +118,7 @@ impl PostgresStore {
             postgres: postgres.clone(),
             namespace: Namespace::new(name),
             longest_lease: Arc::default(),
-            scopes: postgres.scopes_in_use(name),
+            scopes: postgres.scopes.of(name),
             sweeping: Arc::default(),
         }
     }
@@ -129,11 +128,11 @@ impl PostgresStore {
         statement: &str,
         key: &EventKey,
         token: ClaimToken,
-        times: &[Duration],
+        times: impl IntoIterator<Item = Duration>,
     ) -> Result<Ownership, StoreError> {
         let key = self.namespace.key(key);
         let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
-        let times: Vec<i64> = times.iter().copied().map(micros).collect();
+        let times: Vec<i64> = times.into_iter().map(micros).collect();
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
         values.extend(times.iter().map(|time| time as &(dyn ToSql + Sync)));
         let types = &[Type::BYTEA, Type::BYTEA, Type::INT8, Type::INT8][..values.len()];
@@ -166,10 +165,8 @@ impl PostgresStore {
         let Some(row) = rows.first() else {
             return Ok(None);
         };
-        let read = || -> Result<(Option<bool>, &[u8], i64), Error> {
-            Ok((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))
-        };
-        let (done, by, remaining) = read()?;
+        let (done, by): (Option<bool>, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
+        let remaining: i64 = row.try_get(2)?;
         Ok(Some(match done {
             None => Claimed::Fresh,
             Some(false) => Claimed::Running {
@@ -195,7 +192,7 @@ impl PostgresStore {
         self.sweeping.task.run(|| {
             let postgres = self.postgres.clone();
             async move {
-                for statement in FORGET_ALL {
+                for statement in FORGET {
                     sweep(&postgres, statement).await;
                 }
             }
@@ -239,7 +236,7 @@ impl DedupeStore for PostgresStore {
                     .caused_by("other claims came and went between this one's statements"))
             };
             // Each statement has its own limit; this is the limit of all of them.
-            let in_time = timeout(self.postgres.call_timeout(), asked).await;
+            let in_time = timeout(self.postgres.call_timeout, asked).await;
             in_time.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
         })
     }
@@ -251,7 +248,7 @@ impl DedupeStore for PostgresStore {
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
         self.longest_lease.note(lease);
-        StoreFuture::boxed(async move { self.ask(RENEW, key, token, &[lease]).await })
+        StoreFuture::boxed(self.ask(RENEW, key, token, [lease]))
     }
 
     fn commit<'a>(
@@ -261,11 +258,11 @@ impl DedupeStore for PostgresStore {
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
         let times = [retain, self.longest_lease.get()];
-        StoreFuture::boxed(async move { self.ask(COMMIT, key, token, &times).await })
+        StoreFuture::boxed(self.ask(COMMIT, key, token, times))
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.ask(RELEASE, key, token, &[]))
+        StoreFuture::boxed(self.ask(RELEASE, key, token, []))
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {

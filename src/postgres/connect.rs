@@ -39,8 +39,9 @@ pub(super) fn set_keepalives(config: &mut Config) {
 }
 
 /// Makes connections: the configuration with its connector, whose type is hidden from other code.
+#[derive(Clone)]
 pub(super) struct Connector {
-    dial: Box<Dial>,
+    dial: Arc<Dial>,
     sessions: Arc<Sessions>,
 }
 
@@ -61,7 +62,7 @@ impl Connector {
             })
         };
         Self {
-            dial: Box::new(dial),
+            dial: Arc::new(dial),
             sessions,
         }
     }
@@ -84,20 +85,18 @@ impl Connector {
     }
 
     /// Opens a connection whose task the caller has to end.
-    pub(super) async fn connect(&self) -> Result<(Client, JoinHandle<()>), Error> {
+    pub(super) async fn connected(&self) -> Result<(Client, JoinHandle<()>), Error> {
         let (client, mut driven) = self.open(drop).await?;
         let driven = driven.0.take().unwrap_or_else(|| tokio::spawn(async {}));
         Ok((client, driven))
     }
 }
 
-/// The connector for the pool, which ends the task with its connection.
-pub(super) struct PoolConnector(pub(super) Arc<Connector>);
-
-impl Connect for PoolConnector {
+/// For the pool, which ends the task with its connection.
+impl Connect for Connector {
     /// Connects by the configuration that the pool was made from, which is the connector's own.
     fn connect(&self, _: &Config) -> Boxed<'_, Result<(Client, JoinHandle<()>), Error>> {
-        Box::pin(self.0.connect())
+        Box::pin(self.connected())
     }
 }
 

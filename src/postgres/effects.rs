@@ -88,14 +88,14 @@ pub async fn claim_values_in(
     transaction: &Transaction<'_>,
     values: &ClaimValues,
 ) -> Result<ClaimedIn, StoreError> {
-    match asked(transaction, values).await? {
-        Some(claimed) => Ok(claimed),
-        // The other transaction has ended while the statement ran. The statement saw only that the event is a duplicate; the next
-        // one reads the record. Where it can't either, the bodies can't be compared, which is reported as a difference.
-        None => Ok(asked(transaction, values)
-            .await?
-            .unwrap_or(ClaimedIn::Duplicate { same_body: false })),
+    // Where the other transaction has ended while the statement ran, the statement saw only that the event is a duplicate; the next
+    // one reads the record. Where it can't either, the bodies can't be compared, which is reported as a difference.
+    for _ in 0..2 {
+        if let Some(claimed) = asked(transaction, values).await? {
+            return Ok(claimed);
+        }
     }
+    Ok(ClaimedIn::Duplicate { same_body: false })
 }
 
 /// Runs the statement. Returns `None` for a duplicate whose body could not be read.

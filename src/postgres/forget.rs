@@ -22,38 +22,28 @@ macro_rules! forget {
     };
 }
 
-/// Deletes at most `$1` (`bigint`) claims whose lease or retention has ended, skips rows that are locked, and returns the number
-/// deleted (`bigint`).
+/// Three statements, which delete claims whose lease or retention has ended, and events and records of rows whose retention has.
+/// Each deletes at most `$1` (`bigint`), skips rows that are locked, and returns the number deleted (`bigint`).
 ///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) runs it automatically.
-pub const FORGET_CLAIMS: &str = forget!("hookgate_claims");
-
-/// Deletes at most `$1` (`bigint`) events whose retention has ended, skips rows that are locked, and returns the number deleted
-/// (`bigint`).
-///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
-pub const FORGET_EFFECTS: &str = forget!("hookgate_effects");
-
-/// Deletes at most `$1` (`bigint`) records of rows whose retention has ended, skips rows that are locked, and returns the number
-/// deleted (`bigint`).
-///
-/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs it automatically.
-pub const FORGET_ORDER: &str = forget!("hookgate_order");
-
-pub(super) const FORGET_ALL: [&str; 3] = [FORGET_CLAIMS, FORGET_EFFECTS, FORGET_ORDER];
+/// For a schedule of your own; a [`PostgresStore`](super::PostgresStore) on the same database runs them automatically.
+pub const FORGET: [&str; 3] = [
+    forget!("hookgate_claims"),
+    forget!("hookgate_effects"),
+    forget!("hookgate_order"),
+];
 
 /// Deletes events and records of rows whose retention has ended, and claims whose lease or retention has: of each at most `most`,
 /// and returns the number deleted in all. Call it again while it returns at least `most`.
 ///
 /// A [`PostgresStore`](super::PostgresStore) deletes them automatically. Without one, call it regularly: every minute from a
-/// task, or run [`FORGET_EFFECTS`] and [`FORGET_ORDER`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be
+/// task, or run the statements of [`FORGET`] by `pg_cron`. It skips locked rows, and a row that it deletes can't be
 /// claimed in the meantime. If it is never called, the only harm is the disk space used.
 ///
 /// # Errors
 /// Those of [`migrate`](super::migrate). Rows that were deleted before the error stay deleted.
 pub async fn forget(client: &impl GenericClient, most: u32) -> Result<u64, StoreError> {
     let mut forgotten = 0;
-    for statement in FORGET_ALL {
+    for statement in FORGET {
         let row = client
             .query_typed_one(statement, &[(&i64::from(most), Type::INT8)])
             .await?;

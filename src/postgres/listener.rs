@@ -17,6 +17,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
+    /// `channel` is a name that needs no quotes.
     pub(super) async fn open(
         connector: &Connector,
         channel: &str,
@@ -31,16 +32,10 @@ impl Listener {
                 }
             })
             .await?;
-        let lock = format!(
-            "SELECT pg_advisory_lock_shared({}, {})",
-            lock.0.cast_signed(),
-            lock.1.cast_signed()
-        );
+        let (one, two) = (lock.0.cast_signed(), lock.1.cast_signed());
+        let lock = format!("SELECT pg_advisory_lock_shared({one}, {two})");
         client.batch_execute(&lock).await?;
-        let channel = channel.replace('"', "\"\"");
-        client
-            .batch_execute(&format!("LISTEN \"{channel}\""))
-            .await?;
+        client.batch_execute(&format!("LISTEN {channel}")).await?;
         Ok(Self {
             heard,
             _client: client,

@@ -26,7 +26,7 @@ pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use crate::order::{OrderedIn, RowValues};
 pub use claims::PostgresStore;
 pub use effects::{CLAIM_IN, claim_in, claim_values_in};
-pub use forget::{FORGET_CLAIMS, FORGET_EFFECTS, FORGET_ORDER, forget};
+pub use forget::{FORGET, forget};
 pub use migration::migrate;
 pub use order::{LOCK_ROW, WRITE_ROW, order_in};
 pub use pool::Postgres;

@@ -1,8 +1,7 @@
 //! The pool: a few connections, made when they are needed, and closed when their state is unknown.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
@@ -12,13 +11,13 @@ use deadpool_postgres::{
 };
 use tokio::time::timeout;
 
-use super::connect::{Connector, PoolConnector};
+use super::connect::Connector;
 #[cfg(feature = "inbox")]
 use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
 use super::session::Sessions;
 use super::spare::SpareConnections;
-use crate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
+use crate::dedupe::{ScopesByName, ScopesInUse, StoreError, StoreErrorKind};
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;
@@ -48,20 +47,13 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 pub struct Postgres {
     pub(super) pool: Pool,
     pub(super) spares: Arc<SpareConnections>,
-    sessions: Arc<Sessions>,
-    call_timeout: Duration,
-    /// For each name, the receivers that claim under it, in all stores of this database.
-    scopes: ScopesByName,
-    /// For each name, the acceptors of its inbox. Claims and inboxes remember separately.
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) call_timeout: Duration,
+    /// The receivers of each name's stores.
+    pub(super) scopes: ScopesByName,
+    /// The acceptors of each name's inbox. Claims and inboxes remember separately.
     #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
     inbox_scopes: ScopesByName,
-}
-
-type ScopesByName = Arc<Mutex<BTreeMap<String, ScopesInUse>>>;
-
-fn scopes_of(scopes: &ScopesByName, name: &str) -> ScopesInUse {
-    let mut scopes = scopes.lock().unwrap_or_else(PoisonError::into_inner);
-    scopes.entry(name.to_owned()).or_default().clone()
 }
 
 impl Postgres {
@@ -94,12 +86,10 @@ impl Postgres {
         let options = config.get_options().unwrap_or_default();
         let sessions = Arc::new(Sessions::with_settings(options));
         let connector = Connector::new(config.clone(), tls, Arc::clone(&sessions));
-        let connector = Arc::new(connector);
         let recycled = ManagerConfig {
             recycling_method: RecyclingMethod::Fast,
         };
-        let manager =
-            Manager::from_connect(config, PoolConnector(Arc::clone(&connector)), recycled);
+        let manager = Manager::from_connect(config, connector.clone(), recycled);
         let pool = Pool::builder(manager)
             .max_size(CONNECTIONS)
             .runtime(Runtime::Tokio1)
@@ -124,14 +114,14 @@ impl Postgres {
         Self::with(pool, None, Arc::new(Sessions::as_they_are()))
     }
 
-    fn with(pool: Pool, connector: Option<Arc<Connector>>, sessions: Arc<Sessions>) -> Self {
+    fn with(pool: Pool, connector: Option<Connector>, sessions: Arc<Sessions>) -> Self {
         Self {
             pool,
             spares: Arc::new(SpareConnections::new(connector)),
             sessions,
             call_timeout: CALL_TIMEOUT,
-            scopes: Arc::default(),
-            inbox_scopes: Arc::default(),
+            scopes: ScopesByName::default(),
+            inbox_scopes: ScopesByName::default(),
         }
     }
 
@@ -197,20 +187,10 @@ impl Postgres {
         Ok(())
     }
 
-    /// Returns the list of the receivers of this name's stores. Clones of a list share it.
-    pub(super) fn scopes_in_use(&self, name: &str) -> ScopesInUse {
-        scopes_of(&self.scopes, name)
-    }
-
     /// Returns the list of the acceptors of this name's inbox. Clones of a list share it.
     #[cfg(feature = "inbox")]
     pub(crate) fn inbox_scopes_in_use(&self, name: &str) -> ScopesInUse {
-        scopes_of(&self.inbox_scopes, name)
-    }
-
-    /// Returns how long a call may take.
-    pub(super) fn call_timeout(&self) -> Duration {
-        self.call_timeout
+        self.inbox_scopes.of(name)
     }
 
     /// Returns a connection, also for several statements. It goes back to the pool by [`PooledConnection::keep`] alone.
@@ -219,12 +199,7 @@ impl Postgres {
         limit: Duration,
     ) -> Result<PooledConnection, StoreError> {
         // The wait is bounded here and not by the pool, which may belong to the user.
-        let unlimited = Timeouts {
-            wait: None,
-            create: None,
-            recycle: None,
-        };
-        match timeout(limit, self.pool.timeout_get(&unlimited)).await {
+        match timeout(limit, self.pool.timeout_get(&Timeouts::new())).await {
             Ok(Ok(object)) => Ok(self.pooled(Held::Pooled(object))),
             Ok(Err(PoolError::Backend(error))) => Err(error.into()),
             Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
@@ -234,11 +209,6 @@ impl Postgres {
 
     pub(super) fn pooled(&self, held: Held) -> PooledConnection {
         PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.sessions))
-    }
-
-    /// Notes that a statement was refused at a stricter level than `READ COMMITTED`.
-    pub(super) fn note_strict(&self) {
-        self.sessions.note_strict();
     }
 
     /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
@@ -251,15 +221,12 @@ impl Postgres {
         channel: &str,
         lock: (u32, u32),
     ) -> Result<Option<Listener>, StoreError> {
-        let Some(connector) = self.spares.connector() else {
+        let connector = self.spares.connector.as_ref();
+        let Some(connector) = connector.filter(|_| !self.sessions.is_shared()) else {
             return Ok(None);
         };
-        if self.sessions.is_shared() {
-            return Ok(None);
-        }
         match timeout(self.call_timeout, Listener::open(connector, channel, lock)).await {
-            Ok(Ok(listener)) => Ok(Some(listener)),
-            Ok(Err(error)) => Err(error.into()),
+            Ok(listener) => Ok(Some(listener?)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
         }
     }

@@ -123,7 +123,7 @@ impl Deref for PooledConnection {
     fn deref(&self) -> &ClientWrapper {
         match self.held() {
             Held::Pooled(object) => object,
-            Held::Spare(spare) => spare.client(),
+            Held::Spare(spare) => &spare.client,
         }
     }
 }

@@ -9,22 +9,15 @@ use tokio::time::{sleep, timeout};
 use super::failure;
 use super::pool::Postgres;
 use super::pooled::{Held, PooledConnection};
-use super::spare::{POOL_WAIT, first_of};
+use super::spare::POOL_WAIT;
 use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::future::first_of;
 
 /// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
 /// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
 const ASKED: u32 = 8;
 
 const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
-
-/// The connections that a statement may take.
-#[derive(Clone, Copy)]
-enum TakenFrom {
-    Pool,
-    /// The spare ones are held no longer than such a statement takes.
-    PoolOrSpare,
-}
 
 impl Postgres {
     /// Runs one statement, prepared once for each connection, in one round trip. It may be run more than once.
@@ -34,7 +27,7 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.query_within(self.call_timeout(), statement, types, values)
+        self.query_within(self.call_timeout, statement, types, values)
             .await
     }
 
@@ -46,8 +39,7 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.run(TakenFrom::Pool, limit, statement, types, values)
-            .await
+        self.run(false, limit, statement, types, values).await
     }
 
     /// The same, for statements that keep or end a lease: it does not wait for the holders of the pool's connections.
@@ -57,19 +49,14 @@ impl Postgres {
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
-        self.run(
-            TakenFrom::PoolOrSpare,
-            self.call_timeout(),
-            statement,
-            types,
-            values,
-        )
-        .await
+        let limit = self.call_timeout;
+        self.run(true, limit, statement, types, values).await
     }
 
+    /// A spare connection is held no longer than a statement for a lease takes.
     async fn run(
         &self,
-        from: TakenFrom,
+        may_take_spare: bool,
         limit: Duration,
         statement: &str,
         types: &[Type],
@@ -79,9 +66,10 @@ impl Postgres {
             let mut left = ASKED;
             loop {
                 left -= 1;
-                let client = match from {
-                    TakenFrom::Pool => self.client_within(limit).await?,
-                    TakenFrom::PoolOrSpare => self.spare_within(limit).await?,
+                let client = if may_take_spare {
+                    self.spare_within(limit).await?
+                } else {
+                    self.client_within(limit).await?
                 };
                 let is_reused = client.is_reused();
                 let error = match client.run_alone(statement, types, values).await {
@@ -104,7 +92,7 @@ impl Postgres {
                 }
                 if failure::is_refused_for_level(&error) {
                     // The level is that of the role or the pool. From now on each statement chooses its own.
-                    self.note_strict();
+                    self.sessions.note_strict();
                 }
                 // Every statement here may be repeated.
                 let may_pass = (is_reused && is_broken) || is_stale || failure::is_conflict(&error);

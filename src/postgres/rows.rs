@@ -38,7 +38,7 @@ impl OrderStore for PostgresStore {
             let (revision, last): (i64, &[u8]) = (row.try_get(0)?, row.try_get(1)?);
             Ok(Some((
                 revision.unsigned_abs(),
-                LastHandled::from_store(last)?,
+                LastHandled::from_bytes(last)?,
             )))
         })
     }

@@ -18,6 +18,7 @@ const ISOLATION: (&str, &str) = ("default_transaction_isolation", "read committe
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED;";
 
 /// The sessions of a database's connections.
+#[derive(Default)]
 pub(super) struct Sessions {
     /// The statements that a session begins with.
     settings: String,
@@ -32,21 +33,19 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Those of connections that are made here, by a configuration with these options.
     pub(super) fn with_settings(options: &str) -> Self {
-        let settings = settings("SET", options, SETTINGS.iter().chain([&ISOLATION]));
-        Self::new(settings, &self::settings("SET LOCAL", options, &SETTINGS))
+        let local = settings("SET LOCAL", options, &SETTINGS);
+        Self {
+            settings: settings("SET", options, SETTINGS.iter().chain([&ISOLATION])),
+            begin_with_settings: format!("{BEGIN}{local}"),
+            ..Self::default()
+        }
     }
 
     /// Those of the user's pool, whose settings stay as they are.
     pub(super) fn as_they_are() -> Self {
-        Self::new(String::new(), "")
-    }
-
-    fn new(settings: String, local_settings: &str) -> Self {
         Self {
-            settings,
-            begin_with_settings: format!("{BEGIN}{local_settings}"),
-            is_shared: AtomicBool::new(false),
-            is_strict: AtomicBool::new(false),
+            begin_with_settings: BEGIN.to_owned(),
+            ..Self::default()
         }
     }
 

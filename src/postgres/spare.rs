@@ -6,8 +6,7 @@
 
 use std::future::pending;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::tokio_postgres::Error;
@@ -18,6 +17,8 @@ use tokio::time::sleep;
 use super::connect::Connector;
 use super::task::Task;
 use crate::clock::{Clock, Monotonic, SystemClock};
+use crate::future::first_of;
+use crate::sync::{Mutex, lock};
 
 /// The greatest number of them: two, so that one that hangs does not block the others.
 const MOST: usize = 2;
@@ -26,7 +27,7 @@ pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
 pub(super) struct SpareConnections {
     /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
-    connector: Option<Arc<Connector>>,
+    pub(super) connector: Option<Connector>,
     /// One permit for each that may still be made. Each existing one holds one.
     slots: Arc<Semaphore>,
     idle: Mutex<Vec<Spare>>,
@@ -37,7 +38,7 @@ pub(super) struct SpareConnections {
 
 /// A spare connection.
 pub(super) struct Spare {
-    client: ClientWrapper,
+    pub(super) client: ClientWrapper,
     answered: Monotonic,
     /// Whether a call has been answered on it.
     pub(super) is_used: bool,
@@ -45,7 +46,7 @@ pub(super) struct Spare {
 }
 
 impl SpareConnections {
-    pub(super) fn new(connector: Option<Arc<Connector>>) -> Self {
+    pub(super) fn new(connector: Option<Connector>) -> Self {
         Self {
             connector,
             slots: Arc::new(Semaphore::new(MOST)),
@@ -55,14 +56,9 @@ impl SpareConnections {
         }
     }
 
-    #[cfg(feature = "inbox")]
-    pub(super) fn connector(&self) -> Option<&Connector> {
-        self.connector.as_deref()
-    }
-
     /// Returns an idle one.
     pub(super) fn idle(&self) -> Option<Spare> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = lock(&self.idle);
         std::iter::from_fn(|| idle.pop()).find(|spare| !spare.client.is_closed())
     }
 
@@ -92,7 +88,7 @@ impl SpareConnections {
         if let Some(connector) = &self.connector
             && let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await
         {
-            match connector.connect().await {
+            match connector.connected().await {
                 Ok((client, driven)) => {
                     return Spare::new(ClientWrapper::new(client, driven), false, slot);
                 }
@@ -104,9 +100,7 @@ impl SpareConnections {
 
     pub(super) fn put(&self, mut spare: Spare) {
         (spare.is_used, spare.answered) = (true, SystemClock.monotonic());
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.push(spare);
-        drop(idle);
+        lock(&self.idle).push(spare);
         self.put_back.notify_one();
     }
 
@@ -128,7 +122,7 @@ impl SpareConnections {
         self.refill.run(|| {
             let (spares, pool) = (Arc::downgrade(self), pool.clone());
             async move {
-                let object = pool.timeout_get(&Timeouts::default()).await;
+                let object = pool.timeout_get(&Timeouts::new()).await;
                 if let (Ok(object), Some(spares)) = (object, spares.upgrade()) {
                     spares.take_or_return(object);
                 }
@@ -139,11 +133,10 @@ impl SpareConnections {
     /// Closes those that are idle and have not answered for this long.
     pub(super) fn drop_idle(&self, silence: Duration) {
         let now = SystemClock.monotonic();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|spare| now.saturating_since(spare.answered) < silence);
+        lock(&self.idle).retain(|spare| now.saturating_since(spare.answered) < silence);
     }
 
-    /// Returns the number of spare connections.
+    /// The number of spare connections.
     pub(super) fn count(&self) -> usize {
         MOST.saturating_sub(self.slots.available_permits())
     }
@@ -158,25 +151,6 @@ impl Spare {
             _slot: slot,
         }
     }
-
-    pub(super) fn client(&self) -> &ClientWrapper {
-        &self.client
-    }
-}
-
-/// Returns the output of the future that ends first.
-pub(super) async fn first_of<A: Future, B: Future>(
-    one: A,
-    other: B,
-) -> Result<A::Output, B::Output> {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    std::future::poll_fn(|context| {
-        if let Poll::Ready(output) = one.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
-        other.as_mut().poll(context).map(Err)
-    })
-    .await
 }
 
 #[cfg(test)]
@@ -212,7 +186,7 @@ mod tests {
         // No statement is sent after the connection was made.
         let sessions = Arc::new(Sessions::as_they_are());
         let connector = Connector::new(config, NoTls, sessions);
-        SpareConnections::new(Some(Arc::new(connector)))
+        SpareConnections::new(Some(connector))
     }
 
     /// A wait whose own connection can't be made ends when the other spare connection is put back.

@@ -35,9 +35,7 @@ use crate::dedupe::StoreError;
 /// # Security
 /// Every certificate is verified, with its host name: no setting accepts one that is not.
 #[derive(Clone)]
-pub struct Tls {
-    maker: Maker,
-}
+pub struct Tls(Maker);
 
 impl Tls {
     /// Returns the configuration and the TLS that a URL asks for, `postgres://user@host/database?sslmode=verify-full`.
@@ -63,14 +61,14 @@ impl Tls {
     pub fn for_url(url: &str) -> Result<(Config, Self), StoreError> {
         let (config, authority) = url::read(url)?;
         let maker = match config.get_ssl_mode() {
-            SslMode::Disable => none()?,
+            SslMode::Disable => maker(Authority::None)?,
             // The server may offer none. Where it does, and the system trusts nothing, its certificate is refused then.
             SslMode::Prefer if authority == Authority::System => {
-                maker(authority).or_else(|_| none())?
+                maker(authority).or_else(|_| maker(Authority::None))?
             }
             _ => maker(authority)?,
         };
-        Ok((config, Self { maker }))
+        Ok((config, Self(maker)))
     }
 
     /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
@@ -83,9 +81,7 @@ impl Tls {
     #[cfg(feature = "postgres-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres-tls")))]
     pub fn system() -> Result<Self, StoreError> {
-        Ok(Self {
-            maker: maker(Authority::System)?,
-        })
+        maker(Authority::System).map(Self)
     }
 
     /// Trusts these authorities alone, whose certificates are in PEM: one or more.
@@ -98,46 +94,38 @@ impl Tls {
     #[cfg(feature = "postgres-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres-tls")))]
     pub fn with_ca(pem: &[u8]) -> Result<Self, StoreError> {
-        Ok(Self {
-            maker: maker(Authority::Pem(pem.to_vec()))?,
-        })
+        maker(Authority::Pem(pem.to_vec())).map(Self)
     }
 }
 
 #[cfg(feature = "postgres-tls")]
 fn maker(authority: Authority) -> Result<Maker, StoreError> {
-    use rustls::RootCertStore;
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-
-    let mut roots = RootCertStore::empty();
-    let Authority::Pem(pem) = authority else {
-        // Where some can't be read, those that can are trusted.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            return Err(refused(
-                "the system has no certificates to trust: install them, such as the package ca-certificates, or name a file by sslrootcert",
-            ));
-        }
-        return with_roots(roots);
-    };
-    const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| refused(NO_PEM).caused_by(error))?;
-        let added = roots.add(certificate);
-        added.map_err(|error| refused(NO_PEM).caused_by(error))?;
-    }
-    if roots.is_empty() {
-        return Err(refused(NO_PEM));
-    }
-    with_roots(roots)
-}
-
-#[cfg(feature = "postgres-tls")]
-fn with_roots(roots: rustls::RootCertStore) -> Result<Maker, StoreError> {
-    use rustls::ClientConfig;
     use rustls::crypto::{CryptoProvider, ring};
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    use rustls::{ClientConfig, RootCertStore};
 
+    const NO_SYSTEM: &str = "the system has no certificates to trust: install them, such as the package ca-certificates, or name a file by sslrootcert";
+    const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
+    let mut roots = RootCertStore::empty();
+    let where_empty = match authority {
+        Authority::None => None,
+        Authority::System => {
+            // Where some can't be read, those that can are trusted.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            Some(NO_SYSTEM)
+        }
+        Authority::Pem(pem) => {
+            for certificate in CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|error| refused(NO_PEM).caused_by(error))?;
+                let added = roots.add(certificate);
+                added.map_err(|error| refused(NO_PEM).caused_by(error))?;
+            }
+            Some(NO_PEM)
+        }
+    };
+    if let Some(advice) = where_empty.filter(|_| roots.is_empty()) {
+        return Err(refused(advice));
+    }
     // The program may have chosen another provider of crypto.
     let provider = CryptoProvider::get_default().cloned();
     let provider = provider.unwrap_or_else(|| std::sync::Arc::new(ring::default_provider()));
@@ -152,22 +140,14 @@ fn with_roots(roots: rustls::RootCertStore) -> Result<Maker, StoreError> {
     ))
 }
 
-/// For connections without TLS: no certificate is trusted.
-#[cfg(feature = "postgres-tls")]
-fn none() -> Result<Maker, StoreError> {
-    with_roots(rustls::RootCertStore::empty())
-}
-
 #[cfg(not(feature = "postgres-tls"))]
-fn maker(_: Authority) -> Result<Maker, StoreError> {
-    Err(refused(
-        "the URL asks for TLS, and this program is built without it: enable the feature postgres-tls of hookgate",
-    ))
-}
-
-#[cfg(not(feature = "postgres-tls"))]
-fn none() -> Result<Maker, StoreError> {
-    Ok(Maker)
+fn maker(authority: Authority) -> Result<Maker, StoreError> {
+    match authority {
+        Authority::None => Ok(Maker),
+        _ => Err(refused(
+            "the URL asks for TLS, and this program is built without it: enable the feature postgres-tls of hookgate",
+        )),
+    }
 }
 
 impl MakeTlsConnect<Socket> for Tls {
@@ -176,7 +156,7 @@ impl MakeTlsConnect<Socket> for Tls {
     type Error = <Maker as MakeTlsConnect<Socket>>::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.maker, host)
+        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
     }
 }
 

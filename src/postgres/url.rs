@@ -12,6 +12,8 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 #[cfg_attr(not(feature = "postgres-tls"), allow(dead_code))]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Authority {
+    /// For connections without TLS.
+    None,
     System,
     /// One or more certificates in PEM.
     Pem(Vec<u8>),
@@ -107,7 +109,7 @@ pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
             })?;
             Authority::Pem(pem)
         }
-        Some(_) | None => Authority::System,
+        _ => Authority::System,
     };
     config.ssl_mode(match mode {
         _ if on_sockets(&config) => SslMode::Disable,
@@ -135,44 +137,26 @@ impl TlsParameters {
         let is_url = ["postgres://", "postgresql://"]
             .iter()
             .any(|start| url.starts_with(start));
-        if !is_url {
+        let (start, words, joint): (&str, Vec<_>, _) = if is_url {
+            // A password may contain a question mark.
+            let host = url.find('@').unwrap_or_default();
+            let query = url[host..].find('?').map_or(url.len(), |at| host + at + 1);
+            (&url[..query], url[query..].split('&').collect(), "&")
+        } else if !url.contains('\'') {
+            ("", url.split_whitespace().collect(), " ")
+        } else if url.contains("sslmode=verify") || url.contains("sslrootcert") {
             // A quoted value may contain any text, so that words can't be told apart.
-            if url.contains('\'') {
-                let plain = !url.contains("sslmode=verify") && !url.contains("sslrootcert");
-                return if plain {
-                    Ok((url.to_owned(), parameters))
-                } else {
-                    Err(refused(NO_URL))
-                };
-            }
-            let rest = parameters.take_all(url.split_whitespace())?;
-            return Ok((rest.join(" "), parameters));
-        }
-        // A password may contain a question mark.
-        let host = url.find('@').unwrap_or_default();
-        let Some(query) = url[host..].find('?').map(|at| host + at) else {
+            return Err(refused(NO_URL));
+        } else {
             return Ok((url.to_owned(), parameters));
         };
-        let rest = parameters.take_all(url[query + 1..].split('&'))?;
-        let mark = if rest.is_empty() { "" } else { "?" };
-        Ok((
-            format!("{}{mark}{}", &url[..query], rest.join("&")),
-            parameters,
-        ))
-    }
-
-    /// Takes the words about TLS, and returns the others.
-    fn take_all<'a>(
-        &mut self,
-        words: impl Iterator<Item = &'a str>,
-    ) -> Result<Vec<&'a str>, StoreError> {
         let mut others = Vec::new();
         for word in words {
-            if !self.take(word)? {
+            if !parameters.take(word)? {
                 others.push(word);
             }
         }
-        Ok(others)
+        Ok((format!("{start}{}", others.join(joint)), parameters))
     }
 
     /// Takes one word, where it is about TLS. Returns whether it is.

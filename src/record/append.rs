@@ -19,14 +19,12 @@ pub(super) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<OpenFile>,
-    /// The error of the last failed rotation, until `rotation_error` takes it.
-    rotation_error: Option<io::Error>,
 }
 
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    identity: Identity,
+    identity: (u64, u64),
     bytes: u64,
     /// The last line has no line break: the next line would continue it.
     torn: bool,
@@ -41,7 +39,6 @@ impl LogFile {
             path,
             rotation,
             open: None,
-            rotation_error: None,
         };
         file.opened()?;
         if file.open.as_ref().is_some_and(|open| open.regular) {
@@ -60,36 +57,26 @@ impl LogFile {
             return;
         }
         match fs::metadata(&self.path) {
-            Ok(metadata) if Identity::of(&metadata) == open.identity => open.bytes = metadata.len(),
+            Ok(metadata) if identity(&metadata) == open.identity => open.bytes = metadata.len(),
             _ => self.open = None,
         }
     }
 
-    /// Writes a line, which ends in a line break. Readers see the whole line or no line.
-    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        let full = |open: &OpenFile, rotation: Rotation| {
-            let with_it = open.bytes.saturating_add(line.len() as u64);
-            open.regular && open.bytes > 0 && with_it > rotation.max_bytes
-        };
-        let rotation = self.rotation;
+    /// Writes a line, which ends in a line break. Readers see the whole line or no line. Returns why a full file could not be
+    /// rotated, if that has failed: a file that is too large is better than deliveries that are missing from the log.
+    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<Option<io::Error>> {
+        let most = self.rotation.max_bytes;
         let open = self.opened()?;
         if open.torn {
             // The mark begins with a line break of its own, so that the incomplete line ends here.
             let mark = format!("\n{TORN_LINE}\n");
             open.write(mark.as_bytes())?;
         }
-        if full(open, rotation)
-            && let Err(error) = self.rotate()
-        {
-            // A file that is too large is better than deliveries that are missing from the log.
-            self.rotation_error = Some(error);
-        }
-        self.opened()?.write(line)
-    }
-
-    /// Returns why a full file could not be rotated, if that has failed since the last call.
-    pub(super) fn rotation_error(&mut self) -> Option<io::Error> {
-        self.rotation_error.take()
+        let with_it = open.bytes.saturating_add(line.len() as u64);
+        let is_full = open.regular && open.bytes > 0 && with_it > most;
+        let unrotated = is_full.then(|| self.rotate().err()).flatten();
+        self.opened()?.write(line)?;
+        Ok(unrotated)
     }
 
     fn opened(&mut self) -> io::Result<&mut OpenFile> {
@@ -141,7 +128,7 @@ impl OpenFile {
         }
         Ok(Self {
             file,
-            identity: Identity::of(&metadata),
+            identity: identity(&metadata),
             bytes: metadata.len(),
             torn,
             regular,
@@ -166,26 +153,16 @@ impl OpenFile {
     }
 }
 
-/// Identifies a file: tells it from another file of the same name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    #[cfg(unix)]
-    device_and_inode: (u64, u64),
+/// Returns a file's device and inode, which tell it from another file of the same name.
+#[cfg(unix)]
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    (metadata.dev(), metadata.ino())
 }
 
-impl Identity {
-    #[cfg(unix)]
-    fn of(metadata: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-        Self {
-            device_and_inode: (metadata.dev(), metadata.ino()),
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn of(_: &Metadata) -> Self {
-        Self {}
-    }
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> (u64, u64) {
+    (0, 0)
 }
 
 /// Removes all permissions on a file except the owner's.

@@ -15,7 +15,7 @@ mod rotated;
 mod scan;
 
 pub use entry::{LoggedAnswer, LoggedDelivery};
-pub use error::{RecordError, RecordErrorKind};
+pub use error::RecordError;
 pub use interface::Record;
 pub use line::TORN_LINE;
 pub use recorder::{Recorder, RecorderBuilder};

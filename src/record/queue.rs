@@ -1,10 +1,11 @@
 //! The queue between the callers that record and the thread that writes. It is bounded, and callers never wait for it.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::entry::LoggedDelivery;
+use super::error::RecordError;
 
 /// A number of entries and the memory that they take.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,8 +14,7 @@ pub(super) struct Amount {
     pub(super) bytes: usize,
 }
 
-/// The entries that wait to be written, and the counts of those written and dropped.
-#[derive(Debug)]
+/// The entries that wait to be written, and the state of the recorder.
 pub(super) struct Queue {
     /// The maximum that may wait to be written.
     most: Amount,
@@ -25,33 +25,29 @@ pub(super) struct Queue {
     done: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct QueueState {
-    waiting: VecDeque<Waiting>,
+#[derive(Default)]
+pub(super) struct QueueState {
+    waiting: VecDeque<LoggedDelivery>,
     /// The sum over the entries that wait and those that the writer holds.
     held: Amount,
-    accepted: u64,
-    /// Written or dropped.
-    settled: u64,
-    written: u64,
-    dropped: u64,
+    accepted: usize,
+    pub(super) written: u64,
+    pub(super) dropped: u64,
     /// The number of these that the log does not mention yet.
     missing: u64,
+    /// The number of failed writes.
+    pub(super) failures: u64,
+    /// The error of the last write, if it has failed.
+    pub(super) last_error: Option<Arc<RecordError>>,
     closing: bool,
     over: bool,
 }
 
-#[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) delivery: LoggedDelivery,
-    pub(super) bytes: usize,
-}
-
-/// The next work of the writer.
-pub(super) struct Batch {
-    pub(super) waiting: VecDeque<Waiting>,
-    /// The number of dropped deliveries, to be noted in the log after these entries.
-    pub(super) missing: u64,
+impl QueueState {
+    /// The number of accepted entries that were written or dropped.
+    fn settled(&self) -> usize {
+        self.accepted - self.held.entries
+    }
 }
 
 impl Queue {
@@ -64,7 +60,7 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,25 +88,23 @@ impl Queue {
         state.accepted += 1;
         // The writer sleeps only while no entry waits.
         let was_empty = state.waiting.is_empty();
-        state.waiting.push_back(Waiting { delivery, bytes });
+        state.waiting.push_back(delivery);
         drop(state);
         if was_empty {
             self.filled.notify_one();
         }
     }
 
-    /// Waits for entries to write. Returns `None` when all is written and no more will come.
-    pub(super) fn take(&self) -> Option<Batch> {
+    /// Waits for entries to write. Returns them, and the number of dropped deliveries, to be noted in the log after them. `None` when
+    /// all is written and no more will come.
+    pub(super) fn take(&self) -> Option<(VecDeque<LoggedDelivery>, u64)> {
         let idle = |state: &mut QueueState| {
             state.waiting.is_empty() && state.missing == 0 && !state.closing
         };
         let state = self.filled.wait_while(self.lock(), idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        let batch = Batch {
-            waiting: std::mem::take(&mut state.waiting),
-            missing: state.missing,
-        };
-        (!batch.waiting.is_empty() || batch.missing > 0).then_some(batch)
+        let waiting = std::mem::take(&mut state.waiting);
+        (!waiting.is_empty() || state.missing > 0).then_some((waiting, state.missing))
     }
 
     /// Counts a delivery as written or as dropped.
@@ -118,7 +112,6 @@ impl Queue {
         let mut state = self.lock();
         state.held.entries -= 1;
         state.held.bytes -= bytes;
-        state.settled += 1;
         if written {
             state.written += 1;
         } else {
@@ -147,10 +140,10 @@ impl Queue {
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let state = self.lock();
         let accepted = state.accepted;
-        let under_way = |state: &mut QueueState| state.settled < accepted && !state.over;
+        let under_way = |state: &mut QueueState| state.settled() < accepted && !state.over;
         let waited = self.done.wait_timeout_while(state, limit, under_way);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.settled >= accepted
+        state.settled() >= accepted
     }
 
     /// Closes the queue: no more entries will come. Waits until the writer has ended.
@@ -169,24 +162,15 @@ impl Queue {
         state.over = true;
         let left = std::mem::take(&mut state.waiting);
         state.dropped += left.len() as u64;
-        state.held = Amount::default();
         drop(state);
         self.done.notify_all();
-    }
-
-    pub(super) fn written(&self) -> u64 {
-        self.lock().written
-    }
-
-    pub(super) fn dropped(&self) -> u64 {
-        self.lock().dropped
     }
 }
 
 /// The approximate memory that a delivery takes.
-fn weight(delivery: &LoggedDelivery) -> usize {
-    const ITSELF: usize = std::mem::size_of::<Waiting>();
-    const HEADER: usize = std::mem::size_of::<(String, bytes::Bytes)>();
+pub(super) fn weight(delivery: &LoggedDelivery) -> usize {
+    const ITSELF: usize = size_of::<LoggedDelivery>();
+    const HEADER: usize = size_of::<(String, bytes::Bytes)>();
     let headers = delivery.headers.iter();
     let headers = headers.map(|(name, value)| HEADER + name.len() + value.len());
     // The sender controls the length of the method; the error controls the length of the answer's reason.

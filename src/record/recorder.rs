@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use super::append::{LogFile, Rotation};
 use super::entry::LoggedDelivery;
 use super::error::RecordError;
 use super::interface::Record;
-use super::queue::{Amount, Batch, Queue, Waiting};
+use super::queue::{Amount, Queue, weight};
 use super::redaction::Redaction;
 use super::rotated::MOST;
 use crate::caught::caught;
@@ -68,30 +68,16 @@ const COPIED: usize = 16 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # When the disk fails, and when the program ends
-/// It tries again twice a second, and calls [`on_error`](RecorderBuilder::on_error) when the failure begins. Dropping the last
-/// clone waits until the queue is written, for 5 s at most; a receiver holds a clone, so call [`flush`](Self::flush) before a
-/// program ends whose receiver lives as long as it does. [The module docs](super#the-file) describe both, and the files.
+/// [The module docs](super#the-file) say what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
+/// before the end of a program whose receiver lives as long as it does.
 #[derive(Clone)]
 pub struct Recorder {
     handle: Arc<Handle>,
 }
 
-/// Closes the file when the last clone is dropped.
+/// Closes the file when the last clone is dropped. The queue is shared with the thread that writes.
 struct Handle {
-    state: Arc<WriterState>,
-}
-
-/// The state that the recorder shares with the thread that writes.
-struct WriterState {
-    queue: Queue,
-    failing: Mutex<Failing>,
-}
-
-#[derive(Default)]
-struct Failing {
-    failures: u64,
-    last: Option<Arc<RecordError>>,
+    queue: Arc<Queue>,
 }
 
 /// The settings of a [`Recorder`].
@@ -128,32 +114,32 @@ impl Recorder {
     /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.handle.state.queue.flush(timeout)
+        self.handle.queue.flush(timeout)
     }
 
     /// The number of deliveries that were written.
     #[must_use]
     pub fn written(&self) -> u64 {
-        self.handle.state.queue.written()
+        self.handle.queue.lock().written
     }
 
     /// The number of deliveries that were dropped: because the queue was full, or because the program ended while the disk
     /// still failed.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.handle.state.queue.dropped()
+        self.handle.queue.lock().dropped
     }
 
     /// The number of failed writes to the file.
     #[must_use]
     pub fn failures(&self) -> u64 {
-        self.handle.state.failing().failures
+        self.handle.queue.lock().failures
     }
 
     /// The error why the file can't be written now; `None` after the next successful write.
     #[must_use]
     pub fn last_error(&self) -> Option<Arc<RecordError>> {
-        self.handle.state.failing().last.clone()
+        self.handle.queue.lock().last_error.clone()
     }
 }
 
@@ -162,7 +148,7 @@ impl Record for Recorder {
         if let Some(body) = delivery.body.as_mut().filter(|body| body.len() <= COPIED) {
             *body = Bytes::copy_from_slice(body);
         }
-        self.handle.state.queue.push(delivery);
+        self.handle.queue.push(delivery);
     }
 }
 
@@ -209,16 +195,13 @@ impl RecorderBuilder {
     /// Opens the file, and creates it if it does not exist. Its directory is not created.
     ///
     /// # Errors
-    /// `Unwritable` where the file can't be opened, where the access of other users can't be removed, or where the system has
-    /// no thread left.
+    /// The file can't be opened, the access of other users can't be removed, or the system has no thread left.
     pub fn open(self) -> Result<Recorder, RecordError> {
-        let file = LogFile::open(self.path, self.rotation).map_err(RecordError::unwritable)?;
-        let state = Arc::new(WriterState {
-            queue: Queue::new(self.queue),
-            failing: Mutex::default(),
-        });
+        let unwritable = |source| RecordError { source };
+        let file = LogFile::open(self.path, self.rotation).map_err(unwritable)?;
+        let queue = Arc::new(Queue::new(self.queue));
         let writer = Writer {
-            state: Arc::clone(&state),
+            queue: Arc::clone(&queue),
             file,
             redaction: self.redaction,
             on_error: self.on_error,
@@ -226,27 +209,21 @@ impl RecorderBuilder {
         std::thread::Builder::new()
             .name("hookgate-log".into())
             .spawn(move || writer.run())
-            .map_err(RecordError::unwritable)?;
-        let handle = Arc::new(Handle { state });
+            .map_err(unwritable)?;
+        let handle = Arc::new(Handle { queue });
         Ok(Recorder { handle })
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.state.queue.close(CLOSING);
-    }
-}
-
-impl WriterState {
-    fn failing(&self) -> std::sync::MutexGuard<'_, Failing> {
-        self.failing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.close(CLOSING);
     }
 }
 
 /// The state of the writer's thread.
 struct Writer {
-    state: Arc<WriterState>,
+    queue: Arc<Queue>,
     file: LogFile,
     redaction: Redaction,
     on_error: Option<OnError>,
@@ -254,28 +231,29 @@ struct Writer {
 
 impl Writer {
     fn run(mut self) {
-        let state = Arc::clone(&self.state);
+        let queue = Arc::clone(&self.queue);
         let _ = caught(|| while self.write_batch() {});
-        state.queue.end();
+        queue.end();
     }
 
     /// Writes the entries that wait. Returns whether more may follow.
     fn write_batch(&mut self) -> bool {
-        let Some(Batch { waiting, missing }) = self.state.queue.take() else {
+        let Some((waiting, missing)) = self.queue.take() else {
             return false;
         };
         self.file.check_file();
-        for Waiting { delivery, bytes } in waiting {
+        for delivery in waiting {
+            let bytes = weight(&delivery);
             let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
             let written = line.is_ok_and(|line| self.write(line.as_bytes()));
-            self.state.queue.settle(bytes, written);
+            self.queue.settle(bytes, written);
         }
         if missing > 0 {
             let line = format!("{{\"dropped\":{missing}}}\n");
             if !self.write(line.as_bytes()) {
                 return false; // the dropped deliveries are then mentioned nowhere
             }
-            self.state.queue.note_reported(missing);
+            self.queue.note_reported(missing);
         }
         true
     }
@@ -284,28 +262,28 @@ impl Writer {
     fn write(&mut self, line: &[u8]) -> bool {
         loop {
             match self.file.append(line) {
-                Ok(()) => {
-                    match self.file.rotation_error() {
+                Ok(unrotated) => {
+                    match unrotated {
                         Some(error) => self.failed(error),
-                        None => self.state.failing().last = None,
+                        None => self.queue.lock().last_error = None,
                     }
                     return true;
                 }
                 Err(error) => self.failed(error),
             }
-            if self.state.queue.pause(RETRY) {
+            if self.queue.pause(RETRY) {
                 return false;
             }
             self.file.check_file();
         }
     }
 
-    fn failed(&self, error: io::Error) {
-        let error = Arc::new(RecordError::unwritable(error));
-        let mut failing = self.state.failing();
-        failing.failures += 1;
-        let begins = failing.last.replace(Arc::clone(&error)).is_none();
-        drop(failing);
+    fn failed(&self, source: io::Error) {
+        let error = Arc::new(RecordError { source });
+        let mut state = self.queue.lock();
+        state.failures += 1;
+        let begins = state.last_error.replace(Arc::clone(&error)).is_none();
+        drop(state);
         if let Some(hook) = self.on_error.as_ref().filter(|_| begins) {
             let _ = caught(|| hook(&error));
         }

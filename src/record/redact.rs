@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue};
 
 use super::entry::LoggedDelivery;
 use super::redaction::{REDACTED, Redaction};
-use super::scan::{Scanned, redact_body};
+use super::scan::redact_body;
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 
 /// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
@@ -55,16 +55,10 @@ impl LoggedDelivery {
             REDACTED.clone_into(reason);
         }
         if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
-            match redact_body(body, redaction) {
-                Scanned::Untouched => {}
-                Scanned::Redacted(left) => {
-                    self.body = Some(left.into());
-                    self.unverifiable = true;
-                }
-                Scanned::NotJson => {
-                    self.body = None;
-                    self.unverifiable = true;
-                }
+            let left = redact_body(body, redaction);
+            if !matches!(left, Some(Cow::Borrowed(_))) {
+                self.body = left.map(|left| left.into_owned().into());
+                self.unverifiable = true;
             }
         }
         self

@@ -118,10 +118,14 @@ impl Redaction {
     }
 }
 
-/// Returns whether two names are equal when case is ignored, also for letters outside ASCII.
+/// Returns whether two names are equal when case is ignored, also for letters outside ASCII. It reads no further than the shorter
+/// one: a sender chooses the length of a name, and the number of values under it.
 fn eq_ignore_case(one: &str, other: &str) -> bool {
-    // Upper case first: for some letters upper case is two letters, or has another lower case.
-    let folded = |name: &str| name.to_uppercase().to_lowercase();
-    one.eq_ignore_ascii_case(other)
-        || ((!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other))
+    one.eq_ignore_ascii_case(other) || folded(one).eq(folded(other))
+}
+
+/// Upper case first: for some letters upper case is two letters, or has another lower case.
+fn folded(name: &str) -> impl Iterator<Item = char> {
+    let upper = name.chars().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase)
 }

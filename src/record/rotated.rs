@@ -20,21 +20,20 @@ pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let Some(name) = path.file_name().map(|name| name.as_encoded_bytes()) else {
+    let Some(name) = path.file_name() else {
         return Ok(Vec::new());
     };
     let mut numbers = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?.file_name();
-        let number = entry.as_encoded_bytes().strip_prefix(name);
-        let number = number.and_then(|rest| rest.strip_prefix(b"."));
-        let digits = number.and_then(|digits| std::str::from_utf8(digits).ok());
-        let number = digits.and_then(|digits| digits.parse::<u64>().ok());
+        let rest = entry
+            .as_encoded_bytes()
+            .strip_prefix(name.as_encoded_bytes());
+        let digits = rest.and_then(|rest| std::str::from_utf8(rest.strip_prefix(b".")?).ok());
+        let number = digits.and_then(|digits| digits.parse().ok());
         // `path.01` and `path.+1` are not from this crate.
-        let ours = |number: &u64| {
-            (1..=MOST).contains(number) && digits == Some(number.to_string().as_str())
-        };
-        numbers.extend(number.filter(ours));
+        let ours = |number: &u64| numbered(name.as_ref(), *number) == entry.as_os_str();
+        numbers.extend(number.filter(|number| (1..=MOST).contains(number) && ours(number)));
     }
     Ok(numbers)
 }

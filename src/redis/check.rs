@@ -22,22 +22,20 @@ pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findi
 }
 
 async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
-    let mut found = Vec::new();
-    let servers = servers(ask(connection, &cmd("INFO")).await?);
-    let count = servers.len();
-    let mut appends = false;
-    if let [(None, Some(info))] = &servers[..]
+    let reports = reports(ask(connection, &cmd("INFO")).await?);
+    let servers = reports.len();
+    let (mut found, mut appends) = (Vec::new(), false);
+    if let [(None, Some(info))] = &reports[..]
         && Info(info).is("cluster_enabled", "1")
     {
         let risk = share(connection).await?;
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
-    for (server, info) in servers {
+    for (server, info) in reports {
         // The name of a single server is known to the caller that connected to it.
-        let server = server.filter(|_| count > 1);
-        let risks = match info {
+        let server = server.filter(|_| servers > 1);
+        let risks = match info.as_deref().map(Info) {
             Some(info) => {
-                let info = Info(&info);
                 info.refuse_old()?;
                 appends |= info.is("aof_enabled", "1");
                 info.risks()
@@ -63,16 +61,11 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
     found.sort_by(|one, other| one.risk.cmp(&other.risk));
-    Ok(Findings {
-        servers: count,
-        found,
-    })
+    Ok(Findings { servers, found })
 }
 
-/// A server's name, where it is one of several, and the value that it reports, where it reports one.
-type ServerReport = (Option<String>, Option<String>);
-
-fn servers(info: Option<Value>) -> Vec<ServerReport> {
+/// Returns each server's name, where it is one of several, and its report, where it gives one.
+fn reports(info: Option<Value>) -> Vec<(Option<String>, Option<String>)> {
     match info {
         Some(Value::Map(nodes)) => nodes
             .into_iter()
@@ -202,8 +195,8 @@ impl<'a> Info<'a> {
 pub(super) fn report(findings: &Findings) {
     #[cfg(feature = "tracing")]
     if tracing::dispatcher::has_been_set() {
-        for finding in findings.iter() {
-            if finding.risk().forgets() {
+        for finding in &findings.found {
+            if finding.risk.forgets() {
                 tracing::warn!(target: "hookgate", "claims on Redis: {finding}");
             } else {
                 tracing::info!(target: "hookgate", "claims on Redis: {finding}");
@@ -211,7 +204,8 @@ pub(super) fn report(findings: &Findings) {
         }
         return;
     }
-    for finding in findings.iter().filter(|finding| finding.risk().forgets()) {
+    let forgets = findings.found.iter();
+    for finding in forgets.filter(|finding| finding.risk.forgets()) {
         eprintln!("hookgate: claims on Redis: {finding}");
     }
 }
@@ -298,7 +292,7 @@ mod tests {
         let nodes = |versions: [&'static str; 2]| {
             Value::Map(vec![node("a:1", versions[0]), node("b:1", versions[1])])
         };
-        assert_eq!(checked(nodes(["7.2.4", "7.2.4"])).unwrap().servers(), 2);
+        assert_eq!(checked(nodes(["7.2.4", "7.2.4"])).unwrap().servers, 2);
         let error = checked(nodes(["7.2.4", "6.2.0"])).unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::TooOld);
     }
@@ -308,7 +302,7 @@ mod tests {
         let asked = |size: &str| {
             let text = format!("cluster_enabled:1\r\n{size}maxmemory:0\r\naof_enabled:1\r\n");
             let findings = checked(Value::BulkString(text.into())).unwrap();
-            findings.iter().next().unwrap().risk().clone()
+            findings.found[0].risk.clone()
         };
         let three = Risk::OneNode { primaries: 3 };
         assert_eq!(asked("cluster_size:3\r\n"), three);
@@ -324,7 +318,7 @@ mod tests {
     fn lines_that_are_missing_are_not_known() {
         let findings = checked(Value::SimpleString("redis_version:7.0.0\r\n".into())).unwrap();
         let unread = |what| Risk::Unread { what };
-        let risks: Vec<_> = findings.iter().map(|one| one.risk().clone()).collect();
+        let risks: Vec<_> = findings.found.iter().map(|one| one.risk.clone()).collect();
         assert_eq!(risks, [unread("appendonly"), unread("maxmemory-policy")]);
         assert_eq!(
             findings.strict().unwrap_err().kind(),

@@ -1,16 +1,16 @@
 //! One connection that is made again after it breaks.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use ::redis::io::tcp::TcpSettings;
-use ::redis::{Client, Cmd, Pipeline, RedisFuture, RedisResult, Value};
+use ::redis::{Client, Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
 use super::failure::ends_connection;
 use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::sync::Mutex;
+use crate::sync::{Mutex, lock};
 
 /// The limit for making a connection, its handshake included.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -70,6 +70,7 @@ struct Current {
     given_up: Option<Monotonic>,
     /// The start of the first unanswered call that was dropped, if no call was answered since.
     silent_since: Option<Monotonic>,
+    has_answered: bool,
 }
 
 impl Connection {
@@ -119,7 +120,7 @@ impl Connection {
     }
 
     fn begin(&self) -> RedisResult<(UnderWay<'_>, ConnectionManager)> {
-        let mut current = self.lock();
+        let mut current = lock(&self.shared.current);
         let manager = match &current.manager {
             Some(manager) => manager.clone(),
             None => current.manager.insert(self.shared.manager()?).clone(),
@@ -127,15 +128,11 @@ impl Connection {
         let under_way = UnderWay {
             connection: self,
             generation: current.generation,
+            has_answered: current.has_answered,
             begun: SystemClock.monotonic(),
-            ended: false,
+            ends_connection: None,
         };
         Ok((under_way, manager))
-    }
-
-    fn lock(&self) -> crate::sync::MutexGuard<'_, Current> {
-        let current = &self.shared.current;
-        current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the server's address, without the user and password that a URL may hold.
@@ -146,14 +143,14 @@ impl Connection {
 
 impl Current {
     /// Makes the next call connect again. Calls on the old connection still end there.
-    fn give_up(&mut self, now: Monotonic) {
+    fn give_up(&mut self) {
+        let now = SystemClock.monotonic();
         let paced = |last: Monotonic| now.saturating_since(last) >= PACE;
         if self.given_up.is_none_or(paced) {
             *self = Self {
-                manager: None,
                 generation: self.generation + 1,
                 given_up: Some(now),
-                silent_since: None,
+                ..Self::default()
             };
         }
     }
@@ -167,56 +164,50 @@ impl Current {
 struct UnderWay<'a> {
     connection: &'a Connection,
     generation: u64,
+    has_answered: bool,
     begun: Monotonic,
-    ended: bool,
+    /// Whether the answer shows that the connection is to be given up. `None` until there is one.
+    ends_connection: Option<bool>,
 }
 
 impl UnderWay<'_> {
-    /// Waits for the answer, or for the reason why TLS can't be established.
-    #[cfg(feature = "redis-tls")]
+    /// Waits for the answer. On a connection that has not answered yet, the reason why TLS can't be established may come first.
     async fn answer<T>(&self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-        let shared = &self.connection.shared;
-        let limit = shared.connect;
-        shared
-            .handshake
-            .watch(&shared.client, limit, self.generation, asked)
-            .await
-    }
-
-    #[cfg(not(feature = "redis-tls"))]
-    async fn answer<T>(&self, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        #[cfg(feature = "redis-tls")]
+        if !self.has_answered {
+            let shared = &self.connection.shared;
+            let refused = shared.handshake.refused(&shared.client, shared.connect);
+            let answered = crate::future::first_of(asked, refused).await;
+            return answered.unwrap_or_else(Err);
+        }
         asked.await
     }
 
-    fn ended(mut self, answered: &RedisResult<Value>) {
-        self.ended = true;
-        let mut current = self.connection.lock();
-        if current.generation != self.generation {
-            return;
-        }
-        if ends_connection(answered) {
-            current.give_up(SystemClock.monotonic());
-        } else {
-            current.silent_since = None;
-        }
+    fn ended(mut self, answered: Result<&Value, &RedisError>) {
+        self.has_answered |= answered.is_ok();
+        self.ends_connection = Some(ends_connection(answered));
     }
 }
 
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
-        if self.ended {
-            return;
-        }
         let shared = &self.connection.shared;
-        let mut current = self.connection.lock();
+        let mut current = lock(&shared.current);
         if current.generation != self.generation {
             return;
         }
-        let now = SystemClock.monotonic();
-        let since = *current.silent_since.get_or_insert(self.begun);
-        let silence = shared.connect.saturating_add(shared.response);
-        if now.saturating_since(since) >= silence.saturating_mul(SILENCE) {
-            current.give_up(now);
+        current.has_answered |= self.has_answered;
+        match self.ends_connection {
+            Some(true) => current.give_up(),
+            Some(false) => current.silent_since = None,
+            None => {
+                let since = *current.silent_since.get_or_insert(self.begun);
+                let silence = shared.connect.saturating_add(shared.response);
+                let limit = silence.saturating_mul(SILENCE);
+                if SystemClock.monotonic().saturating_since(since) >= limit {
+                    current.give_up();
+                }
+            }
         }
     }
 }
@@ -244,7 +235,7 @@ impl ConnectionLike for Connection {
         Box::pin(async move {
             let (under_way, mut manager) = self.begin()?;
             let answered = under_way.answer(manager.send_packed_command(cmd)).await;
-            under_way.ended(&answered);
+            under_way.ended(answered.as_ref());
             answered
         })
     }
@@ -259,20 +250,14 @@ impl ConnectionLike for Connection {
             let (under_way, mut manager) = self.begin()?;
             let asked = manager.send_packed_commands(pipeline, offset, count);
             let answered = under_way.answer(asked).await;
-            under_way.ended(&match &answered {
-                Ok(_) => Ok(Value::Nil),
-                Err(error) => Err(error.clone()),
-            });
+            under_way.ended(answered.as_ref().map(|_| &Value::Nil));
             answered
         })
     }
 
     fn get_db(&self) -> i64 {
-        self.shared
-            .client
-            .get_connection_info()
-            .redis_settings()
-            .db()
+        let info = self.shared.client.get_connection_info();
+        info.redis_settings().db()
     }
 }
 

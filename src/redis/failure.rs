@@ -1,19 +1,10 @@
 //! The meaning of Redis' errors, for a store's caller and for the connection.
 
-use ::redis::{ErrorKind, RedisError, RedisResult, ServerErrorKind, Value};
+use ::redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 pub(super) fn store_error(error: RedisError) -> StoreError {
-    #[cfg(feature = "redis-tls")]
-    if let Some(reason) = crate::tls::refused_handshake(&error) {
-        let kind = if error.is_timeout() {
-            StoreErrorKind::TimedOut
-        } else {
-            StoreErrorKind::Unavailable
-        };
-        return StoreError::saying(kind, reason).caused_by(error);
-    }
     let kind = if error.code() == Some("OOM") {
         StoreErrorKind::Full
     } else if error.is_timeout() {
@@ -21,6 +12,10 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     } else {
         StoreErrorKind::Unavailable
     };
+    #[cfg(feature = "redis-tls")]
+    if let Some(reason) = crate::tls::refused_handshake(&error) {
+        return StoreError::saying(kind, reason).caused_by(error);
+    }
     StoreError::new(kind).caused_by(error)
 }
 
@@ -36,7 +31,7 @@ pub(super) fn broke(error: &StoreError) -> bool {
 /// `ConnectionManager` alone would keep it in three cases, and never recover: where no answer comes (for a quarter of an hour
 /// this is the only sign of a cable that was pulled), where connecting has failed for another reason than the network (a password
 /// that was wrong for a while), and where the server has become a replica and its name now leads to another server.
-pub(super) fn ends_connection(answered: &RedisResult<Value>) -> bool {
+pub(super) fn ends_connection(answered: Result<&Value, &RedisError>) -> bool {
     match answered {
         // An error answer of the server arrives here as a value.
         Ok(Value::ServerError(error)) => demoted(error.kind()),

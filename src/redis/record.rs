@@ -19,10 +19,7 @@ const LONGEST: u64 = 100 * 366 * 24 * 3600 * 1000;
 /// Returns the prefix and 32 hex digits: a key in `redis-cli` can be compared with an [`EventKey`] as it is shown everywhere
 /// else.
 pub(super) fn key(prefix: &str, event: &EventKey) -> String {
-    let mut key = String::with_capacity(prefix.len() + 32);
-    key.push_str(prefix);
-    key.push_str(&event.to_hex());
-    key
+    [prefix, &event.to_hex()].concat()
 }
 
 /// Returns the state's letter, readable, and the token's 16 raw bytes: hex would take 16 bytes of memory more.

@@ -1,9 +1,8 @@
 //! The store: each call of the contract as one or two commands.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
@@ -17,7 +16,8 @@ use super::finding::Findings;
 use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
 use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
 use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesInUse, StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesByName, ScopesInUse,
+    StoreFuture,
 };
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -72,8 +72,8 @@ pub struct RedisStore<C = Connection> {
     longest_lease: Arc<LongestLease>,
     /// The list of this prefix.
     scopes: ScopesInUse,
-    /// For each prefix, the receivers that claim under it, in all clones of this store.
-    all_scopes: Arc<Mutex<BTreeMap<Arc<str>, ScopesInUse>>>,
+    /// The receivers of each prefix, in all clones of this store.
+    all_scopes: ScopesByName,
 }
 
 impl<C> RedisStore<C>
@@ -87,15 +87,14 @@ where
     /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
-        let (prefix, scopes) = (Arc::from(PREFIX), ScopesInUse::default());
-        let all_scopes = BTreeMap::from([(Arc::clone(&prefix), scopes.clone())]);
+        let all_scopes = ScopesByName::default();
         Self {
             connection,
-            prefix,
+            prefix: PREFIX.into(),
             limit: CALL,
             longest_lease: Arc::default(),
-            scopes,
-            all_scopes: Arc::new(Mutex::new(all_scopes)),
+            scopes: all_scopes.of(PREFIX),
+            all_scopes,
         }
     }
 
@@ -104,18 +103,10 @@ where
     /// braces in the prefix would put all keys on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
-        let prefix: Arc<str> = Arc::from(prefix);
-        let scopes = {
-            let mut all = self
-                .all_scopes
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            all.entry(Arc::clone(&prefix)).or_default().clone()
-        };
         Self {
-            prefix,
+            prefix: prefix.into(),
             longest_lease: Arc::default(),
-            scopes,
+            scopes: self.all_scopes.of(prefix),
             ..self
         }
     }
@@ -133,7 +124,7 @@ where
     /// use hookgate::RedisStore;
     ///
     /// let store = RedisStore::connect("redis://localhost:6379").await?;
-    /// for finding in store.check().await?.iter() {
+    /// for finding in store.check().await?.found {
     ///     println!("{finding}");
     /// }
     /// // Or: start only where nothing is forgotten while the server and its disk survive.

@@ -19,7 +19,7 @@ impl OrderStore for SqliteStore {
                 .ask(&EventKey::from_bytes(*row), Task::Last, of)
                 .await?;
             let read = |(revision, last): Known| {
-                Ok((revision.unsigned_abs(), LastHandled::from_store(&last)?))
+                Ok((revision.unsigned_abs(), LastHandled::from_bytes(&last)?))
             };
             known.map(read).transpose()
         })

@@ -20,7 +20,7 @@ const SECRET: &str = "whsec_made_up_for_ten_replicas";
 /// On a managed server, with feature `redis-tls`, the URL is `rediss://…`: the same line connects with TLS.
 async fn on_redis(url: &str) -> Result<RedisStore, Box<dyn Error>> {
     let store = RedisStore::connect(url).await?.with_prefix("orders:");
-    for finding in store.check().await?.iter() {
+    for finding in store.check().await?.found {
         eprintln!("redis: {finding}"); // a setting by which the server may forget ids
     }
     Ok(store)

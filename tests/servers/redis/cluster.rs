@@ -99,11 +99,10 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     };
     let store = cluster.store().await;
     let findings = store.check().await.unwrap();
-    assert_eq!(findings.servers(), 3);
-    let limits = findings
-        .iter()
-        .filter(|one| *one.risk() == Risk::NoMemoryLimit);
-    let mut named: Vec<_> = limits.map(|one| one.server().unwrap().to_owned()).collect();
+    assert_eq!(findings.servers, 3);
+    let limits = findings.found.iter();
+    let limits = limits.filter(|one| one.risk == Risk::NoMemoryLimit);
+    let mut named: Vec<_> = limits.map(|one| one.server.clone().unwrap()).collect();
     named.sort();
     let mut nodes: Vec<_> = cluster
         .nodes
@@ -116,8 +115,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     // Queried as a server by itself, a node refuses keys of other nodes, and the check says why.
     let alone = RedisStore::connect(&cluster.nodes[0].url()).await.unwrap();
     let found = alone.check().await.unwrap();
-    let first = found.iter().next().unwrap();
-    assert_eq!(*first.risk(), Risk::OneNode { primaries: 3 });
+    assert_eq!(found.found[0].risk, Risk::OneNode { primaries: 3 });
     let error = found.strict().unwrap_err();
     assert!(format!("{error:?}").contains("ClusterClient"), "{error:?}");
     let mut refused = 0;

@@ -84,7 +84,12 @@ async fn a_server_that_evicts_forgets_and_the_check_says_so() {
         let expected = Risk::Evicts {
             policy: policy.to_owned(),
         };
-        assert!(findings.iter().any(|finding| *finding.risk() == expected));
+        assert!(
+            findings
+                .found
+                .iter()
+                .any(|finding| finding.risk == expected)
+        );
         let error = findings.strict().unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::NotDurable);
         assert!(format!("{error:?}").contains(policy), "{error:?}");

@@ -86,7 +86,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         self
     }
 
-    /// Returns a handle that requests passes, for example in the hook `on_gap` of hookgate's order guard.
+    /// Returns a handle that requests passes, for example in the hook `on_ordered` of hookgate's order guard.
     #[must_use]
     pub fn requests(&self) -> PassRequests {
         self.requests.clone()

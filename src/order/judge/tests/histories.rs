@@ -114,7 +114,7 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
             was_deleted |= matches!(event.change, RowChange::Deleted);
             if let Some(next) = &next {
                 assert_eq!(
-                    LastHandled::from_bytes(&next.to_bytes()).as_ref(),
+                    LastHandled::from_bytes(&next.to_bytes()).ok().as_ref(),
                     Some(next)
                 );
             }

@@ -43,7 +43,11 @@ async fn a_gap_that_the_order_guard_sees_leads_to_the_passes_that_repair_it() {
     );
 
     let requests = reconcile.requests();
-    let guard = OrderGuard::new(MemoryOrderStore::default()).on_gap(move |_| requests.ask());
+    let guard = OrderGuard::new(MemoryOrderStore::default()).on_ordered(move |told| {
+        if told.gap.is_some() {
+            requests.ask();
+        }
+    });
     let secret = "whsec_made_up_for_this_test";
     let receiver = Receiver::builder()
         .secret(Secret::new(secret).unwrap())

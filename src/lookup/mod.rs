@@ -8,7 +8,6 @@ mod error;
 mod id;
 mod keys;
 mod lookups;
-mod pending;
 mod places;
 mod provider;
 mod resolver;

@@ -50,10 +50,9 @@ pub use timestamp::Timestamp;
 pub use verified::{Proof, Verified};
 pub use window::Window;
 
-pub(crate) use check::Selected;
 #[cfg(feature = "tower")]
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 #[cfg(feature = "inbox")]
 pub(crate) use keyring::StoredRing;
-pub(crate) use keyring::{Ring, Scopes, usable_name};
+pub(crate) use keyring::{one_scope_a_secret, usable_name};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::body::SignedBytes;
-use super::keyring::Ring;
+use super::keyring::KeyRing;
 #[cfg(feature = "inbox")]
 use super::keyring::StoredRing;
 use super::timestamp::Timestamp;
@@ -35,7 +35,7 @@ impl<B: SignedBytes> Verified<B> {
     /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(timestamp: Timestamp, noted: StoredRing, body: B) -> Self {
-        let ring = Arc::new(Ring::noted(noted));
+        let ring = Arc::new(KeyRing::noted(noted));
         Self::new(Proof::new(timestamp, ring, 0), body)
     }
 
@@ -100,12 +100,12 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 pub struct Proof {
     timestamp: Timestamp,
     /// A ring that is or was live in this process, or the one that an inbox has noted.
-    ring: Arc<Ring>,
+    ring: Arc<KeyRing>,
     key: usize,
 }
 
 impl Proof {
-    pub(super) fn new(timestamp: Timestamp, ring: Arc<Ring>, key: usize) -> Self {
+    pub(super) fn new(timestamp: Timestamp, ring: Arc<KeyRing>, key: usize) -> Self {
         Self {
             timestamp,
             ring,
@@ -128,7 +128,7 @@ impl Proof {
     /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
-        &self.ring.scope
+        self.ring.scope()
     }
 
     /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
@@ -140,7 +140,7 @@ impl Proof {
     /// Returns the workspace that the ring is pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
-        self.ring.workspace.as_deref()
+        self.ring.workspace()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::expiry::Nanos;
+use super::nanos::Nanos;
 
 /// The number of records that a store in memory holds, and its behaviour when it is full.
 ///

@@ -98,12 +98,6 @@ impl Capacity {
         self
     }
 
-    /// Returns the same with at most this number of records.
-    pub(super) fn at_most(mut self, records: usize) -> Self {
-        self.records = self.records.min(records);
-        self
-    }
-
     /// Returns the greatest number of records held.
     #[must_use]
     pub const fn records(&self) -> usize {

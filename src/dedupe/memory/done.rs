@@ -44,6 +44,7 @@ const STEPS: Limits = Limits {
 /// An event, as the records and the index know it.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
+    pub(super) shard: u8,
     key: [u8; KEY_BYTES],
     place: Place,
 }
@@ -60,8 +61,9 @@ impl Identity {
     pub(super) fn new(event: &EventKey, hash: u64, state: &KeyHasher) -> Self {
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(&event.as_bytes()[..KEY_BYTES]);
-        let [.., tag] = hash.to_le_bytes();
+        let [.., shard, _, tag] = hash.to_le_bytes();
         Self {
+            shard: shard % SHARDS,
             key,
             place: Place {
                 home: home(&key, state),

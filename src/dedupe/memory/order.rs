@@ -15,7 +15,8 @@ use crate::dedupe::nanos::Nanos;
 /// other line that a thread writes would have to come from one core to the other with each commit.
 #[repr(C)] // keeps the fields in this order
 pub(super) struct Order {
-    len: usize,
+    /// The number of records.
+    pub(super) len: usize,
     /// No retention ends before this.
     next_end: Nanos,
     batch: Batch,
@@ -71,11 +72,6 @@ impl Order {
             steps,
             evictions: StoreStats::default(),
         }
-    }
-
-    /// Returns the number of records.
-    pub(super) fn len(&self) -> usize {
-        self.len
     }
 
     pub(super) fn push(&mut self, retention: Nanos, shard: u8, now: Nanos) {
@@ -254,12 +250,12 @@ mod tests {
                     let late = |(length, time)| time + length + length / 4_000 <= now;
                     assert!(!model.firsts().any(late));
                 }
-                assert_eq!(order.len(), model.len());
+                assert_eq!(order.len, model.len());
             }
             while let Some(first) = order.evict(now) {
                 model.pop(&first);
             }
-            assert_eq!((order.len(), model.len()), (0, 0));
+            assert_eq!((order.len, model.len()), (0, 0));
             assert!(order.queues.is_empty() && order.evictions.evicted > 1_000);
         }
     }

@@ -66,14 +66,15 @@ impl Shard {
 
 impl Table {
     pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
-        let capacity = capacity.at_most(MOST);
+        let records = capacity.records().min(MOST);
+        let capacity = Capacity::new(records).with_when_full(capacity.when_full());
         Self {
             capacity,
             clock,
             hash: KeyHasher::default(),
             places: KeyHasher::default(),
             shards: std::array::from_fn(|_| CachePadded::default()),
-            order: CachePadded(Mutex::new(Order::new(capacity.records()))),
+            order: CachePadded(Mutex::new(Order::new(records))),
             held: AtomicUsize::new(0),
         }
     }
@@ -84,7 +85,7 @@ impl Table {
         let order = lock(&self.order.0);
         StoreStats {
             running,
-            done: order.len(),
+            done: order.len,
             capacity: Some(self.capacity.records()),
             ..order.evictions
         }
@@ -109,14 +110,12 @@ impl Table {
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash.hash_one(key))));
+        let (mut shard, now, _) = self.enter(key);
         shard.running.renew(key, token, now, lease)
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
-        let hash = self.hash.hash_one(key);
-        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now) = self.enter(self.shard(number));
+        let (mut shard, now, event) = self.enter(key);
         let Some(lease) = shard.running.release(key, token, now) else {
             let found = shard.find(&event, now);
             return Ownership::held(found.is_some_and(|found| found.by == Some(token)));
@@ -133,9 +132,9 @@ impl Table {
         }
         let mut order = lock(&self.order.0);
         // Before the new record is pushed: it is never the one that is evicted.
-        let is_full = !self.refuses() && order.len() >= self.capacity.records();
+        let is_full = !self.refuses() && order.len >= self.capacity.records();
         let evicted = is_full.then(|| order.evict(now)).flatten();
-        order.push(retention, number, now);
+        order.push(retention, event.shard, now);
         let may_have_ended = order.may_have_ended(now);
         drop((order, shard));
         // Until they have left their shards, the store remembers a few records more, which does no harm.
@@ -149,7 +148,7 @@ impl Table {
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now) = self.enter(self.shard(shard_of(self.hash.hash_one(key))));
+        let (mut shard, now, _) = self.enter(key);
         let is_held = shard.running.release(key, token, now).is_some();
         self.give_back(usize::from(is_held));
         Ownership::held(is_held)
@@ -163,19 +162,19 @@ impl Table {
         nanos(self.clock.monotonic())
     }
 
-    /// Locks a shard, and reads the time: under the lock, so that the steps on an event and the readings have one order.
-    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos) {
-        let mut shard = lock(shard);
+    /// Locks the shard of an event, and reads the time: under the lock, so that the steps on an event and the readings have one
+    /// order.
+    fn enter(&self, key: &EventKey) -> (MutexGuard<'_, Shard>, Nanos, Identity) {
+        let event = Identity::new(key, self.hash.hash_one(key), &self.places);
+        let mut shard = lock(self.shard(event.shard));
         let now = self.now();
         self.give_back(shard.running.tidy(now));
-        (shard, now)
+        (shard, now, event)
     }
 
     /// Claims the event, without a look for ended records elsewhere.
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let hash = self.hash.hash_one(key);
-        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now) = self.enter(self.shard(number));
+        let (mut shard, now, event) = self.enter(key);
         if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
             return Some(claimed);
         }
@@ -250,11 +249,6 @@ impl Table {
     }
 }
 
-/// Returns the number of the shard of an event with this hash of its key.
-fn shard_of(hash: u64) -> u8 {
-    hash.to_le_bytes()[5] % SHARDS
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,7 +259,7 @@ mod tests {
     fn keys_of_one_shard(table: &Table) -> impl Iterator<Item = EventKey> {
         (0..)
             .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(|key| shard_of(table.hash.hash_one(key)) == 7)
+            .filter(|key| table.enter(key).2.shard == 7)
     }
 
     /// A call frees at most one batch of ended records. The remaining ended records do not count as live.

@@ -1,7 +1,6 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::resolver::{LookupStats, Resolver, Waiting};
@@ -27,15 +26,17 @@ use crate::verify::{
 /// assert!(keys.remove_subscription("wh_1")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Keys(Arc<Rings>);
 
+#[derive(Debug)]
 enum Rings {
     Held(RwLock<HeldRings>),
     LookedUp(Arc<Resolver>),
 }
 
 /// The rings that are held in memory.
+#[derive(Debug)]
 enum HeldRings {
     Single(Arc<KeyRing>),
     BySubscription {
@@ -207,7 +208,7 @@ impl Keys {
 
     /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
     #[inline]
-    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
+    pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
         let table = match &*self.0 {
             Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
             Rings::LookedUp(resolver) => {
@@ -260,19 +261,6 @@ impl Keys {
 impl<R: Into<KeyRing>> From<R> for Keys {
     fn from(ring: R) -> Self {
         Self::single(ring)
-    }
-}
-
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = match &*self.0 {
-            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
-            Rings::LookedUp(resolver) => return f.debug_tuple("Keys").field(resolver).finish(),
-        };
-        match &*table {
-            HeldRings::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
-            HeldRings::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
-        }
     }
 }
 

@@ -195,44 +195,34 @@ impl Future for Waiting {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let this = self.get_mut();
-        let waiter = match &this.waiter {
+        let resolver = &self.resolver;
+        let waiter = match &self.waiter {
             Ok(waiter) => *waiter,
             Err(outcome) => return Poll::Ready(outcome.clone()),
         };
-        let waker = context.waker().clone();
-        let step = this
-            .resolver
-            .with_lookups(|lookups| lookups.step(waiter, waker));
-        let mut lookup = match step {
+        let (lookup_id, waker) = (waiter.lookup_id, context.waker().clone());
+        let mut lookup = match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
             Step::Over(outcome) => return Poll::Ready(outcome),
             Step::Wait => return Poll::Pending,
             Step::Poll(lookup) => lookup,
         };
-        let lookup_waker = Waker::from(Arc::new(LookupWaker {
-            resolver: Arc::downgrade(&this.resolver),
-            lookup_id: waiter.lookup_id,
+        let waker = Waker::from(Arc::new(LookupWaker {
+            resolver: Arc::downgrade(resolver),
+            lookup_id,
         }));
-        let answer = match caught(|| {
-            lookup
-                .as_mut()
-                .poll(&mut Context::from_waker(&lookup_waker))
-        }) {
+        let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
+        let answer = match polled {
             Ok(Poll::Pending) => {
-                this.resolver
-                    .with_lookups(|lookups| lookups.put_back(waiter.lookup_id, lookup));
+                resolver.with_lookups(|lookups| lookups.put_back(lookup_id, lookup));
                 return Poll::Pending;
             }
             Ok(Poll::Ready(answer)) => Ok(answer),
             Err(panicked) => Err(panicked),
         };
         let _ = caught(|| drop(lookup));
-        this.resolver.end(waiter.lookup_id, answer);
+        resolver.end(lookup_id, answer);
         // The outcome is there now: this one's own, or another one that was set first.
-        match this
-            .resolver
-            .with_lookups(|lookups| lookups.step(waiter, lookup_waker))
-        {
+        match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
             Step::Over(outcome) => Poll::Ready(outcome),
             Step::Poll(_) | Step::Wait => Poll::Pending,
         }

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::body::SignedBytes;
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
-use super::signature::{MacKey, Macs, Signature};
+use super::signature::{Key, Macs, Signature};
 use super::timestamp::Timestamp;
-use super::verified::{Proof, Verified};
+use super::verified::{Proof, SignedBytes, Verified};
 
 impl KeyRing {
     /// Verifies a whole body whose age was checked before. The proof owns or borrows the very bytes that it covers.
@@ -32,7 +31,7 @@ impl KeyRing {
         let mut matched = None;
         // No early exit, and one key after the other: only one key's state exists at a time.
         for (index, key) in self.keys.iter().enumerate() {
-            if key.mac.verifies(&head.timestamp, body, &head.signature) {
+            if key.verifies(&head.timestamp, body, &head.signature) {
                 matched = Some(index);
             }
         }
@@ -69,7 +68,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Begins with a ring that was found for the delivery, whose age was checked before. A stale delivery ends without a proof.
+    /// Begins with a ring that was found for the delivery, whose age was checked before. A check of a stale delivery computes its
+    /// MAC all the same, and ends as `StaleButAuthentic` or as `stale`, never with a proof.
     #[inline]
     pub(crate) fn with(
         ring: Arc<KeyRing>,
@@ -113,7 +113,7 @@ impl Check {
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
         self.macs
-            .update(&self.timestamp, chunk, macs_of(&self.ring));
+            .update(&self.timestamp, chunk, keys_of(&self.ring));
     }
 
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
@@ -134,7 +134,7 @@ impl Check {
     pub fn finish(&mut self) -> Result<Proof, VerifyError> {
         let matched = self
             .macs
-            .matched(&self.timestamp, &self.signature, macs_of(&self.ring));
+            .matched(&self.timestamp, &self.signature, keys_of(&self.ring));
         let ring = self.ring.take();
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
         let key = verdict(&ring, self.stale, matched)?;
@@ -142,11 +142,10 @@ impl Check {
     }
 }
 
-/// Returns the keyed MACs of a ring.
+/// Returns the keys of a ring.
 #[inline]
-fn macs_of(ring: &Option<Arc<KeyRing>>) -> impl Iterator<Item = &MacKey> + Clone {
-    let keys = ring.as_ref().map_or(&[][..], |ring| &ring.keys);
-    keys.iter().map(|key| &key.mac)
+fn keys_of(ring: &Option<Arc<KeyRing>>) -> &[Key] {
+    ring.as_ref().map_or(&[], |ring| &ring.keys)
 }
 
 /// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::secret::Secret;
-use super::signature::{MOST_KEYS, MacKey};
+use super::signature::{Key, MOST_KEYS};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 /// The default name of a ring's first key.
@@ -50,7 +50,7 @@ impl KeyRing {
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
-        Self::of(vec![Key::new(FIRST_KEY.into(), secret)])
+        Self::of(vec![Key::new(FIRST_KEY.into(), &secret)])
     }
 
     /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
@@ -58,7 +58,7 @@ impl KeyRing {
     /// # Errors
     /// `UnusableName`.
     pub fn named(name: &str, secret: Secret) -> Result<Self, ConfigError> {
-        Ok(Self::of(vec![Key::new(usable_name(name)?, secret)]))
+        Ok(Self::of(vec![Key::new(usable_name(name)?, &secret)]))
     }
 
     /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
@@ -82,14 +82,14 @@ impl KeyRing {
     pub fn from_keys<N: AsRef<str>>(
         keys: impl IntoIterator<Item = (N, Secret)>,
     ) -> Result<Self, ConfigError> {
-        let mut ring: Option<Self> = None;
-        for (name, secret) in keys {
-            ring = Some(match ring {
-                None => Self::named(name.as_ref(), secret)?,
-                Some(ring) => ring.with_key(name.as_ref(), secret)?,
-            });
-        }
-        ring.ok_or_else(|| ConfigError::new(Kind::NoSecret))
+        let mut keys = keys.into_iter();
+        let (name, secret) = keys
+            .next()
+            .ok_or_else(|| ConfigError::new(Kind::NoSecret))?;
+        keys.try_fold(
+            Self::named(name.as_ref(), secret)?,
+            |ring, (name, secret)| ring.with_key(name.as_ref(), secret),
+        )
     }
 
     /// Adds a live key.
@@ -104,8 +104,8 @@ impl KeyRing {
         if self.keys.iter().any(|key| key.name == name) {
             return Err(ConfigError::new(Kind::NameTaken).about(&*name));
         }
-        let key = Key::new(name, secret);
-        if self.keys.iter().any(|other| other.mac.same(&key.mac)) {
+        let key = Key::new(name, &secret);
+        if self.keys.iter().any(|other| other.same(&key)) {
             return Err(ConfigError::new(Kind::SecretTwiceInRing));
         }
         self.keys.push(key);
@@ -219,7 +219,7 @@ impl KeyRing {
 
     /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
     pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
-        let is_there = |key: &Key| other.keys.iter().any(|known| known.mac.same(&key.mac));
+        let is_there = |key: &Key| other.keys.iter().any(|known| known.same(key));
         self.keys.iter().any(is_there)
     }
 }
@@ -249,26 +249,6 @@ pub(crate) struct StoredRing {
     pub(crate) workspace: Option<String>,
 }
 
-/// A live key with its name.
-pub(super) struct Key {
-    pub(super) name: Arc<str>,
-    pub(super) mac: MacKey,
-}
-
-impl Key {
-    /// Keys the MAC once; the secret's text is wiped here.
-    fn new(name: Arc<str>, secret: Secret) -> Self {
-        let mac = MacKey::new(&secret);
-        Self { name, mac }
-    }
-
-    /// Returns a key of no secret.
-    fn decoy(name: Arc<str>) -> Self {
-        let mac = MacKey::decoy();
-        Self { name, mac }
-    }
-}
-
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({:?})", self.name)
@@ -293,7 +273,7 @@ pub(crate) fn one_scope_a_secret<'r>(
 ) -> Result<(), ConfigError> {
     let mut scopes = HashMap::new();
     for ring in rings {
-        let mut marks = ring.keys.iter().map(|key| key.mac.mark());
+        let mut marks = ring.keys.iter().map(|key| key.mark());
         if marks.any(|mark| *scopes.entry(mark).or_insert(ring.scope()) != ring.scope()) {
             return Err(ConfigError::new(Kind::SecretInTwoScopes));
         }

@@ -24,21 +24,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod body;
 mod check;
 mod error;
 mod gathered;
 mod headers;
 mod intake;
 mod keyring;
-mod own_bytes;
 mod secret;
 pub(crate) mod signature;
 mod timestamp;
 mod verified;
 mod window;
 
-pub use body::SignedBytes;
 pub use check::Check;
 pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
@@ -47,7 +44,7 @@ pub use keyring::KeyRing;
 pub use secret::Secret;
 pub use signature::Signature;
 pub use timestamp::Timestamp;
-pub use verified::{Proof, Verified};
+pub use verified::{Proof, SignedBytes, Verified};
 pub use window::Window;
 
 #[cfg(feature = "tower")]

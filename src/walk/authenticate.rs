@@ -59,8 +59,8 @@ impl Authenticator {
     /// Checks the head, and answers from the cache where keys are looked up.
     pub(crate) fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let (headers, stale) = self.read_head(head, |_| ())?;
-        match self.verifier.start(&headers, stale) {
-            Ok(check) => Ok(self.intake(check)),
+        match self.keys().select(headers.webhook_id()) {
+            Ok(ring) => Ok(self.receive(&CheckedHead { headers, stale }, ring)),
             Err(error) => Err(head.named_in(stale.map_or(error, VerifyError::new).into())),
         }
     }
@@ -83,7 +83,7 @@ impl Authenticator {
     /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
     #[inline]
     pub(crate) fn receive(&self, head: &CheckedHead<'_>, ring: Arc<KeyRing>) -> Intake {
-        self.intake(Check::with(ring, &head.headers, head.stale))
+        Intake::new(Check::with(ring, &head.headers, head.stale), self.max_body)
     }
 
     /// Goes on with the result of the look-up.
@@ -185,10 +185,5 @@ impl Authenticator {
         } else {
             Err(error)
         }
-    }
-
-    #[inline]
-    fn intake(&self, check: Check) -> Intake {
-        Intake::new(check, self.max_body)
     }
 }

@@ -259,11 +259,8 @@ pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, ConfigError> {
     let usable = (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.trim().is_empty()
         && !name.chars().any(char::is_control);
-    if usable {
-        Ok(name.into())
-    } else {
-        Err(ConfigError::new(Kind::UnusableName))
-    }
+    let name = usable.then(|| name.into());
+    name.ok_or_else(|| ConfigError::new(Kind::UnusableName))
 }
 
 /// Checks that no secret belongs to two scopes: a delivery to one could be replayed to the other, by changing only the unsigned

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::deferred::Deferred;
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::places::{Histories, IdHistory, LookupId, MOST_FOR_ONE, Places};
 use super::provider::Answer;
-use crate::caught::caught;
 use crate::clock::Monotonic;
 use crate::verify::KeyRing;
 
@@ -63,39 +63,11 @@ pub(super) enum Step {
     Wait,
 }
 
-/// The work to do once the lock is free: it runs code from outside this crate, which may use the lookups again.
-#[must_use]
-#[derive(Default)]
-pub(super) struct Deferred {
-    wake: Vec<Waker>,
-    /// Wakers that are dropped and not woken (a waiter that woke itself at each poll would never stop), look-ups, and outcomes,
-    /// which may be an error of the provider that has no other owner.
-    unused: Vec<Box<dyn Send>>,
-}
-
-impl Deferred {
-    pub(super) fn run(self) {
-        // Each call by itself: a panic in one must not keep another waiter asleep.
-        for waker in self.wake {
-            let _ = caught(|| waker.wake());
-        }
-        for unused in self.unused {
-            let _ = caught(|| drop(unused));
-        }
-    }
-
-    fn discard(&mut self, unused: Option<impl Send + 'static>) {
-        if let Some(unused) = unused {
-            self.unused.push(Box::new(unused));
-        }
-    }
-}
-
 impl PendingLookup {
     /// Wakes all its waiters, once the lock is free.
     fn wake(&mut self, deferred: &mut Deferred) {
         let wakers = self.waiters.values_mut();
-        deferred.wake.extend(wakers.filter_map(Option::take));
+        deferred.wake(wakers.filter_map(Option::take));
     }
 
     fn is_overdue(&self, now: Monotonic) -> bool {

@@ -4,6 +4,7 @@
 
 mod bounded;
 mod cache;
+mod deferred;
 mod error;
 mod id;
 mod keys;

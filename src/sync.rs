@@ -15,8 +15,8 @@ pub(crate) use shuttle::sync::{
     atomic::{AtomicBool, AtomicUsize},
 };
 
-/// Locks the mutex of a store in memory. Every step of such a store leaves its records consistent, so they stay usable after a
-/// panic elsewhere (in a clock, for example).
+/// Locks a mutex. Every step leaves the state behind it consistent, so it stays usable after a panic elsewhere (in a clock, for
+/// example).
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

@@ -5,8 +5,8 @@ use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 
 use moka::{notification::RemovalCause, policy::EvictionPolicy, sync::Cache};
 
-use super::expiry::{Nanos, nanos, nanos_of};
-use super::hash::KeyState;
+use super::hash::KeyHasher;
+use super::nanos::{Nanos, nanos, nanos_of};
 use super::running::Running;
 use super::{Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership};
 use super::{ScopesInUse, StoreStats, store::Answer};
@@ -40,7 +40,7 @@ pub struct MokaStore {
     capacity: Capacity,
     clock: Arc<dyn Clock>,
     running: Arc<Mutex<Running>>,
-    done: Cache<Keyed<Done>, (), KeyState>,
+    done: Cache<Keyed<Done>, (), KeyHasher>,
     evictions: Arc<Mutex<StoreStats>>,
     scopes: ScopesInUse,
 }
@@ -72,7 +72,7 @@ impl MokaStore {
                 .eviction_policy(EvictionPolicy::lru())
                 .max_capacity(u64::try_from(capacity.records()).unwrap_or(u64::MAX))
                 .eviction_listener(count)
-                .build_with_hasher(KeyState::default()),
+                .build_with_hasher(KeyHasher::default()),
             evictions,
             scopes: ScopesInUse::default(),
         }
@@ -87,7 +87,8 @@ impl MokaStore {
     /// Returns the numbers of records and evictions, after moka's housekeeping: for a metric, not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let (running, _) = self.enter();
+        let (mut running, now) = self.enter();
+        running.free(now);
         self.done.run_pending_tasks();
         StoreStats {
             running: running.len(),
@@ -100,7 +101,7 @@ impl MokaStore {
     fn enter(&self) -> (MutexGuard<'_, Running>, Nanos) {
         let mut running = lock(&self.running);
         let now = nanos(self.clock.monotonic());
-        running.free(now);
+        running.tidy(now);
         (running, now)
     }
 

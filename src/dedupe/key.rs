@@ -124,59 +124,46 @@ struct TokenGenerator {
     /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
     random: RandomState,
     count: AtomicU64,
-    process: ProcessId,
     clock: fn() -> u64,
-}
-
-/// The id of this process, as it was at most a millisecond ago.
-struct ProcessId {
-    read: fn() -> u32,
-    last: AtomicU32,
-    /// The clock's reading at that time.
+    process: fn() -> u32,
+    /// The process id as it was at most a millisecond ago, and the clock's reading at that time.
+    last_process: AtomicU32,
     read_at: AtomicU64,
 }
 
 impl TokenGenerator {
-    fn new() -> Self {
+    const VALID_NANOS: u64 = 1_000_000;
+
+    fn new(random: RandomState, process: fn() -> u32, clock: fn() -> u64) -> Self {
         Self {
-            random: RandomState::new(),
+            random,
             count: AtomicU64::new(0),
-            process: ProcessId::new(std::process::id),
-            clock: clock::entropy,
+            clock,
+            process,
+            last_process: AtomicU32::new(process()),
+            read_at: AtomicU64::new(0),
         }
     }
 
     fn of_this_program() -> &'static Self {
         static DRAWS: OnceLock<TokenGenerator> = OnceLock::new();
-        DRAWS.get_or_init(Self::new)
+        DRAWS.get_or_init(|| Self::new(RandomState::new(), std::process::id, clock::entropy))
     }
 
     fn next(&self) -> u64 {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let now = (self.clock)();
-        self.random.hash_one((self.process.at(now), now, count))
-    }
-}
-
-impl ProcessId {
-    const VALID_NANOS: u64 = 1_000_000;
-
-    fn new(read: fn() -> u32) -> Self {
-        Self {
-            read,
-            last: AtomicU32::new(read()),
-            read_at: AtomicU64::new(0),
-        }
+        self.random.hash_one((self.process_at(now), now, count))
     }
 
     /// A clock that was set back ends the millisecond as well.
-    fn at(&self, now: u64) -> u32 {
+    fn process_at(&self, now: u64) -> u32 {
         let age = now.wrapping_sub(self.read_at.load(Ordering::Acquire));
         if age > Self::VALID_NANOS {
-            self.last.store((self.read)(), Ordering::Relaxed);
+            self.last_process.store((self.process)(), Ordering::Relaxed);
             self.read_at.store(now, Ordering::Release);
         }
-        self.last.load(Ordering::Relaxed)
+        self.last_process.load(Ordering::Relaxed)
     }
 }
 
@@ -300,12 +287,7 @@ mod tests {
         let random = RandomState::new();
         let mut tokens = HashSet::new();
         for (process, clock) in copies.iter().copied() {
-            let draws = TokenGenerator {
-                random: random.clone(),
-                count: AtomicU64::new(0),
-                process: ProcessId::new(process),
-                clock,
-            };
+            let draws = TokenGenerator::new(random.clone(), process, clock);
             tokens.extend((0..1_000).map(|_| ClaimToken::drawn(&draws, b"{}")));
         }
         tokens.len()
@@ -328,19 +310,19 @@ mod tests {
     #[test]
     fn a_fork_has_its_own_process_id_after_a_millisecond() {
         thread_local!(static ID: Cell<u32> = const { Cell::new(7) });
-        let process = ProcessId::new(|| ID.get());
-        assert_eq!(process.at(5_000_000), 7);
+        let draws = TokenGenerator::new(RandomState::new(), || ID.get(), || 0);
+        assert_eq!(draws.process_at(5_000_000), 7);
         ID.set(8);
-        assert_eq!(process.at(6_000_000), 7);
-        assert_eq!(process.at(6_000_001), 8);
+        assert_eq!(draws.process_at(6_000_000), 7);
+        assert_eq!(draws.process_at(6_000_001), 8);
         ID.set(9);
-        assert_eq!(process.at(6_000_000), 9, "the clock was set back");
+        assert_eq!(draws.process_at(6_000_000), 9, "the clock was set back");
     }
 
     #[test]
     fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
         let draws = TokenGenerator::of_this_program();
-        assert_eq!(draws.process.at((draws.clock)()), std::process::id());
+        assert_eq!(draws.process_at((draws.clock)()), std::process::id());
         let first = (draws.clock)();
         assert!((0..1_000_000).any(|_| (draws.clock)() != first));
         let before = draws.count.load(Ordering::Relaxed);

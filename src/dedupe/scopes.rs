@@ -1,10 +1,11 @@
 //! The receivers that use one store under the default scope.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use crate::config::{ConfigError, ConfigErrorKind};
 use crate::lookup::Keys;
+use crate::sync::{Mutex, lock};
 
 /// The receivers that use one store under the scope `default` because no scope was named.
 ///
@@ -46,7 +47,7 @@ impl ScopesInUse {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);
         };
-        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = lock(&self.0);
         list.retain(|held| held.strong_count() > 0);
         // The present rings, since they can be replaced while a receiver runs.
         let mut others = list

@@ -13,7 +13,7 @@ use crate::lookup::{LONGEST, Waiting};
 use crate::lookup::{LookupError, LookupErrorKind};
 use crate::observe::in_this_span;
 use crate::outcome::Refusal;
-use crate::verify::{Intake, Ring};
+use crate::verify::{Intake, KeyRing};
 use crate::walk::{Authenticator, CheckedHead};
 
 /// The largest share of the budget for a look-up.
@@ -52,7 +52,7 @@ struct DetachedLookUp {
 }
 
 impl Future for DetachedLookUp {
-    type Output = Result<Option<Arc<Ring>>, Arc<LookupError>>;
+    type Output = Result<Arc<KeyRing>, Arc<LookupError>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.waiting {

@@ -20,26 +20,31 @@ use crate::config::ConfigError;
 /// # Security
 /// The operator sees the source, in logs and hooks: it must hold no part of a secret.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", .kind.message())]
+#[error("{kind}")]
 pub struct LookupError {
     kind: LookupErrorKind,
     #[source]
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// The kinds of errors of a look-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The kinds of errors of a look-up. `Display` writes the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum LookupErrorKind {
     /// The provider could not answer; the source, if present, is the provider's own error.
+    #[error("the provider of secrets could not answer")]
     Unavailable,
     /// The provider found keys that can't be used: a secret or a ring that is refused.
+    #[error("the keys that the provider of secrets found can't be used")]
     Unusable,
     /// The provider did not answer in time.
+    #[error("the provider of secrets did not answer in time")]
     TimedOut,
     /// The provider panicked.
+    #[error("the provider of secrets panicked")]
     Panicked,
     /// The maximum number of deliveries already waits for look-ups.
+    #[error("too many deliveries wait for look-ups already")]
     TooManyWaiting,
 }
 
@@ -83,18 +88,6 @@ impl LookupError {
     #[must_use]
     pub fn kind(&self) -> LookupErrorKind {
         self.kind
-    }
-}
-
-impl LookupErrorKind {
-    fn message(self) -> &'static str {
-        match self {
-            Self::Unavailable => "the provider of secrets could not answer",
-            Self::Unusable => "the keys that the provider of secrets found can't be used",
-            Self::TimedOut => "the provider of secrets did not answer in time",
-            Self::Panicked => "the provider of secrets panicked",
-            Self::TooManyWaiting => "too many deliveries wait for look-ups already",
-        }
     }
 }
 

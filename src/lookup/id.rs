@@ -47,11 +47,7 @@ pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
         && tail
             .iter()
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if of_form {
-        std::str::from_utf8(id).ok()
-    } else {
-        None
-    }
+    of_form.then(|| std::str::from_utf8(id).ok())?
 }
 
 #[cfg(test)]

@@ -1,17 +1,13 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
-use std::collections::hash_map::{Entry, HashMap};
-use std::fmt;
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use super::resolver::{Cached, LookupStats, Resolver, Waiting};
+use super::resolver::{LookupStats, Resolver, Waiting};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
-    KeyRing, Ring, Scopes, Selected, VerifyError, VerifyErrorKind, WEBHOOK_ID, usable_name,
+    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, usable_name,
 };
-
-/// The default scope of a single ring.
-const DEFAULT_SCOPE: &str = "default";
 
 /// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
 /// [`SecretProvider`](crate::SecretProvider) finds.
@@ -30,37 +26,33 @@ const DEFAULT_SCOPE: &str = "default";
 /// assert!(keys.remove_subscription("wh_1")?);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
-pub struct Keys(Arc<KeysState>);
+#[derive(Clone, Debug)]
+pub struct Keys(Arc<Rings>);
 
-struct KeysState {
-    rings: Rings,
-    /// One of these replaces the ring of an unknown subscription, so that its deliveries take the same work as any other's: rings
-    /// of one key, of two, and so on.
-    decoys: [Arc<Ring>; KeyRing::MAX_KEYS],
-}
-
+#[derive(Debug)]
 enum Rings {
     Held(RwLock<HeldRings>),
     LookedUp(Arc<Resolver>),
 }
 
 /// The rings that are held in memory.
+#[derive(Debug)]
 enum HeldRings {
-    Single(Arc<Ring>),
+    Single(Arc<KeyRing>),
     BySubscription {
-        rings: HashMap<Arc<str>, Arc<Ring>>,
-        /// The number of keys of the largest ring.
-        most_keys: usize,
+        rings: HashMap<Arc<str>, Arc<KeyRing>>,
+        /// Replaces the ring of an unknown subscription. It has as many keys as the largest ring, so that no delivery takes less
+        /// work.
+        decoy: Arc<KeyRing>,
     },
 }
 
 impl HeldRings {
-    fn by_subscription(rings: HashMap<Arc<str>, Arc<Ring>>) -> Self {
+    fn by_subscription(rings: HashMap<Arc<str>, Arc<KeyRing>>) -> Self {
         let most_keys = rings.values().map(|ring| ring.key_count()).max();
         Self::BySubscription {
             rings,
-            most_keys: most_keys.unwrap_or_default(),
+            decoy: KeyRing::decoy(most_keys.unwrap_or_default()),
         }
     }
 }
@@ -69,8 +61,7 @@ impl Keys {
     /// Returns keys of one ring for every delivery. `X-Service-Webhook-Id` is then not read.
     #[must_use]
     pub fn single(ring: impl Into<KeyRing>) -> Self {
-        let ring = Ring::new(ring.into(), DEFAULT_SCOPE.into(), None);
-        Self::of(HeldRings::Single(Arc::new(ring)))
+        Self::of(HeldRings::Single(Arc::new(ring.into())))
     }
 
     /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
@@ -86,28 +77,23 @@ impl Keys {
         R: Into<KeyRing>,
     {
         let mut map = HashMap::new();
-        let mut scopes = Scopes::default();
         for (id, ring) in rings {
             let id = usable_name(id.as_ref())?;
-            let ring = Arc::new(Ring::of_subscription(&id, ring.into()));
-            match map.entry(id) {
-                Entry::Vacant(free) => free.insert(Arc::clone(&ring)),
-                Entry::Occupied(taken) => {
-                    let id = taken.key().to_string();
-                    return Err(ConfigError::new(Kind::SubscriptionTaken).about(id));
-                }
-            };
-            scopes.add(&ring)?;
+            let ring = Arc::new(KeyRing::of_subscription(ring.into(), &id));
+            if map.insert(Arc::clone(&id), ring).is_some() {
+                return Err(ConfigError::new(Kind::SubscriptionTaken).about(&*id));
+            }
         }
         if map.is_empty() {
             return Err(ConfigError::new(Kind::NoKeys));
         }
+        one_scope_a_secret(map.values())?;
         Ok(Self::of(HeldRings::by_subscription(map)))
     }
 
     /// Returns keys whose rings are looked up when they are needed.
     pub(crate) fn looked_up(resolver: Resolver) -> Self {
-        Self::with(Rings::LookedUp(Arc::new(resolver)))
+        Self(Arc::new(Rings::LookedUp(Arc::new(resolver))))
     }
 
     /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
@@ -144,15 +130,12 @@ impl Keys {
         };
         let ring = match rings.get(&id) {
             Some(current) => current.succeeded_by(ring),
-            None => Ring::of_subscription(&id, ring),
+            None => ring.of_subscription(&id),
         };
-        let mut scopes = Scopes::default();
-        for (_, others) in rings.iter().filter(|(other, _)| **other != id) {
-            scopes.add(others)?;
-        }
-        scopes.add(&ring)?;
+        let mut rings = rings.clone();
         rings.insert(id, Arc::new(ring));
-        *table = HeldRings::by_subscription(std::mem::take(rings));
+        one_scope_a_secret(rings.values())?;
+        *table = HeldRings::by_subscription(rings);
         Ok(())
     }
 
@@ -213,8 +196,8 @@ impl Keys {
     }
 
     /// Returns the single ring, where it has the default scope of single rings.
-    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<Ring>> {
-        let Rings::Held(table) = &self.0.rings else {
+    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<KeyRing>> {
+        let Rings::Held(table) = &*self.0 else {
             return None;
         };
         match &*table.read().unwrap_or_else(PoisonError::into_inner) {
@@ -225,83 +208,53 @@ impl Keys {
 
     /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
     #[inline]
-    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
-        let table = match &self.0.rings {
+    pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
+        let table = match &*self.0 {
             Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
-            Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),
+            Rings::LookedUp(resolver) => {
+                let cached = resolver.cached(webhook_id.ok_or_else(missing)?);
+                return cached.map_err(|_| VerifyError::new(VerifyErrorKind::NotLookedUp));
+            }
         };
-        let (rings, most_keys) = match &*table {
-            HeldRings::Single(ring) => return Ok(Selected::known(Arc::clone(ring))),
-            HeldRings::BySubscription { rings, most_keys } => (rings, *most_keys),
+        let (rings, decoy) = match &*table {
+            HeldRings::Single(ring) => return Ok(Arc::clone(ring)),
+            HeldRings::BySubscription { rings, decoy } => (rings, decoy),
         };
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
             None if rings.len() == 1 => rings.values().next(),
             None => return Err(missing()),
         };
-        Ok(ring
-            .cloned()
-            .map_or_else(|| self.decoy(most_keys), Selected::known))
+        Ok(Arc::clone(ring.unwrap_or(decoy)))
     }
 
     /// As `select`, but waits for a ring that is not in the cache.
     pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
-        let Rings::LookedUp(resolver) = &self.0.rings else {
+        let Rings::LookedUp(resolver) = &*self.0 else {
             return self.select(webhook_id).map(RingSearch::Found);
         };
         Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Cached::Known(ring) => RingSearch::Found(self.of_lookup(ring)),
-            Cached::Absent(id) => RingSearch::Pending(resolver.look_up(id)),
+            Ok(ring) => RingSearch::Found(ring),
+            Err(id) => RingSearch::Pending(resolver.look_up(id)),
         })
     }
 
-    #[cold]
-    fn select_cached(
-        &self,
-        resolver: &Resolver,
-        webhook_id: Option<&[u8]>,
-    ) -> Result<Selected, VerifyError> {
-        match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Cached::Known(ring) => Ok(self.of_lookup(ring)),
-            Cached::Absent(_) => Err(VerifyError::new(VerifyErrorKind::NotLookedUp)),
-        }
-    }
-
-    /// Returns the ring to use for the result of a look-up.
-    pub(crate) fn of_lookup(&self, ring: Option<Arc<Ring>>) -> Selected {
-        let decoy = || self.decoy(self.resolver().map_or(1, Resolver::most_keys));
-        ring.map_or_else(decoy, Selected::known)
-    }
-
-    fn decoy(&self, keys: usize) -> Selected {
-        Selected::decoy(Arc::clone(
-            &self.0.decoys[keys.clamp(1, KeyRing::MAX_KEYS) - 1],
-        ))
-    }
-
     fn table(&self) -> Result<RwLockWriteGuard<'_, HeldRings>, ConfigError> {
-        match &self.0.rings {
+        match &*self.0 {
             Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
             Rings::LookedUp(_) => Err(ConfigError::new(Kind::ByProvider)),
         }
     }
 
     fn resolver(&self) -> Result<&Resolver, ConfigError> {
-        match &self.0.rings {
+        match &*self.0 {
             Rings::LookedUp(resolver) => Ok(resolver),
             Rings::Held(_) => Err(ConfigError::new(Kind::NotByProvider)),
         }
     }
 
     fn of(table: HeldRings) -> Self {
-        Self::with(Rings::Held(RwLock::new(table)))
-    }
-
-    fn with(rings: Rings) -> Self {
-        Self(Arc::new(KeysState {
-            rings,
-            decoys: std::array::from_fn(|index| Arc::new(Ring::decoy(index + 1))),
-        }))
+        Self(Arc::new(Rings::Held(RwLock::new(table))))
     }
 }
 
@@ -311,22 +264,9 @@ impl<R: Into<KeyRing>> From<R> for Keys {
     }
 }
 
-impl fmt::Debug for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = match &self.0.rings {
-            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
-            Rings::LookedUp(resolver) => return f.debug_tuple("Keys").field(resolver).finish(),
-        };
-        match &*table {
-            HeldRings::Single(ring) => f.debug_tuple("Keys").field(ring).finish(),
-            HeldRings::BySubscription { rings, .. } => f.debug_tuple("Keys").field(rings).finish(),
-        }
-    }
-}
-
 /// A ring that is available, or a look-up to wait for.
 pub(crate) enum RingSearch {
-    Found(Selected),
+    Found(Arc<KeyRing>),
     Pending(Waiting),
 }
 
@@ -413,7 +353,7 @@ mod tests {
         let hashed = |id: &str| {
             let selected = match keys.find(Some(id.as_bytes())).unwrap() {
                 RingSearch::Found(selected) => selected,
-                RingSearch::Pending(waiting) => keys.of_lookup(crate::block_on(waiting).unwrap()),
+                RingSearch::Pending(waiting) => crate::block_on(waiting).unwrap(),
             };
             selected.key_count()
         };
@@ -445,7 +385,7 @@ mod tests {
         struct Looks(Keys);
         impl From<Looks> for KeyRing {
             fn from(Looks(keys): Looks) -> Self {
-                let Rings::Held(table) = &keys.0.rings else {
+                let Rings::Held(table) = &*keys.0 else {
                     panic!("these keys are held")
                 };
                 assert!(table.try_read().is_ok(), "the lock is free");
@@ -478,12 +418,12 @@ mod tests {
     #[test]
     fn a_map_needs_the_id_once_it_has_two_rings() {
         let keys = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
-        assert!(keys.select(None).unwrap().is_known());
-        assert!(!keys.select(Some(b"wh_2")).unwrap().is_known());
+        assert!(!keys.select(None).unwrap().is_decoy);
+        assert!(keys.select(Some(b"wh_2")).unwrap().is_decoy);
         keys.replace_subscription("wh_2", secret("2")).unwrap();
         assert!(keys.select(None).is_err());
-        assert!(keys.select(Some(b"wh_2")).unwrap().is_known());
-        assert!(!keys.select(Some(b"\xff")).unwrap().is_known());
+        assert!(!keys.select(Some(b"wh_2")).unwrap().is_decoy);
+        assert!(keys.select(Some(b"\xff")).unwrap().is_decoy);
         assert!(keys.remove_subscription("wh_2").unwrap());
         assert!(!keys.remove_subscription("wh_2").unwrap());
     }
@@ -494,7 +434,7 @@ mod tests {
         let keys = Keys::single(ring.with_workspace("ws_1").unwrap());
         keys.replace(secret("2")).unwrap();
         let ring = keys.select(None).unwrap();
-        assert_eq!(ring.names(), ("s", Some("ws_1")));
+        assert_eq!((ring.scope(), ring.workspace()), ("s", Some("ws_1")));
     }
 
     #[test]

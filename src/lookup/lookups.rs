@@ -1,28 +1,51 @@
 //! The look-ups under way and the deliveries that wait for them. Plain bookkeeping under one lock; it never waits itself.
 
-use std::collections::HashMap;
-use std::mem;
+use std::collections::{BTreeMap, HashMap};
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use super::deferred::Deferred;
 use super::error::{LookupError, LookupErrorKind as Kind};
-use super::pending::{Deferred, Lookup, Outcome, PendingLookup};
-use super::places::{IdHistory, LookupId, MOST_FOR_ONE, Places};
+use super::places::{Histories, IdHistory, LookupId, MOST_FOR_ONE, Places};
+use super::provider::Answer;
 use crate::clock::Monotonic;
+use crate::verify::KeyRing;
 
 /// A look-up that is older than this has failed: the next delivery begins a new one.
 pub(crate) const LONGEST: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
+/// The outcome of a look-up, for all its waiters: a ring, or a decoy for an unknown subscription.
+pub(super) type Outcome = Result<Arc<KeyRing>, Arc<LookupError>>;
+pub(super) type Lookup = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
 pub(super) struct Lookups {
     /// The look-up that new deliveries join. A look-up that was forgotten is only in `pending`.
     by_id: HashMap<Arc<str>, LookupId>,
     pending: HashMap<LookupId, PendingLookup>,
     numbers: u64,
     places: Places,
+    histories: Histories,
     /// Taken and run once the lock is free.
     pub(super) deferred: Deferred,
+}
+
+/// One look-up and its waiters.
+struct PendingLookup {
+    id: Arc<str>,
+    history: IdHistory,
+    /// Absent while it is queued.
+    began: Option<Monotonic>,
+    /// Absent while a waiter polls it, and at its end.
+    lookup: Option<Lookup>,
+    /// Whether it has something to do since it was last polled.
+    woken: bool,
+    /// Their wakers, by their numbers. Until the look-up ends, each takes a place, except the one that is `detached`.
+    waiters: BTreeMap<u64, Option<Waker>>,
+    detached: Option<u64>,
+    outcome: Option<Outcome>,
 }
 
 /// One waiter: the look-up that it waits for, and its number.
@@ -30,8 +53,6 @@ pub(super) struct Lookups {
 pub(super) struct Waiter {
     pub(super) lookup_id: LookupId,
     number: u64,
-    /// Whether it takes a place among the waiters. A look-up that continues after the answer takes no place.
-    counted: bool,
 }
 
 /// The next step of a waiter.
@@ -42,25 +63,49 @@ pub(super) enum Step {
     Wait,
 }
 
+impl PendingLookup {
+    /// Wakes all its waiters, once the lock is free.
+    fn wake(&mut self, deferred: &mut Deferred) {
+        let wakers = self.waiters.values_mut();
+        deferred.wake(wakers.filter_map(Option::take));
+    }
+
+    fn is_overdue(&self, now: Monotonic) -> bool {
+        let began = self.began.filter(|_| self.outcome.is_none());
+        began.is_some_and(|began| now.saturating_since(began) >= LONGEST)
+    }
+}
+
 impl Lookups {
+    /// `found` is the number of ids that are remembered as found lately.
+    pub(super) fn new(found: usize) -> Self {
+        Self {
+            by_id: HashMap::new(),
+            pending: HashMap::new(),
+            numbers: 0,
+            places: Places::default(),
+            histories: Histories::new(found),
+            deferred: Deferred::default(),
+        }
+    }
+
     /// Joins the look-up of this id, or begins one.
     pub(super) fn join(
         &mut self,
         id: &str,
-        history: IdHistory,
         now: Monotonic,
         begin: impl FnOnce(&Arc<str>) -> Lookup,
     ) -> Result<Waiter, LookupError> {
         let mut joined = self.by_id.get(id).copied();
-        if let Some(lookup_id) = joined
-            && self.is_overdue(lookup_id, now)
+        let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
+        if pending.is_some_and(|pending| pending.is_overdue(now))
+            && let Some(lookup_id) = joined.take()
         {
-            self.end(lookup_id, Err(timed_out()), now);
-            joined = None;
+            self.end(lookup_id, Err(timed_out()), true, now);
         }
         let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
-        let history = pending.map_or(history, |pending| pending.history);
-        let is_crowded = pending.is_some_and(|pending| pending.present >= MOST_FOR_ONE);
+        let history = pending.map_or_else(|| self.histories.of(id), |pending| pending.history);
+        let is_crowded = pending.is_some_and(|pending| pending.waiters.len() >= MOST_FOR_ONE);
         if is_crowded || !self.makes_room(history, pending.is_some(), now) {
             return Err(too_many());
         }
@@ -71,30 +116,25 @@ impl Lookups {
         });
         self.start_queued(now);
         self.places.usage(history).waiting += 1;
-        if let Some(pending) = self.pending.get_mut(&lookup_id) {
-            pending.present += 1;
-            pending.places += 1;
-        }
         self.numbers += 1;
-        Ok(Waiter {
-            lookup_id,
-            number: self.numbers,
-            counted: true,
-        })
+        let number = self.numbers;
+        if let Some(pending) = self.pending.get_mut(&lookup_id) {
+            pending.waiters.insert(number, None);
+        }
+        Ok(Waiter { lookup_id, number })
     }
 
     pub(super) fn step(&mut self, waiter: Waiter, waker: Waker) -> Step {
         let Some(pending) = self.pending.get_mut(&waiter.lookup_id) else {
-            self.deferred.unused_wakers.push(waker);
+            self.deferred.discard(Some(waker));
             return Step::Over(Err(timed_out())); // does not happen while the waiter is taken
         };
         if let Some(outcome) = &pending.outcome {
-            self.deferred.unused_wakers.push(waker);
+            self.deferred.discard(Some(waker));
             return Step::Over(outcome.clone());
         }
-        if let Some(old) = pending.wakers.insert(waiter.number, waker) {
-            self.deferred.unused_wakers.push(old);
-        }
+        let old = pending.waiters.insert(waiter.number, Some(waker));
+        self.deferred.discard(old.flatten());
         if pending.woken
             && let Some(lookup) = pending.lookup.take()
         {
@@ -113,7 +153,7 @@ impl Lookups {
                     pending.wake(&mut self.deferred);
                 }
             }
-            _ => self.deferred.drop.push(lookup),
+            _ => self.deferred.discard(Some(lookup)),
         }
     }
 
@@ -131,82 +171,71 @@ impl Lookups {
         }
     }
 
-    /// Returns the id that is looked up.
-    pub(super) fn id(&self, lookup_id: LookupId) -> Option<Arc<str>> {
-        self.pending
-            .get(&lookup_id)
-            .map(|pending| Arc::clone(&pending.id))
-    }
-
-    /// Returns the time when a look-up began that has not ended.
-    pub(super) fn began(&self, lookup_id: LookupId) -> Option<Monotonic> {
+    /// Returns the id and the beginning of a look-up that has begun and has not ended.
+    pub(super) fn under_way(&self, lookup_id: LookupId) -> Option<(Arc<str>, Monotonic)> {
         let pending = self.pending.get(&lookup_id)?;
-        pending.began.filter(|_| pending.outcome.is_none())
+        let began = pending.began.filter(|_| pending.outcome.is_none())?;
+        Some((Arc::clone(&pending.id), began))
     }
 
-    /// Ends a look-up for all waiters. Returns its id and beginning, for the cache; `None` if the look-up was forgotten or had already
-    /// ended.
+    /// Ends a look-up for all waiters. `failed` is whether the provider failed or took too long: the id is then marked as failed.
+    /// Returns whether the answer may be remembered: not if the look-up was forgotten, had not begun or had already ended.
     pub(super) fn end(
-        &mut self,
-        lookup_id: LookupId,
-        outcome: Outcome,
-        now: Monotonic,
-    ) -> Option<(Arc<str>, Monotonic)> {
-        let failed = outcome.is_err();
-        self.close(lookup_id, outcome, failed, now)
-    }
-
-    /// As `end`. `failed` is whether the provider failed or took too long: the id is then marked as failed.
-    fn close(
         &mut self,
         lookup_id: LookupId,
         outcome: Outcome,
         failed: bool,
         now: Monotonic,
-    ) -> Option<(Arc<str>, Monotonic)> {
-        let pending = self.pending.get_mut(&lookup_id)?;
-        if pending.outcome.is_some() {
-            return None;
+    ) -> bool {
+        let pending = self.pending.get_mut(&lookup_id);
+        let Some(pending) = pending.filter(|pending| pending.outcome.is_none()) else {
+            return false;
+        };
+        let is_listed = self.by_id.get(&pending.id) == Some(&lookup_id);
+        if is_listed {
+            self.by_id.remove(&pending.id);
+        }
+        let is_remembered = is_listed && pending.began.is_some();
+        let history = match &outcome {
+            Ok(ring) if ring.is_decoy => Some(IdHistory::New),
+            Ok(_) => Some(IdHistory::Found),
+            Err(_) => failed.then_some(IdHistory::Failed),
+        };
+        if let Some(history) = history.filter(|_| is_remembered) {
+            self.histories.put(&pending.id, history);
         }
         pending.outcome = Some(outcome);
         pending.wake(&mut self.deferred);
-        self.deferred.drop.extend(pending.lookup.take());
-        let places = mem::take(&mut pending.places);
-        let (id, history, began) = (Arc::clone(&pending.id), pending.history, pending.began);
-        let usage = self.places.usage(history);
-        usage.waiting -= places;
-        match began {
+        self.deferred.discard(pending.lookup.take());
+        let usage = self.places.usage(pending.history);
+        usage.waiting -= pending.waiters.len() - usize::from(pending.detached.is_some());
+        match pending.began {
             Some(_) => usage.running -= 1,
-            None => self.places.unqueue(history, lookup_id),
-        }
-        let listed = self.by_id.get(&id) == Some(&lookup_id);
-        if listed {
-            self.by_id.remove(&id);
-        }
-        if listed && began.is_some() && failed {
-            self.deferred.failed.push(Arc::clone(&id));
+            None => self.places.unqueue(pending.history, lookup_id),
         }
         self.start_queued(now);
-        began.filter(|_| listed).map(|began| (id, began))
+        is_remembered
     }
 
     /// Removes one waiter. A look-up without waiters ends. It has not failed unless it is overdue: senders that hang up must not
     /// fill the list of failed ids.
     pub(super) fn leave(&mut self, waiter: Waiter, now: Monotonic) {
-        self.uncount(waiter);
         let Some(pending) = self.pending.get_mut(&waiter.lookup_id) else {
             return;
         };
-        self.deferred
-            .unused_wakers
-            .extend(pending.wakers.remove(&waiter.number));
-        pending.present -= 1;
-        if pending.present == 0 {
-            let failed = self.is_overdue(waiter.lookup_id, now);
-            self.close(waiter.lookup_id, Err(timed_out()), failed, now);
-            self.deferred
-                .over
-                .extend(self.pending.remove(&waiter.lookup_id));
+        let waker = pending.waiters.remove(&waiter.number);
+        self.deferred.discard(waker.flatten());
+        // Its place is given back, unless the end of the look-up has done so.
+        if pending.detached == Some(waiter.number) {
+            pending.detached = None;
+        } else if pending.outcome.is_none() {
+            self.places.usage(pending.history).waiting -= 1;
+        }
+        if pending.waiters.is_empty() {
+            let failed = pending.is_overdue(now);
+            self.end(waiter.lookup_id, Err(timed_out()), failed, now);
+            let over = self.pending.remove(&waiter.lookup_id);
+            self.deferred.discard(over.and_then(|over| over.outcome));
         }
     }
 
@@ -214,20 +243,21 @@ impl Lookups {
     /// Returns whether it stays. This is one step, so that of two waiters that leave at the same moment exactly one is the
     /// last.
     #[cfg(feature = "tower")]
-    pub(super) fn detach_if_last(&mut self, waiter: &mut Waiter, now: Monotonic) -> bool {
-        let stays = self.pending.get(&waiter.lookup_id).is_some_and(|pending| {
-            pending.present == 1
+    pub(super) fn detach_if_last(&mut self, waiter: Waiter, now: Monotonic) -> bool {
+        let last = self.pending.get_mut(&waiter.lookup_id).filter(|pending| {
+            pending.waiters.len() == 1
                 && pending.began.is_some()
                 && pending.outcome.is_none()
                 && self.by_id.get(&pending.id) == Some(&waiter.lookup_id)
         });
-        if stays {
-            self.uncount(*waiter);
-            waiter.counted = false;
-        } else {
-            self.leave(*waiter, now);
+        let Some(pending) = last else {
+            self.leave(waiter, now);
+            return false;
+        };
+        if pending.detached.replace(waiter.number).is_none() {
+            self.places.usage(pending.history).waiting -= 1;
         }
-        stays
+        true
     }
 
     /// New deliveries do not join the look-up of this id, or any, and its answer is not remembered.
@@ -247,7 +277,16 @@ impl Lookups {
         self.numbers += 1;
         let lookup_id = self.numbers;
         self.by_id.insert(Arc::clone(&id), lookup_id);
-        let pending = PendingLookup::new(id, history, lookup);
+        let pending = PendingLookup {
+            id,
+            history,
+            began: None,
+            lookup: Some(lookup),
+            woken: false,
+            waiters: BTreeMap::new(),
+            detached: None,
+            outcome: None,
+        };
         self.pending.insert(lookup_id, pending);
         self.places.queue(history, lookup_id);
         lookup_id
@@ -278,25 +317,8 @@ impl Lookups {
         let Some(queued) = self.places.gives_way(self.numbers) else {
             return false;
         };
-        self.end(queued, Err(Arc::new(too_many())), now);
+        self.end(queued, Err(Arc::new(too_many())), false, now);
         true
-    }
-
-    fn is_overdue(&self, lookup_id: LookupId, now: Monotonic) -> bool {
-        self.began(lookup_id)
-            .is_some_and(|began| now.saturating_since(began) >= LONGEST)
-    }
-
-    /// Gives its place back, unless the end of the look-up has done so.
-    fn uncount(&mut self, waiter: Waiter) {
-        let Some(pending) = self.pending.get_mut(&waiter.lookup_id) else {
-            return;
-        };
-        if waiter.counted && pending.places > 0 {
-            pending.places -= 1;
-            let history = pending.history;
-            self.places.usage(history).waiting -= 1;
-        }
     }
 }
 
@@ -304,7 +326,7 @@ fn too_many() -> LookupError {
     LookupError::new(Kind::TooManyWaiting)
 }
 
-fn timed_out() -> Arc<LookupError> {
+pub(super) fn timed_out() -> Arc<LookupError> {
     Arc::new(LookupError::new(Kind::TimedOut))
 }
 
@@ -312,37 +334,35 @@ fn timed_out() -> Arc<LookupError> {
 mod tests {
     use super::*;
 
-    /// Returns the ids that are marked as failed when the only waiter of a look-up leaves at this age.
-    fn marked_when_left_after(age: Duration) -> usize {
-        let mut lookups = Lookups::default();
+    /// Returns the history of an id after the only waiter of its look-up has left at this age.
+    fn history_when_left_after(age: Duration) -> IdHistory {
+        let mut lookups = Lookups::new(1);
         let began = Monotonic::default();
         let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
-        let waiter = lookups.join("wh_1", IdHistory::New, began, begin);
+        let waiter = lookups.join("wh_1", began, begin);
         let waiter = waiter.unwrap();
         assert_eq!(lookups.counts(), (1, 1));
         lookups.leave(waiter, began.saturating_add(age));
         assert_eq!(lookups.counts(), (0, 0));
-        lookups.deferred.failed.len()
+        lookups.histories.of("wh_1")
     }
 
     #[test]
     fn a_dropped_request_marks_its_id_as_unanswered_only_once_the_look_up_is_overdue() {
-        assert_eq!(marked_when_left_after(Duration::ZERO), 0);
-        assert_eq!(
-            marked_when_left_after(LONGEST - Duration::from_millis(1)),
-            0
-        );
-        assert_eq!(marked_when_left_after(LONGEST), 1);
+        assert_eq!(history_when_left_after(Duration::ZERO), IdHistory::New);
+        let nearly = LONGEST - Duration::from_millis(1);
+        assert_eq!(history_when_left_after(nearly), IdHistory::New);
+        assert_eq!(history_when_left_after(LONGEST), IdHistory::Failed);
     }
 
     #[test]
     fn an_error_of_the_provider_marks_the_id_as_unanswered() {
-        let mut lookups = Lookups::default();
+        let mut lookups = Lookups::new(1);
         let now = Monotonic::default();
         let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
-        let waiter = lookups.join("wh_1", IdHistory::New, now, begin);
+        let waiter = lookups.join("wh_1", now, begin);
         let error = Arc::new(LookupError::new(Kind::Unavailable));
-        lookups.end(waiter.unwrap().lookup_id, Err(error), now);
-        assert_eq!(lookups.deferred.failed, [Arc::<str>::from("wh_1")]);
+        lookups.end(waiter.unwrap().lookup_id, Err(error), true, now);
+        assert_eq!(lookups.histories.of("wh_1"), IdHistory::Failed);
     }
 }

@@ -4,11 +4,11 @@
 
 mod bounded;
 mod cache;
+mod deferred;
 mod error;
 mod id;
 mod keys;
 mod lookups;
-mod pending;
 mod places;
 mod provider;
 mod resolver;

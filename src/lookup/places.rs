@@ -2,6 +2,11 @@
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bounded::Bounded;
+use crate::clock::Monotonic;
 
 /// The number of a look-up: a later one has a greater number.
 pub(super) type LookupId = u64;
@@ -31,6 +36,52 @@ pub(super) enum IdHistory {
     Failed,
     /// It was not looked up lately, or there is no such subscription.
     New,
+}
+
+/// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
+const MOST_FAILED: usize = 4_096;
+
+/// Ids without their rings, each until the room is needed.
+pub(super) struct Histories {
+    /// Kept when the rings have ended: their look-ups go before those of ids that were never found.
+    found: Bounded<()>,
+    /// They have their own queue, so that a flood of never-seen ids cannot keep them waiting.
+    failed: Bounded<()>,
+}
+
+impl Histories {
+    pub(super) fn new(found: usize) -> Self {
+        Self {
+            found: Bounded::new(found),
+            failed: Bounded::new(MOST_FAILED),
+        }
+    }
+
+    pub(super) fn of(&self, id: &str) -> IdHistory {
+        let holds = |ids: &Bounded<()>| ids.get(id, Monotonic::default()).is_some();
+        if holds(&self.found) {
+            IdHistory::Found
+        } else if holds(&self.failed) {
+            IdHistory::Failed
+        } else {
+            IdHistory::New
+        }
+    }
+
+    /// Notes the result of the last look-up. An id that was found lately stays so when a look-up fails.
+    pub(super) fn put(&mut self, id: &Arc<str>, history: IdHistory) {
+        const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
+        self.failed.remove(id);
+        match history {
+            IdHistory::Found => {
+                self.found.insert(id, (), FOR_GOOD);
+            }
+            IdHistory::Failed => {
+                self.failed.insert(id, (), FOR_GOOD);
+            }
+            IdHistory::New => self.found.remove(id),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -136,6 +187,21 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failed_ids_are_remembered_where_unknown_ids_are_not() {
+        let mut histories = Histories::new(0);
+        let ids: Vec<Arc<str>> = (0..=MOST_FAILED)
+            .map(|number| format!("wh_{number}").into())
+            .collect();
+        for id in &ids {
+            histories.put(id, IdHistory::Failed);
+        }
+        assert_eq!(histories.of(&ids[0]), IdHistory::New);
+        for id in &ids[1..] {
+            assert_eq!(histories.of(id), IdHistory::Failed);
+        }
+    }
 
     /// Begins all look-ups that may begin now. The tickets below 1,000 are those of ids that were found lately.
     fn begin(places: &mut Places) -> Vec<LookupId> {

@@ -4,19 +4,19 @@ use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::cache::{Cache, Capacities, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::id::{SubscriptionId, as_looked_up};
-use super::lookups::{Lookups, Step, Waiter};
-use super::pending::{Lookup, Outcome};
+use super::lookups::{Lookup, Lookups, Outcome, Step, Waiter, timed_out};
 use super::places::LookupId;
 use super::provider::{Answer, SecretProvider};
 use crate::caught::{Panicked, caught};
-use crate::clock::{Clock, Monotonic};
-use crate::verify::Ring;
+use crate::clock::Clock;
+use crate::sync::{Mutex, lock};
+use crate::verify::KeyRing;
 
 /// Looks up rings. Locks are taken in the order of the fields, and none is held while code from outside this crate runs.
 pub(crate) struct Resolver {
@@ -44,14 +44,6 @@ pub struct LookupStats {
     pub waiting: usize,
 }
 
-/// The answer of the cache for an id.
-pub(crate) enum Cached<'h> {
-    /// The ring. `None` if there is no such subscription, or if the id has another form, which is never looked up.
-    Known(Option<Arc<Ring>>),
-    /// The provider has to be asked.
-    Absent(&'h str),
-}
-
 impl Resolver {
     pub(crate) fn new(
         provider: Arc<dyn SecretProvider>,
@@ -61,40 +53,39 @@ impl Resolver {
         Self {
             provider,
             clock,
-            lookups: Mutex::default(),
+            lookups: Mutex::new(Lookups::new(capacities.found)),
             cache: RwLock::new(Cache::new(capacities)),
         }
     }
 
-    /// Answers from the cache.
-    pub(crate) fn cached<'h>(&self, webhook_id: &'h [u8]) -> Cached<'h> {
-        let Some(id) = as_looked_up(webhook_id) else {
-            return Cached::Known(None);
-        };
+    /// Returns the ring in the cache, a decoy for an unknown subscription; or the id to look up.
+    pub(crate) fn cached<'h>(&self, webhook_id: &'h [u8]) -> Result<Arc<KeyRing>, &'h str> {
         let now = self.clock.monotonic();
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        let known = cache.get(id, now);
-        known.map_or(Cached::Absent(id), |ring| Cached::Known(ring.cloned()))
+        match as_looked_up(webhook_id) {
+            Some(id) => cache.get(id, now).cloned().ok_or(id),
+            // An id of another form is never looked up.
+            None => Ok(Arc::clone(cache.decoy(now))),
+        }
     }
 
     /// Joins the look-up of an id that the cache did not know, or begins one.
     pub(crate) fn look_up(self: &Arc<Self>, id: &str) -> Waiting {
         let now = self.clock.monotonic();
-        let joined = self.with_lookups(|lookups| {
+        let waiter = self.with_lookups(|lookups| {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             cache.purge(now);
             // A look-up may have ended after the cache was read.
             if let Some(ring) = cache.get(id, now) {
-                return Err(Ok(ring.cloned()));
+                return Err(Ok(Arc::clone(ring)));
             }
-            let history = cache.history(id);
             drop(cache);
-            let waiter = lookups.join(id, history, now, |id| self.begin(id));
+            let waiter = lookups.join(id, now, |id| self.begin(id));
             waiter.map_err(|error| Err(Arc::new(error)))
         });
         Waiting {
             resolver: Arc::clone(self),
-            state: joined.map_or_else(WaitState::Over, WaitState::Joined),
+            waiter,
         }
     }
 
@@ -108,16 +99,8 @@ impl Resolver {
         });
     }
 
-    /// Returns the number of keys of the largest ring that was found lately.
-    pub(crate) fn most_keys(&self) -> usize {
-        let now = self.clock.monotonic();
-        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        cache.most_keys(now)
-    }
-
     pub(crate) fn stats(&self) -> LookupStats {
-        let lookups = self.lookups();
-        let (running, waiting) = lookups.counts();
+        let (running, waiting) = lock(&self.lookups).counts();
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         let (found, unknown, evicted) = cache.counts();
         LookupStats {
@@ -135,63 +118,43 @@ impl Resolver {
         Box::pin(async move { provider.look_up(&id).await })
     }
 
+    /// An answer that arrives after its lifetime has ended is not used.
     fn end(&self, lookup_id: LookupId, answer: Result<Answer, Panicked>) {
         let now = self.clock.monotonic();
-        let about = {
-            let lookups = self.lookups();
-            lookups.id(lookup_id).zip(lookups.began(lookup_id))
+        let answer = match answer {
+            Ok(answer) => answer.map_err(Arc::new),
+            // The message may hold a secret, so only the panic hook gets it.
+            Err(_) => Err(Arc::new(LookupError::new(Kind::Panicked))),
         };
-        let outcome = outcome(answer, about, now);
-        let kept = outcome.clone(); // keeps a provider's error alive: its destructor is code from outside this crate and must not run under the lock
+        let _kept = answer.as_ref().err().cloned(); // its destructor is code from outside this crate and must not run under the lock
         self.with_lookups(|lookups| {
-            let Some((id, began)) = lookups.end(lookup_id, outcome, now) else {
+            let Some((id, began)) = lookups.under_way(lookup_id) else {
                 return;
             };
-            if let Ok(ring) = &kept {
-                let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-                cache.put(&id, ring.as_ref(), began);
+            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            let outcome = match answer {
+                Ok(_) if now.saturating_since(began) >= LIFETIME => Err(timed_out()),
+                Ok(Some(ring)) => Ok(Arc::new(ring.of_subscription(&id))),
+                Ok(None) => Ok(Arc::clone(cache.decoy(now))),
+                Err(error) => Err(error),
+            };
+            let is_remembered = lookups.end(lookup_id, outcome.clone(), outcome.is_err(), now);
+            if let Ok(ring) = outcome
+                && is_remembered
+            {
+                cache.put(&id, &ring, began);
             }
         });
     }
 
-    fn lookups(&self) -> MutexGuard<'_, Lookups> {
-        self.lookups.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups) -> T) -> T {
-        let mut lookups = self.lookups();
+        let mut lookups = lock(&self.lookups);
         let result = work(&mut lookups);
         let deferred = mem::take(&mut lookups.deferred);
         drop(lookups);
-        if !deferred.failed.is_empty() {
-            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            for id in &deferred.failed {
-                cache.mark_failed(id);
-            }
-        }
         deferred.run();
         result
     }
-}
-
-/// Turns an answer into the outcome of a look-up. An answer that arrives after its lifetime has ended is not used.
-fn outcome(
-    answer: Result<Answer, Panicked>,
-    about: Option<(Arc<str>, Monotonic)>,
-    now: Monotonic,
-) -> Outcome {
-    let error = match answer {
-        Ok(Ok(found)) => match about {
-            Some((id, began)) if now.saturating_since(began) < LIFETIME => {
-                return Ok(found.map(|ring| Arc::new(Ring::of_subscription(&id, ring))));
-            }
-            _ => LookupError::new(Kind::TimedOut),
-        },
-        Ok(Err(error)) => error,
-        // The message may hold a secret, so only the panic hook gets it.
-        Err(_) => LookupError::new(Kind::Panicked),
-    };
-    Err(Arc::new(error))
 }
 
 impl fmt::Debug for Resolver {
@@ -205,17 +168,8 @@ impl fmt::Debug for Resolver {
 /// Waits for a look-up, and polls it when it is its turn. There is no leader: if any waiter is dropped, the others go on.
 pub(crate) struct Waiting {
     resolver: Arc<Resolver>,
-    state: WaitState,
-}
-
-enum WaitState {
-    /// A waiter, given up when the `Waiting` is dropped.
-    Joined(Waiter),
-    /// An answer that needed no waiting.
-    Over(Outcome),
-    /// The waiter was already given up.
-    #[cfg(feature = "tower")]
-    Left,
+    /// Given up when this is dropped; or an outcome for which nothing waits.
+    waiter: Result<Waiter, Outcome>,
 }
 
 impl Waiting {
@@ -223,7 +177,7 @@ impl Waiting {
     /// not, this has left it.
     #[cfg(feature = "tower")]
     pub(crate) fn detach_if_last(&mut self) -> bool {
-        let WaitState::Joined(waiter) = &mut self.state else {
+        let Ok(waiter) = self.waiter else {
             return false;
         };
         let now = self.resolver.clock.monotonic();
@@ -231,7 +185,7 @@ impl Waiting {
             .resolver
             .with_lookups(|lookups| lookups.detach_if_last(waiter, now));
         if !stays {
-            self.state = WaitState::Left;
+            self.waiter = Err(Err(timed_out()));
         }
         stays
     }
@@ -241,46 +195,34 @@ impl Future for Waiting {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        let this = self.get_mut();
-        let waiter = match &this.state {
-            WaitState::Joined(waiter) => *waiter,
-            WaitState::Over(outcome) => return Poll::Ready(outcome.clone()),
-            #[cfg(feature = "tower")]
-            WaitState::Left => return Poll::Ready(Err(Arc::new(LookupError::new(Kind::TimedOut)))),
+        let resolver = &self.resolver;
+        let waiter = match &self.waiter {
+            Ok(waiter) => *waiter,
+            Err(outcome) => return Poll::Ready(outcome.clone()),
         };
-        let waker = context.waker().clone();
-        let step = this
-            .resolver
-            .with_lookups(|lookups| lookups.step(waiter, waker));
-        let mut lookup = match step {
+        let (lookup_id, waker) = (waiter.lookup_id, context.waker().clone());
+        let mut lookup = match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
             Step::Over(outcome) => return Poll::Ready(outcome),
             Step::Wait => return Poll::Pending,
             Step::Poll(lookup) => lookup,
         };
-        let lookup_waker = Waker::from(Arc::new(LookupWaker {
-            resolver: Arc::downgrade(&this.resolver),
-            lookup_id: waiter.lookup_id,
+        let waker = Waker::from(Arc::new(LookupWaker {
+            resolver: Arc::downgrade(resolver),
+            lookup_id,
         }));
-        let answer = match caught(|| {
-            lookup
-                .as_mut()
-                .poll(&mut Context::from_waker(&lookup_waker))
-        }) {
+        let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
+        let answer = match polled {
             Ok(Poll::Pending) => {
-                this.resolver
-                    .with_lookups(|lookups| lookups.put_back(waiter.lookup_id, lookup));
+                resolver.with_lookups(|lookups| lookups.put_back(lookup_id, lookup));
                 return Poll::Pending;
             }
             Ok(Poll::Ready(answer)) => Ok(answer),
             Err(panicked) => Err(panicked),
         };
         let _ = caught(|| drop(lookup));
-        this.resolver.end(waiter.lookup_id, answer);
+        resolver.end(lookup_id, answer);
         // The outcome is there now: this one's own, or another one that was set first.
-        match this
-            .resolver
-            .with_lookups(|lookups| lookups.step(waiter, lookup_waker))
-        {
+        match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
             Step::Over(outcome) => Poll::Ready(outcome),
             Step::Poll(_) | Step::Wait => Poll::Pending,
         }
@@ -289,7 +231,7 @@ impl Future for Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let WaitState::Joined(waiter) = self.state {
+        if let Ok(waiter) = self.waiter {
             let now = self.resolver.clock.monotonic();
             self.resolver
                 .with_lookups(|lookups| lookups.leave(waiter, now));

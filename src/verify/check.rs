@@ -3,50 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::body::SignedBytes;
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use super::headers::DeliveryHeaders;
-use super::keyring::Ring;
-use super::signature::{MacKey, Macs, Signature};
+use super::keyring::KeyRing;
+use super::signature::{Key, Macs, Signature};
 use super::timestamp::Timestamp;
-use super::verified::{Proof, Verified};
+use super::verified::{Proof, SignedBytes, Verified};
 
-/// The ring to verify with.
-pub(crate) struct Selected {
-    ring: Arc<Ring>,
-    known: bool,
-}
-
-impl Selected {
-    pub(crate) fn known(ring: Arc<Ring>) -> Self {
-        Self { ring, known: true }
-    }
-
-    /// Makes the ring for an unknown subscription: a check with it takes the work of any other, and fails.
-    pub(crate) fn decoy(ring: Arc<Ring>) -> Self {
-        Self { ring, known: false }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn key_count(&self) -> usize {
-        self.ring.key_count()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_known(&self) -> bool {
-        self.known
-    }
-
-    /// Returns scope and workspace.
-    #[cfg(test)]
-    pub(crate) fn names(&self) -> (&str, Option<&str>) {
-        (&self.ring.scope, self.ring.workspace.as_deref())
-    }
-
+impl KeyRing {
     /// Verifies a whole body whose age was checked before. The proof owns or borrows the very bytes that it covers.
     #[inline]
     pub(crate) fn verify<B: SignedBytes>(
-        self,
+        self: Arc<Self>,
         head: &DeliveryHeaders<'_>,
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
@@ -55,17 +23,20 @@ impl Selected {
     }
 
     /// Not generic, so that it is compiled with this crate and not with the caller's settings.
-    fn prove(self, head: &DeliveryHeaders<'_>, body: &[u8]) -> Result<Proof, VerifyError> {
-        let Self { ring, known } = self;
+    fn prove(
+        self: Arc<Self>,
+        head: &DeliveryHeaders<'_>,
+        body: &[u8],
+    ) -> Result<Proof, VerifyError> {
         let mut matched = None;
         // No early exit, and one key after the other: only one key's state exists at a time.
-        for (index, key) in ring.keys.iter().enumerate() {
-            if key.mac.verifies(&head.timestamp, body, &head.signature) {
+        for (index, key) in self.keys.iter().enumerate() {
+            if key.verifies(&head.timestamp, body, &head.signature) {
                 matched = Some(index);
             }
         }
-        let key = verdict(known, None, matched)?;
-        Ok(Proof::new(head.timestamp, ring, key))
+        let key = verdict(&self, None, matched)?;
+        Ok(Proof::new(head.timestamp, self, key))
     }
 }
 
@@ -91,28 +62,25 @@ pub struct Check {
     signature: Signature,
     timestamp: Timestamp,
     /// Taken by the proof at the end.
-    ring: Option<Arc<Ring>>,
-    /// Whether the ring is the subscription's own. If not, the check can only fail, and does so after the same work as any other.
-    known: bool,
+    ring: Option<Arc<KeyRing>>,
     /// The refusal for the age, if the delivery is stale: this check too can only fail.
     stale: Option<Kind>,
 }
 
 impl Check {
-    /// Begins with a ring that was found for the delivery, whose age was checked before. A stale delivery ends without a proof.
+    /// Begins with a ring that was found for the delivery, whose age was checked before. A check of a stale delivery computes its
+    /// MAC all the same, and ends as `StaleButAuthentic` or as `stale`, never with a proof.
     #[inline]
     pub(crate) fn with(
-        selected: Selected,
+        ring: Arc<KeyRing>,
         head: &DeliveryHeaders<'_>,
         stale: Option<Kind>,
     ) -> Self {
-        let Selected { ring, known } = selected;
         Self {
             macs: Macs::new(),
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring: Some(ring),
-            known,
             stale,
         }
     }
@@ -125,7 +93,6 @@ impl Check {
             signature: other.signature.clone(),
             timestamp: other.timestamp,
             ring: other.ring.take(),
-            known: other.known,
             stale: other.stale,
         }
     }
@@ -146,7 +113,7 @@ impl Check {
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
         self.macs
-            .update(&self.timestamp, chunk, macs_of(&self.ring));
+            .update(&self.timestamp, chunk, keys_of(&self.ring));
     }
 
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
@@ -167,31 +134,34 @@ impl Check {
     pub fn finish(&mut self) -> Result<Proof, VerifyError> {
         let matched = self
             .macs
-            .matched(&self.timestamp, &self.signature, macs_of(&self.ring));
+            .matched(&self.timestamp, &self.signature, keys_of(&self.ring));
         let ring = self.ring.take();
-        let key = verdict(self.known, self.stale, matched)?;
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
+        let key = verdict(&ring, self.stale, matched)?;
         Ok(Proof::new(self.timestamp, ring, key))
     }
 }
 
-/// Returns the keyed MACs of a ring.
+/// Returns the keys of a ring.
 #[inline]
-fn macs_of(ring: &Option<Arc<Ring>>) -> impl Iterator<Item = &MacKey> + Clone {
-    let keys = ring.as_ref().map_or(&[][..], |ring| &ring.keys);
-    keys.iter().map(|key| &key.mac)
+fn keys_of(ring: &Option<Arc<KeyRing>>) -> &[Key] {
+    ring.as_ref().map_or(&[], |ring| &ring.keys)
 }
 
 /// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale
 /// too ends as stale, as it would have before its body was read.
 #[inline]
-fn verdict(known: bool, stale: Option<Kind>, matched: Option<usize>) -> Result<usize, VerifyError> {
-    let kind = match (known, stale, matched) {
-        (true, None, Some(key)) => return Ok(key),
-        (true, None, None) => Kind::SignatureMismatch,
-        (true, Some(stale), Some(_)) => stale.but_authentic(),
-        (true, Some(stale), None) | (false, Some(stale), _) => stale,
-        (false, None, _) => Kind::UnknownSubscription,
+fn verdict(
+    ring: &KeyRing,
+    stale: Option<Kind>,
+    matched: Option<usize>,
+) -> Result<usize, VerifyError> {
+    let kind = match (ring.is_decoy, stale, matched) {
+        (false, None, Some(key)) => return Ok(key),
+        (false, None, None) => Kind::SignatureMismatch,
+        (false, Some(stale), Some(_)) => stale.but_authentic(),
+        (false, Some(stale), None) | (true, Some(stale), _) => stale,
+        (true, None, _) => Kind::UnknownSubscription,
     };
     Err(VerifyError::new(kind))
 }

@@ -1,6 +1,5 @@
 //! Errors of verification: why a delivery is not authentic or not fresh.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::UnixSeconds;
@@ -15,36 +14,58 @@ pub struct Malformed;
 ///
 /// It is for the operator. A sender must not learn the kind: give the same answer to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}")]
 pub struct VerifyError {
     kind: VerifyErrorKind,
 }
 
-/// The kinds of failed verification.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The kinds of failed verification. `Display` writes the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyErrorKind {
     /// The header of this name, in lower case, is missing.
+    #[error("header {0} is missing")]
     HeaderMissing(&'static str),
     /// The header of this name appears more than once.
+    #[error("header {0} appears more than once")]
     HeaderRepeated(&'static str),
     /// The header of this name is not in the form that the service writes.
+    #[error("header {0} is not written as the service writes it")]
     HeaderMalformed(&'static str),
     /// The timestamp is older than the window allows.
+    #[error(
+        "the delivery is stale: its timestamp {} lies {} s before the clock's {}, at most {} s are accepted",
+        .0.timestamp, .0.age(), .0.now, .0.limit.as_secs()
+    )]
     Stale(StaleTimes),
     /// The timestamp is stale, but the signature is valid. This is the only sign that retries carry their first timestamp. It
     /// is checked at most eight times a second, and only by a [`Receiver`](crate::Receiver).
+    #[error(
+        "the delivery is stale but authentic: signed {} s ago; do retries carry their first timestamp?",
+        .0.age()
+    )]
     StaleButAuthentic(StaleTimes),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
+    #[error(
+        "the delivery is ahead of its time: its timestamp {} lies {} s after the clock's {}, at most {} s are accepted{}",
+        .0.timestamp, .0.lead(), .0.now, .0.limit.as_secs(), .0.guess()
+    )]
     Ahead(StaleTimes),
     /// `X-Service-Webhook-Id` names no subscription that has keys here.
+    #[error("x-service-webhook-id names no subscription that has keys here")]
     UnknownSubscription,
     /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
     /// not 401: it is not known whether the delivery is authentic. [`Receiver::open_async`](crate::Receiver::open_async)
     /// looks the ring up.
+    #[error(
+        "the subscription's keys have not been looked up: open the delivery with .open_async(…)"
+    )]
     NotLookedUp,
     /// No live key of the ring gives this signature for these bytes.
+    #[error("the signature is not that of these bytes under any live key")]
     SignatureMismatch,
     /// The ring is pinned to a workspace, and the signed body names another workspace or none.
+    #[error("the signed body is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
 }
 
@@ -71,6 +92,15 @@ impl StaleTimes {
     /// Seconds until the timestamp; zero where it is past.
     fn lead(&self) -> u64 {
         self.timestamp.since(self.now).unwrap_or_default().as_secs()
+    }
+
+    /// The probable cause of a timestamp ahead of the clock.
+    fn guess(&self) -> &'static str {
+        if self.lead() > CENTURY {
+            "; is it written in milliseconds?"
+        } else {
+            ""
+        }
     }
 }
 
@@ -111,57 +141,6 @@ impl VerifyErrorKind {
         match self {
             Self::Stale(times) => Self::StaleButAuthentic(times),
             other => other,
-        }
-    }
-}
-
-impl fmt::Display for VerifyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use VerifyErrorKind as Kind;
-        match self.kind {
-            Kind::HeaderMissing(name) => write!(f, "header {name} is missing"),
-            Kind::HeaderRepeated(name) => write!(f, "header {name} appears more than once"),
-            Kind::HeaderMalformed(name) => {
-                write!(f, "header {name} is not written as the service writes it")
-            }
-            Kind::Stale(times) => write!(
-                f,
-                "the delivery is stale: its timestamp {} lies {} s before the clock's {}, at most {} s are accepted",
-                times.timestamp,
-                times.age(),
-                times.now,
-                times.limit.as_secs()
-            ),
-            Kind::StaleButAuthentic(times) => write!(
-                f,
-                "the delivery is stale but authentic: signed {} s ago; do retries carry their first timestamp?",
-                times.age()
-            ),
-            Kind::Ahead(times) => write!(
-                f,
-                "the delivery is ahead of its time: its timestamp {} lies {} s after the clock's {}, at most {} s are accepted{}",
-                times.timestamp,
-                times.lead(),
-                times.now,
-                times.limit.as_secs(),
-                if times.lead() > CENTURY {
-                    "; is it written in milliseconds?"
-                } else {
-                    ""
-                }
-            ),
-            Kind::UnknownSubscription => {
-                f.write_str("x-service-webhook-id names no subscription that has keys here")
-            }
-            Kind::NotLookedUp => f.write_str(
-                "the subscription's keys have not been looked up: open the delivery with .open_async(…)",
-            ),
-            Kind::SignatureMismatch => {
-                f.write_str("the signature is not that of these bytes under any live key")
-            }
-            Kind::WorkspaceMismatch => {
-                f.write_str("the signed body is not from the workspace that the keys are pinned to")
-            }
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The bytes of a body that arrives in more than one piece, in a buffer that a budget can free.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 #[cfg(feature = "tower")]
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, lock};
 
 /// The buffer of one body, shared by its reader and, in the layer, by the budget that bounds all bodies under way.
 ///
@@ -34,7 +34,7 @@ const LEAST_ROOM: usize = 1 << 10;
 impl SharedBuffer {
     /// Adds a piece. Does nothing once the buffer was freed.
     pub(crate) fn add(&self, piece: &[u8], limit: usize) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.freed {
             return;
         }
@@ -48,7 +48,7 @@ impl SharedBuffer {
 
     /// Returns the bytes, in an allocation of their length. `None` once the buffer was freed.
     pub(crate) fn take(&self) -> Option<Vec<u8>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.freed {
             return None;
         }
@@ -62,7 +62,7 @@ impl SharedBuffer {
     /// Frees the bytes at once and wakes the reader.
     #[cfg(feature = "tower")]
     pub(crate) fn free(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.freed = true;
         let (bytes, waker) = (std::mem::take(&mut state.bytes), state.waker.take());
         drop(state);
@@ -75,7 +75,7 @@ impl SharedBuffer {
     /// Ready once the buffer was freed.
     #[cfg(feature = "tower")]
     pub(crate) fn poll_freed(&self, context: &Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.freed {
             return Poll::Ready(());
         }
@@ -84,9 +84,5 @@ impl SharedBuffer {
             none => *none = Some(context.waker().clone()),
         }
         Poll::Pending
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BodyBuffer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,9 @@ use super::gathered::SharedBuffer;
 use super::gathered::room_for;
 use super::verified::Verified;
 
+/// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
+const MOST_COPIED: usize = 16 << 10;
+
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
 ///
 /// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
@@ -166,7 +169,7 @@ impl Intake {
         let proof = self.check.finish()?;
         let body = match mem::replace(&mut self.chunks, Chunks::Nothing) {
             Chunks::Nothing => Bytes::new(),
-            Chunks::One(only) => super::own_bytes::by_itself(only),
+            Chunks::One(only) => by_itself(only),
             // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.
             Chunks::Many(gathered) => match gathered.take() {
                 Some(bytes) => bytes.into(),
@@ -186,6 +189,37 @@ impl fmt::Debug for Intake {
             .field("limit", &self.limit)
             .finish()
     }
+}
+
+/// Returns the same bytes; if they are few, they share no memory with other bytes.
+///
+/// The size of the buffer behind some bytes is unknown. A server's has 8 KiB and more, so that a hundred bytes may hold a hundred
+/// times as many.
+fn by_itself(bytes: Bytes) -> Bytes {
+    match bytes.len() {
+        0 => Bytes::new(),
+        1..=128 => inline::<128>(&bytes),
+        129..=256 => inline::<256>(&bytes),
+        257..=384 => inline::<384>(&bytes),
+        385..=512 => inline::<512>(&bytes),
+        513..=768 => inline::<768>(&bytes),
+        769..=1_024 => inline::<1_024>(&bytes),
+        1_025..=2_048 => inline::<2_048>(&bytes),
+        2_049..=4_096 => inline::<4_096>(&bytes),
+        4_097..=MOST_COPIED => Bytes::copy_from_slice(&bytes),
+        _ => bytes,
+    }
+}
+
+/// Returns a copy that is one allocation with the count of its owners. `Bytes` makes two of a vector as soon as it is shared. The
+/// length is kept in `Bytes` alone: with it, 1 KiB would be 1,040 bytes, and glibc keeps freed memory at hand up to 1,032.
+fn inline<const ROOM: usize>(bytes: &[u8]) -> Bytes {
+    let mut room = [0; ROOM];
+    let length = bytes.len().min(ROOM);
+    room[..length].copy_from_slice(&bytes[..length]);
+    let mut copy = Bytes::from_owner(room);
+    copy.truncate(length);
+    copy
 }
 
 #[cfg(test)]
@@ -218,5 +252,16 @@ mod tests {
         let error = intake.push(Bytes::from_static(b"h")).unwrap_err();
         assert_eq!(error.limit(), 7);
         assert!(intake.push(Bytes::new()).is_ok());
+    }
+
+    #[test]
+    fn few_bytes_leave_their_buffer_and_many_stay() {
+        let buffer: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
+        for length in (0..=5_000).chain([MOST_COPIED - 1, MOST_COPIED, MOST_COPIED + 1, 70_000]) {
+            let whole = Bytes::from(buffer.clone());
+            let kept = by_itself(whole.slice(..length));
+            assert_eq!(kept, buffer[..length]);
+            assert_eq!(whole.is_unique(), length <= MOST_COPIED, "{length}");
+        }
     }
 }

@@ -5,11 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::secret::Secret;
-use super::signature::{MOST_KEYS, MacKey};
+use super::signature::{Key, MOST_KEYS};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
+/// The scope of a single ring that names none.
+const DEFAULT_SCOPE: &str = "default";
 const MAX_NAME_BYTES: usize = 256;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
@@ -29,12 +31,17 @@ const MAX_NAME_BYTES: usize = 256;
 /// assert_eq!(ring.key_names().collect::<Vec<_>>(), ["2026-11", "2026-05"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
 #[must_use]
 pub struct KeyRing {
-    keys: Vec<Key>,
+    /// Never empty.
+    pub(super) keys: Vec<Key>,
+    /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
+    /// The subscription that it serves, in a map or from a provider.
+    pub(super) subscription: Option<Arc<str>>,
+    /// Whether it stands in for the ring of an unknown subscription: a check with it takes the work of any other, and fails.
+    pub(crate) is_decoy: bool,
 }
 
 impl KeyRing {
@@ -43,7 +50,7 @@ impl KeyRing {
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
-        Self::of(FIRST_KEY.into(), secret)
+        Self::of(vec![Key::new(FIRST_KEY.into(), &secret)])
     }
 
     /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
@@ -51,7 +58,7 @@ impl KeyRing {
     /// # Errors
     /// `UnusableName`.
     pub fn named(name: &str, secret: Secret) -> Result<Self, ConfigError> {
-        Ok(Self::of(usable_name(name)?, secret))
+        Ok(Self::of(vec![Key::new(usable_name(name)?, &secret)]))
     }
 
     /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
@@ -75,14 +82,14 @@ impl KeyRing {
     pub fn from_keys<N: AsRef<str>>(
         keys: impl IntoIterator<Item = (N, Secret)>,
     ) -> Result<Self, ConfigError> {
-        let mut ring: Option<Self> = None;
-        for (name, secret) in keys {
-            ring = Some(match ring {
-                None => Self::named(name.as_ref(), secret)?,
-                Some(ring) => ring.with_key(name.as_ref(), secret)?,
-            });
-        }
-        ring.ok_or_else(|| ConfigError::new(Kind::NoSecret))
+        let mut keys = keys.into_iter();
+        let (name, secret) = keys
+            .next()
+            .ok_or_else(|| ConfigError::new(Kind::NoSecret))?;
+        keys.try_fold(
+            Self::named(name.as_ref(), secret)?,
+            |ring, (name, secret)| ring.with_key(name.as_ref(), secret),
+        )
     }
 
     /// Adds a live key.
@@ -97,8 +104,8 @@ impl KeyRing {
         if self.keys.iter().any(|key| key.name == name) {
             return Err(ConfigError::new(Kind::NameTaken).about(&*name));
         }
-        let key = Key::new(name, secret);
-        if self.keys.iter().any(|other| other.mac.same(&key.mac)) {
+        let key = Key::new(name, &secret);
+        if self.keys.iter().any(|other| other.same(&key)) {
             return Err(ConfigError::new(Kind::SecretTwiceInRing));
         }
         self.keys.push(key);
@@ -142,22 +149,78 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Returns whether a scope was named for it.
-    pub(crate) fn names_its_scope(&self) -> bool {
-        self.scope.is_some()
-    }
-
     /// Returns the names of the ring's keys.
     pub fn key_names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| &*key.name)
     }
 
-    fn of(name: Arc<str>, secret: Secret) -> Self {
+    /// Returns a decoy with this number of keys, but at least one.
+    pub(crate) fn decoy(keys: usize) -> Arc<Self> {
+        let keys = (0..keys.max(1)).map(|_| Key::decoy("".into()));
+        Arc::new(Self {
+            is_decoy: true,
+            ..Self::of(keys.collect())
+        })
+    }
+
+    /// Returns the ring that an inbox has noted. Its key verifies nothing: the key that signed may no longer exist.
+    #[cfg(feature = "inbox")]
+    pub(super) fn noted(noted: StoredRing) -> Self {
         Self {
-            keys: vec![Key::new(name, secret)],
+            scope: Some(noted.scope.into()),
+            workspace: noted.workspace.map(Into::into),
+            subscription: noted.subscription.map(Into::into),
+            is_decoy: true,
+            ..Self::of(vec![Key::decoy(noted.key_name.into())])
+        }
+    }
+
+    fn of(keys: Vec<Key>) -> Self {
+        Self {
+            keys,
             scope: None,
             workspace: None,
+            subscription: None,
+            is_decoy: false,
         }
+    }
+
+    /// Returns the ring as that of this subscription.
+    pub(crate) fn of_subscription(mut self, id: &Arc<str>) -> Self {
+        self.subscription = Some(Arc::clone(id));
+        self
+    }
+
+    /// Returns the ring that takes the place of this one, with its scope and its workspace where it names none.
+    pub(crate) fn succeeded_by(&self, mut ring: Self) -> Self {
+        ring.scope = ring.scope.or_else(|| self.scope.clone());
+        ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
+        ring.subscription.clone_from(&self.subscription);
+        ring
+    }
+
+    pub(crate) fn scope(&self) -> &str {
+        let own = self.scope.as_deref().or(self.subscription.as_deref());
+        own.unwrap_or(DEFAULT_SCOPE)
+    }
+
+    pub(crate) fn workspace(&self) -> Option<&str> {
+        self.workspace.as_deref()
+    }
+
+    /// Returns whether the scope was named for this ring or its subscription, and is not the default of single rings.
+    pub(crate) fn has_own_scope(&self) -> bool {
+        self.scope.is_some() || self.subscription.is_some()
+    }
+
+    pub(crate) fn key_count(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
+    pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
+        let is_there = |key: &Key| other.keys.iter().any(|known| known.same(key));
+        self.keys.iter().any(is_there)
     }
 }
 
@@ -167,88 +230,13 @@ impl From<Secret> for KeyRing {
     }
 }
 
-/// A ring in use, whose scope is fixed.
-#[derive(Debug)]
-pub(crate) struct Ring {
-    /// Never empty.
-    pub(super) keys: Vec<Key>,
-    pub(super) scope: Arc<str>,
-    /// Whether the scope was named for this ring or its subscription, and is not the default of single rings.
-    has_own_scope: bool,
-    pub(super) workspace: Option<Arc<str>>,
-    pub(super) subscription: Option<Arc<str>>,
-}
-
-impl Ring {
-    pub(crate) fn new(
-        ring: KeyRing,
-        default_scope: Arc<str>,
-        subscription: Option<Arc<str>>,
-    ) -> Self {
-        Self {
-            keys: ring.keys,
-            has_own_scope: ring.scope.is_some() || subscription.is_some(),
-            scope: ring.scope.unwrap_or(default_scope),
-            workspace: ring.workspace,
-            subscription,
-        }
-    }
-
-    /// Returns the ring of a subscription in a map: its scope is the subscription's id, unless the ring names one.
-    pub(crate) fn of_subscription(id: &Arc<str>, ring: KeyRing) -> Self {
-        Self::new(ring, Arc::clone(id), Some(Arc::clone(id)))
-    }
-
-    /// Returns a decoy ring of no subscription, with this number of keys.
-    pub(crate) fn decoy(keys: usize) -> Self {
-        let key = || Key {
-            name: "".into(),
-            mac: MacKey::decoy(),
-        };
-        Self {
-            keys: std::iter::repeat_with(key).take(keys).collect(),
-            scope: "".into(),
-            has_own_scope: true,
-            workspace: None,
-            subscription: None,
-        }
-    }
-
-    /// Returns the ring that an inbox has noted. Its key verifies nothing: the key that signed may no longer exist.
-    #[cfg(feature = "inbox")]
-    pub(super) fn noted(noted: StoredRing) -> Self {
-        Self {
-            keys: vec![Key {
-                name: noted.key_name.into(),
-                mac: MacKey::decoy(),
-            }],
-            scope: noted.scope.into(),
-            has_own_scope: true,
-            workspace: noted.workspace.map(Into::into),
-            subscription: noted.subscription.map(Into::into),
-        }
-    }
-
-    pub(crate) fn has_own_scope(&self) -> bool {
-        self.has_own_scope
-    }
-
-    pub(crate) fn key_count(&self) -> usize {
-        self.keys.len()
-    }
-
-    pub(crate) fn succeeded_by(&self, mut ring: KeyRing) -> Self {
-        ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
-        if self.has_own_scope {
-            ring.scope = ring.scope.or_else(|| Some(Arc::clone(&self.scope)));
-        }
-        Self::new(ring, Arc::clone(&self.scope), self.subscription.clone())
-    }
-
-    /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
-    pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
-        let is_there = |key: &Key| other.keys.iter().any(|known| known.mac.same(&key.mac));
-        self.keys.iter().any(is_there)
+impl fmt::Debug for KeyRing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyRing")
+            .field("keys", &self.keys)
+            .field("scope", &self.scope())
+            .field("workspace", &self.workspace)
+            .finish()
     }
 }
 
@@ -261,22 +249,6 @@ pub(crate) struct StoredRing {
     pub(crate) workspace: Option<String>,
 }
 
-/// A live key with its name.
-pub(super) struct Key {
-    pub(super) name: Arc<str>,
-    pub(super) mac: MacKey,
-}
-
-impl Key {
-    /// Keys the MAC once; the secret's text is wiped here.
-    fn new(name: Arc<str>, secret: Secret) -> Self {
-        Self {
-            name,
-            mac: MacKey::new(&secret),
-        }
-    }
-}
-
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({:?})", self.name)
@@ -287,30 +259,23 @@ pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, ConfigError> {
     let usable = (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.trim().is_empty()
         && !name.chars().any(char::is_control);
-    if usable {
-        Ok(name.into())
-    } else {
-        Err(ConfigError::new(Kind::UnusableName))
-    }
+    let name = usable.then(|| name.into());
+    name.ok_or_else(|| ConfigError::new(Kind::UnusableName))
 }
 
-/// The scope of each secret of a map.
-///
-/// If a secret belonged to two scopes, a delivery to one could be replayed to the other, by changing only the unsigned
+/// Checks that no secret belongs to two scopes: a delivery to one could be replayed to the other, by changing only the unsigned
 /// subscription id. Secrets are looked up by mark: comparing each with each would take minutes where there are thousands.
-#[derive(Default)]
-pub(crate) struct Scopes(HashMap<[u8; 32], Arc<str>>);
-
-impl Scopes {
-    pub(crate) fn add(&mut self, ring: &Ring) -> Result<(), ConfigError> {
-        for key in &ring.keys {
-            let scope = self.0.entry(key.mac.mark());
-            if *scope.or_insert_with(|| Arc::clone(&ring.scope)) != ring.scope {
-                return Err(ConfigError::new(Kind::SecretInTwoScopes));
-            }
+pub(crate) fn one_scope_a_secret<'r>(
+    rings: impl Iterator<Item = &'r Arc<KeyRing>>,
+) -> Result<(), ConfigError> {
+    let mut scopes = HashMap::new();
+    for ring in rings {
+        let mut marks = ring.keys.iter().map(|key| key.mark());
+        if marks.any(|mark| *scopes.entry(mark).or_insert(ring.scope()) != ring.scope()) {
+            return Err(ConfigError::new(Kind::SecretInTwoScopes));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 #[cfg(test)]

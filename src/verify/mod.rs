@@ -24,21 +24,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod body;
 mod check;
 mod error;
 mod gathered;
 mod headers;
 mod intake;
 mod keyring;
-mod own_bytes;
 mod secret;
 pub(crate) mod signature;
 mod timestamp;
 mod verified;
 mod window;
 
-pub use body::SignedBytes;
 pub use check::Check;
 pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
@@ -47,13 +44,12 @@ pub use keyring::KeyRing;
 pub use secret::Secret;
 pub use signature::Signature;
 pub use timestamp::Timestamp;
-pub use verified::{Proof, Verified};
+pub use verified::{Proof, SignedBytes, Verified};
 pub use window::Window;
 
-pub(crate) use check::Selected;
 #[cfg(feature = "tower")]
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 #[cfg(feature = "inbox")]
 pub(crate) use keyring::StoredRing;
-pub(crate) use keyring::{Ring, Scopes, usable_name};
+pub(crate) use keyring::{one_scope_a_secret, usable_name};

@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 
 use hmac::KeyInit;
 use hmac::block_api::HmacCore;
@@ -86,7 +87,7 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn sign(secret: &Secret, timestamp: &Timestamp, body: &[u8]) -> Self {
-        let key = MacKey::new(secret);
+        let key = Key::new("".into(), secret);
         Self(key.tag(timestamp, body).into_bytes().into())
     }
 
@@ -130,27 +131,32 @@ impl fmt::Debug for Signature {
 /// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form includes: one buffer serves all keys.
 type Core = HmacCore<Sha256>;
 
-/// A secret, keyed once: the two compressed pads, cloned for each delivery. Boxed, because a move of them would leave a copy behind.
-pub(super) struct MacKey(Box<Core>);
+/// A live key: its name, and the secret, keyed once: two compressed pads, cloned for each delivery. They are boxed, because a move
+/// of them would leave a copy behind.
+pub(super) struct Key {
+    pub(super) name: Arc<str>,
+    core: Box<Core>,
+}
 
-impl MacKey {
-    pub(super) fn new(secret: &Secret) -> Self {
-        let key = Self::of_bytes(secret.as_bytes());
+impl Key {
+    pub(super) fn new(name: Arc<str>, secret: &Secret) -> Self {
+        let key = Self::of_bytes(name, secret.as_bytes());
         zeroize_stack::<STACK_OF_A_KEY>();
         key
     }
 
     /// Leaves the padded key blocks on the stack, and copies of the states. Not inlined: they must be below the caller's frame.
     #[inline(never)]
-    fn of_bytes(key: &[u8]) -> Self {
+    fn of_bytes(name: Arc<str>, key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
         let core = Core::new_from_slice(key).expect("HMAC takes keys of any length");
-        Self(Box::new(core))
+        let core = Box::new(core);
+        Self { name, core }
     }
 
-    /// Returns a key of no subscription, which hashes the deliveries of unknown subscriptions.
-    pub(super) fn decoy() -> Self {
-        Self::of_bytes(&[])
+    /// Returns a key of no secret, which hashes the deliveries of unknown subscriptions.
+    pub(super) fn decoy(name: Arc<str>) -> Self {
+        Self::of_bytes(name, &[])
     }
 
     /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
@@ -166,7 +172,7 @@ impl MacKey {
 
     /// Returns the MAC of no bytes at all, which signs no delivery.
     fn over_nothing(&self) -> CtOutput<Core> {
-        finalize(&mut Core::clone(&self.0), &mut Buffer::<Core>::default())
+        finalize(&mut Core::clone(&self.core), &mut Buffer::<Core>::default())
     }
 
     /// Returns whether the signature is this key's over the whole delivery: the result of [`Macs`], without a state to move.
@@ -182,7 +188,7 @@ impl MacKey {
 
     #[inline]
     fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core> {
-        let mut core = Core::clone(&self.0);
+        let mut core = Core::clone(&self.core);
         let update = |blocks: &[Block<Core>]| core.update_blocks(blocks);
         let mut rest = Buffer::<Core>::default();
         digest_signed(&mut rest, timestamp, body, update);
@@ -229,16 +235,11 @@ impl Macs {
     }
 
     /// Hashes a piece. The states of the keys are copied for the first full block: the block is then in its place.
-    pub(super) fn update<'k>(
-        &mut self,
-        timestamp: &Timestamp,
-        chunk: &[u8],
-        keys: impl Iterator<Item = &'k MacKey> + Clone,
-    ) {
+    pub(super) fn update(&mut self, timestamp: &Timestamp, chunk: &[u8], keys: &[Key]) {
         self.begin(timestamp);
         let cores = &mut self.cores;
         self.buffer.digest_blocks(chunk, |blocks| {
-            start(cores, keys.clone().map(|key| &*key.0));
+            start(cores, keys.iter().map(|key| &*key.core));
             for core in cores.iter_mut().map_while(Option::as_mut) {
                 core.update_blocks(blocks);
             }
@@ -251,14 +252,14 @@ impl Macs {
 
     /// Returns the index of the key that signed this. Compares in constant time, and with every key: the number of keys tried
     /// must not show which of them matched. After this call the state has no meaning.
-    pub(super) fn matched<'k>(
+    pub(super) fn matched(
         &mut self,
         timestamp: &Timestamp,
         signature: &Signature,
-        keys: impl Iterator<Item = &'k MacKey>,
+        keys: &[Key],
     ) -> Option<usize> {
         self.begin(timestamp);
-        start(&mut self.cores, keys.map(|key| &*key.0));
+        start(&mut self.cores, keys.iter().map(|key| &*key.core));
         let mut matched = None;
         let count = self.count();
         for (index, core) in self.cores.iter_mut().flatten().enumerate() {
@@ -369,17 +370,16 @@ mod tests {
         let Ok(signature) = Signature::parse(header.as_bytes()) else {
             return false;
         };
-        let key = MacKey::of_bytes(key);
-        let keys = [&key].into_iter();
+        let keys = [Key::of_bytes("".into(), key)];
         let timestamp = Timestamp::parse(b"1").unwrap();
         let mut macs = Macs::new();
         // Begun without the timestamp.
-        start(&mut macs.cores, keys.clone().map(|key| &*key.0));
+        start(&mut macs.cores, keys.iter().map(|key| &*key.core));
         // In two pieces, as a body may arrive.
         let (first, rest) = message.split_at(message.len() / 3);
-        macs.update(&timestamp, first, keys.clone());
-        macs.update(&timestamp, rest, keys.clone());
-        macs.matched(&timestamp, &signature, keys).is_some()
+        macs.update(&timestamp, first, &keys);
+        macs.update(&timestamp, rest, &keys);
+        macs.matched(&timestamp, &signature, &keys).is_some()
     }
 
     #[test]
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn keys_are_the_same_when_their_signatures_are() {
-        let key = |bytes| MacKey::of_bytes(bytes);
+        let key = |bytes| Key::of_bytes("".into(), bytes);
         assert!(key(b"a").same(&key(b"a")));
         assert!(!key(b"a").same(&key(b"b")));
         // HMAC pads short keys with zeros, so these two give the same signatures.

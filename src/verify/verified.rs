@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::body::SignedBytes;
-use super::keyring::Ring;
+use super::keyring::KeyRing;
 #[cfg(feature = "inbox")]
 use super::keyring::StoredRing;
 use super::timestamp::Timestamp;
@@ -35,7 +34,7 @@ impl<B: SignedBytes> Verified<B> {
     /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
     #[cfg(feature = "inbox")]
     pub(crate) fn given_back(timestamp: Timestamp, noted: StoredRing, body: B) -> Self {
-        let ring = Arc::new(Ring::noted(noted));
+        let ring = Arc::new(KeyRing::noted(noted));
         Self::new(Proof::new(timestamp, ring, 0), body)
     }
 
@@ -100,12 +99,12 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 pub struct Proof {
     timestamp: Timestamp,
     /// A ring that is or was live in this process, or the one that an inbox has noted.
-    ring: Arc<Ring>,
+    ring: Arc<KeyRing>,
     key: usize,
 }
 
 impl Proof {
-    pub(super) fn new(timestamp: Timestamp, ring: Arc<Ring>, key: usize) -> Self {
+    pub(super) fn new(timestamp: Timestamp, ring: Arc<KeyRing>, key: usize) -> Self {
         Self {
             timestamp,
             ring,
@@ -128,7 +127,7 @@ impl Proof {
     /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
-        &self.ring.scope
+        self.ring.scope()
     }
 
     /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
@@ -140,7 +139,7 @@ impl Proof {
     /// Returns the workspace that the ring is pinned to.
     #[must_use]
     pub fn pinned_workspace(&self) -> Option<&str> {
-        self.ring.workspace.as_deref()
+        self.ring.workspace()
     }
 }
 
@@ -152,5 +151,53 @@ impl fmt::Debug for Proof {
             .field("scope", &self.scope())
             .field("subscription", &self.subscription_id())
             .finish()
+    }
+}
+
+/// Bytes that stay as they were when the MAC was computed: slices, arrays, vectors, strings, `Bytes`, and
+/// references to them. Sealed, since a type that returns other bytes at each call would make a [`Verified`]
+/// untrue.
+pub trait SignedBytes: AsRef<[u8]> + sealed::Fixed {}
+
+impl<T: AsRef<[u8]> + sealed::Fixed + ?Sized> SignedBytes for T {}
+
+mod sealed {
+    pub trait Fixed {}
+}
+
+impl sealed::Fixed for [u8] {}
+impl sealed::Fixed for str {}
+impl sealed::Fixed for Vec<u8> {}
+impl sealed::Fixed for String {}
+impl sealed::Fixed for Box<[u8]> {}
+impl sealed::Fixed for Arc<[u8]> {}
+impl sealed::Fixed for Bytes {}
+impl<const N: usize> sealed::Fixed for [u8; N] {}
+impl<T: sealed::Fixed + ?Sized> sealed::Fixed for &T {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_shows_the_same_bytes() {
+        fn shown(body: impl SignedBytes) -> Vec<u8> {
+            body.as_ref().to_vec()
+        }
+        let by_reference: &Bytes = &Bytes::from_static(b"body");
+        for bytes in [
+            shown(b"body".as_slice()),
+            shown(*b"body"),
+            shown(b"body"),
+            shown("body"),
+            shown(b"body".to_vec()),
+            shown("body".to_owned()),
+            shown(Box::<[u8]>::from(b"body".as_slice())),
+            shown(Arc::<[u8]>::from(b"body".as_slice())),
+            shown(Bytes::from_static(b"body")),
+            shown(by_reference),
+        ] {
+            assert_eq!(bytes, b"body");
+        }
     }
 }

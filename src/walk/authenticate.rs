@@ -19,7 +19,7 @@ use crate::lookup::{Keys, LookupError, RingSearch, Verifier};
 use crate::outcome::Refusal;
 #[cfg(feature = "tower")]
 use crate::verify::Verified;
-use crate::verify::{Check, DeliveryHeaders, Intake, Ring, Selected, VerifyError, VerifyErrorKind};
+use crate::verify::{Check, DeliveryHeaders, Intake, KeyRing, VerifyError, VerifyErrorKind};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl Authenticator {
     /// Checks the head, and answers from the cache where keys are looked up.
     pub(crate) fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let (headers, stale) = self.read_head(head, |_| ())?;
-        match self.verifier.start(&headers, stale) {
-            Ok(check) => Ok(self.intake(check)),
+        match self.keys().select(headers.webhook_id()) {
+            Ok(ring) => Ok(self.receive(&CheckedHead { headers, stale }, ring)),
             Err(error) => Err(head.named_in(stale.map_or(error, VerifyError::new).into())),
         }
     }
@@ -82,18 +82,18 @@ impl Authenticator {
 
     /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
     #[inline]
-    pub(crate) fn receive(&self, head: &CheckedHead<'_>, selected: Selected) -> Intake {
-        self.intake(Check::with(selected, &head.headers, head.stale))
+    pub(crate) fn receive(&self, head: &CheckedHead<'_>, ring: Arc<KeyRing>) -> Intake {
+        Intake::new(Check::with(ring, &head.headers, head.stale), self.max_body)
     }
 
     /// Goes on with the result of the look-up.
     pub(crate) fn keys_found(
         &self,
         head: &CheckedHead<'_>,
-        found: Result<Option<Arc<Ring>>, Arc<LookupError>>,
+        found: Result<Arc<KeyRing>, Arc<LookupError>>,
     ) -> Result<Intake, Refusal> {
         let refusal: Refusal = match (found, head.stale) {
-            (Ok(ring), _) => return Ok(self.receive(head, self.keys().of_lookup(ring))),
+            (Ok(ring), _) => return Ok(self.receive(head, ring)),
             // The answer is the same as for a stale delivery that is not checked.
             (Err(_), Some(stale)) => VerifyError::new(stale).into(),
             (Err(error), None) => error.into(),
@@ -185,10 +185,5 @@ impl Authenticator {
         } else {
             Err(error)
         }
-    }
-
-    #[inline]
-    fn intake(&self, check: Check) -> Intake {
-        Intake::new(check, self.max_body)
     }
 }

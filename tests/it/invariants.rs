@@ -148,7 +148,7 @@ fn digests_are_compared_in_constant_time_only() {
     }
     assert_eq!(signature_rs.matches("fn tag(").count(), 2);
     // No data of a request takes part in that comparison.
-    assert_eq!(who_names(&["mac.mark("]), ["verify/keyring.rs"]);
+    assert_eq!(who_names(&["key.mark("]), ["verify/keyring.rs"]);
     // Keys of any bytes serve to find the cause of a failure. They return a place in a list, never a MAC.
     for name in who_names(&["TrialKey"]) {
         assert!(name.starts_with("testing/explain/"), "{name}");

@@ -1,11 +1,13 @@
 //! The done records of one shard whose retentions are equally long, in 15 bytes each and a place in the index.
 
+use std::hash::BuildHasher;
+
 use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
 use super::steps::{Limits, Steps};
-use crate::dedupe::expiry::Nanos;
-use crate::dedupe::hash::KeyState;
+use crate::dedupe::hash::KeyHasher;
 use crate::dedupe::key::{ClaimToken, EventKey};
+use crate::dedupe::nanos::Nanos;
 
 /// Done records in the order of their commits, which is the order in which they end.
 pub(super) struct DoneRecords {
@@ -42,24 +44,26 @@ const STEPS: Limits = Limits {
 /// An event, as the records and the index know it.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
+    pub(super) shard: u8,
     key: [u8; KEY_BYTES],
     place: Place,
 }
 
 /// A done record that was found.
-#[derive(Clone, Copy)]
 pub(super) struct Found {
-    number: u64,
     pub(super) body_mark: u32,
+    /// The token that committed it, for one lease.
+    pub(super) by: Option<ClaimToken>,
 }
 
 impl Identity {
     /// Returns the identity of this event. `hash` is the hash of its whole key.
-    pub(super) fn new(event: &EventKey, hash: u64, state: &KeyState) -> Self {
+    pub(super) fn new(event: &EventKey, hash: u64, state: &KeyHasher) -> Self {
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(&event.as_bytes()[..KEY_BYTES]);
-        let [.., tag] = hash.to_le_bytes();
+        let [.., shard, _, tag] = hash.to_le_bytes();
         Self {
+            shard: shard % SHARDS,
             key,
             place: Place {
                 home: home(&key, state),
@@ -70,10 +74,10 @@ impl Identity {
 }
 
 /// Hashes the part of a key that a record holds.
-fn home(key: &[u8; KEY_BYTES], state: &KeyState) -> u64 {
+fn home(key: &[u8; KEY_BYTES], state: &KeyHasher) -> u64 {
     let mut bytes = [0; 16];
     bytes[..KEY_BYTES].copy_from_slice(key);
-    state.hash(u128::from_le_bytes(bytes))
+    state.hash_one(u128::from_le_bytes(bytes))
 }
 
 impl DoneRecords {
@@ -99,20 +103,17 @@ impl DoneRecords {
         let live = self
             .steps
             .first_live(self.retention, now, self.records.end());
-        let records = &self.records;
+        let (records, tokens) = (&self.records, &self.tokens);
         self.index.find(event.place, records.first(), |number| {
-            let record = records
-                .get(number)
-                .filter(|record| record.key == event.key)?;
-            let body_mark = u32::from_le_bytes(record.body_mark);
-            (number >= live).then_some(Found { number, body_mark })
+            let record = records.get(number)?;
+            (number >= live && record.key == event.key).then(|| {
+                let by = tokens.get(number).filter(|(_, until)| now < *until);
+                Found {
+                    body_mark: u32::from_le_bytes(record.body_mark),
+                    by: by.map(|(by, _)| ClaimToken::from_bytes(by)),
+                }
+            })
         })
-    }
-
-    /// Returns whether this token committed the record, and at most one lease ago.
-    pub(super) fn is_by(&self, found: Found, token: ClaimToken, now: Nanos) -> bool {
-        let by = self.tokens.get(found.number);
-        by.is_some_and(|(by, until)| by == *token.as_bytes() && now < until)
     }
 
     /// Adds a record, and the token of its commit for one lease.
@@ -122,7 +123,7 @@ impl DoneRecords {
         token: ClaimToken,
         now: Nanos,
         lease: Nanos,
-        state: &KeyState,
+        state: &KeyHasher,
     ) {
         let number = self.records.end();
         self.records.push(Record {
@@ -152,7 +153,7 @@ impl DoneRecords {
     }
 
     /// Removes the record that was committed first.
-    pub(super) fn pop(&mut self, state: &KeyState) {
+    pub(super) fn pop(&mut self, state: &KeyHasher) {
         let number = self.records.first();
         let Some(record) = self.records.pop() else {
             return;

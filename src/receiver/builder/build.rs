@@ -131,7 +131,7 @@ impl ReceiverBuilder {
 fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, ConfigError> {
     let ring = match scope {
         None => ring,
-        Some(_) if ring.names_its_scope() => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
+        Some(_) if ring.has_own_scope() => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
         Some(name) => ring.with_scope(&name)?,
     };
     Ok(Keys::single(ring))

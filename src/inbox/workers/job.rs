@@ -3,7 +3,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -150,7 +149,7 @@ async fn run<S, R>(
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
-    let _under_way = UnderWay::begin(&shared.active);
+    let _under_way = Arc::clone(&shared.active);
     let mut handling = pin!(match service {
         Ok(mut service) => CatchUnwind::new(async move {
             poll_fn(|context| service.poll_ready(context)).await?;
@@ -166,22 +165,6 @@ where
         limit.as_mut().poll(context)
     })
     .await
-}
-
-/// Counts a handler for as long as it runs.
-struct UnderWay<'a>(&'a AtomicUsize);
-
-impl<'a> UnderWay<'a> {
-    fn begin(active: &'a AtomicUsize) -> Self {
-        active.fetch_add(1, Ordering::SeqCst);
-        Self(active)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.

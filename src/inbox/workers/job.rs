@@ -102,7 +102,8 @@ where
     };
     shared.tell(Step::Ended(&span, &report));
     if disposition == Disposition::Dead {
-        let entry = DeadEntry::of(&report, end.error());
+        let (.., error) = end.stored();
+        let entry = DeadEntry::of(&report, error);
         shared.tell(Step::DeadLettered(&entry));
     }
     match disposition {
@@ -240,12 +241,13 @@ async fn dead_letter(
     let error = UNREADABLE.to_owned();
     let mut end = End::Dead { error };
     if settle(shared, id, token, &mut end).await == Some(Ownership::Held) {
+        let (.., error) = end.stored();
         let dead = DeadEntry {
             id,
             event_id: EventId::stored(&entry.event_id),
             event_type: EventType::stored(&entry.event_type),
             tries,
-            error: end.error().unwrap_or_default().to_owned(),
+            error: error.unwrap_or_default().to_owned(),
             delivery: None,
         };
         shared.tell(Step::DeadLettered(&dead));

@@ -80,6 +80,12 @@ impl<S: FileStore> Call<S> {
     pub(super) fn is_given_up(&self) -> bool {
         !matches!(self.kind, Kind::Certain) && self.work.is_unheard()
     }
+
+    /// Answers the caller, if it still waits. Its place is free by then: it may call again at once.
+    pub(super) fn answer(self, committed: Result<(), StoreError>) {
+        drop(self.kind);
+        self.work.answer(committed);
+    }
 }
 
 pub(super) trait Work<S: FileStore>: Send {
@@ -89,7 +95,6 @@ pub(super) trait Work<S: FileStore>: Send {
     fn carry_out(&mut self, on: &mut S::Tables<'_>, now: i64, room: bool)
     -> Result<(), StoreError>;
 
-    /// Answers the caller, if it still waits.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
 

@@ -104,7 +104,7 @@ impl<S: FileStore> Writer<'_, S> {
         }
         self.tables.look();
         group.retain(|call| !call.is_given_up());
-        if group.iter().any(Call::begins) && self.file.stands() && !self.file.reserve.is_whole() {
+        if group.iter().any(Call::begins) && !self.file.reserve.is_whole() && self.file.stands() {
             group = self.answer_new(group);
         }
         if !group.is_empty() {
@@ -121,7 +121,7 @@ impl<S: FileStore> Writer<'_, S> {
         let (new, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
         for mut call in new {
             let answer = call.work.carry_out(&mut self.tables, now, false);
-            call.work.answer(answer);
+            call.answer(answer);
         }
         rest
     }
@@ -213,6 +213,6 @@ impl<S: FileStore> Writer<'_, S> {
 
 fn answer<S: FileStore>(group: Vec<Call<S>>, committed: &Result<(), StoreError>) {
     for call in group {
-        call.work.answer(committed.clone());
+        call.answer(committed.clone());
     }
 }

@@ -85,7 +85,7 @@ impl SqliteStore {
     /// Blocks the thread until the file is open: some milliseconds, or up to 500 ms for each lock.
     ///
     /// # Errors
-    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`].
+    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`](crate::StoreErrorKind).
     ///
     /// ```
     /// use hookgate::{SqliteStore, StoreErrorKind};

@@ -1,6 +1,5 @@
 //! An inbox whose entries survive the end of the process.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +40,7 @@ use crate::walk::Delivery;
 /// file is created readable for its owner alone (0600), and its folder should be so too. It is not encrypted. The body of an
 /// entry that is done is deleted at once, and its bytes are overwritten where they were on a page of the table. Traces of a large
 /// body may stay in the file, and in `-wal`, until that space is used again, or until [`erase`](Self::erase) is called.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Inbox {
     pub(crate) engine: Arc<dyn Engine>,
 }
@@ -107,11 +106,5 @@ impl Sink for Inbox {
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         Some(self.engine.scopes_in_use())
-    }
-}
-
-impl fmt::Debug for Inbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Inbox").field(&self.engine).finish()
     }
 }

@@ -168,11 +168,13 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Returns the reason of the failure, which is stored with the entry.
-    pub(crate) fn error(&self) -> Option<&str> {
+    /// Returns what is stored with the entry: its state, the time until it is due, and the reason of the failure.
+    pub(crate) fn stored(&self) -> (EntryState, Duration, Option<&str>) {
         match self {
-            Self::Retry { error, .. } | Self::Dead { error } => Some(error),
-            Self::Done | Self::Return => None,
+            Self::Done => (EntryState::Done, Duration::ZERO, None),
+            Self::Retry { after, error } => (EntryState::Queued, *after, Some(error)),
+            Self::Dead { error } => (EntryState::Dead, Duration::ZERO, Some(error)),
+            Self::Return => (EntryState::Queued, Duration::ZERO, None),
         }
     }
 }

@@ -27,8 +27,7 @@ impl Inbox {
     /// # Errors
     /// The inbox could not be read.
     pub async fn show(&self, id: EntryId) -> Result<Option<StoredEntry>, StoreError> {
-        let shown = self.engine.show(id).await?;
-        Ok(shown.map(|(listed, entry)| StoredEntry { listed, entry }))
+        Ok(self.engine.show(id).await?.map(StoredEntry::of))
     }
 
     /// Makes queued entries and dead letters due now, with their count of runs set to zero. Entries that are running or done are
@@ -98,7 +97,7 @@ impl Inbox {
     /// let mut theirs = Vec::new();
     /// for dead in inbox.list(Selection::all().state(EntryState::Dead), Page::first(1_000)).await? {
     ///     let entry = inbox.show(dead.id).await?;
-    ///     let body = entry.as_ref().and_then(|entry| entry.body()).map(|body| String::from_utf8_lossy(body));
+    ///     let body = entry.as_ref().and_then(|entry| entry.body.as_ref()).map(|body| String::from_utf8_lossy(body));
     ///     if body.is_some_and(|body| body.contains("\"usr_1\"")) {
     ///         theirs.push(dead.id);
     ///     }
@@ -172,61 +171,41 @@ impl Inbox {
 ///
 /// Its `Debug` shows nothing of the body.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct StoredEntry {
-    listed: Listed,
-    entry: Entry,
+    /// The entry as a list shows it.
+    pub listed: Listed,
+    /// The raw bytes that were signed. `None` if the entry is done, as its body is deleted.
+    pub body: Option<Bytes>,
+    /// The timestamp that was signed.
+    pub timestamp: String,
+    /// The time of the receiver's wall clock when the delivery arrived.
+    pub received_at: UnixSeconds,
+    /// The name of the key that verified it.
+    pub key_name: String,
+    /// The subscription whose keys verified it, if there is more than one subscription.
+    pub subscription_id: Option<String>,
+    /// The workspace that the subscription's keys are pinned to.
+    pub pinned_workspace: Option<String>,
+    /// The delivery as it was accepted. `None` if its body is deleted, or if the stored data is not a valid delivery because
+    /// another program has changed it.
+    pub delivery: Option<Delivery>,
 }
 
 impl StoredEntry {
-    /// Returns the entry as a list shows it.
-    #[must_use]
-    pub fn listed(&self) -> &Listed {
-        &self.listed
-    }
-
-    /// Returns the raw bytes that were signed. `None` if the entry is done, as its body is deleted.
-    #[must_use]
-    pub fn body(&self) -> Option<&Bytes> {
+    fn of((listed, entry): (Listed, Entry)) -> Self {
         // No authentic body is empty: it contains at least an id.
-        Some(&self.entry.body).filter(|body| !body.is_empty())
-    }
-
-    /// Returns the timestamp that was signed.
-    #[must_use]
-    pub fn timestamp(&self) -> &str {
-        &self.entry.timestamp
-    }
-
-    /// Returns the time of the receiver's wall clock when the delivery arrived.
-    #[must_use]
-    pub fn received_at(&self) -> UnixSeconds {
-        self.entry.received_at
-    }
-
-    /// Returns the name of the key that verified it.
-    #[must_use]
-    pub fn key_name(&self) -> &str {
-        &self.entry.key_name
-    }
-
-    /// Returns the subscription whose keys verified it, if there is more than one subscription.
-    #[must_use]
-    pub fn subscription_id(&self) -> Option<&str> {
-        self.entry.subscription.as_deref()
-    }
-
-    /// Returns the workspace that the subscription's keys are pinned to.
-    #[must_use]
-    pub fn pinned_workspace(&self) -> Option<&str> {
-        self.entry.workspace.as_deref()
-    }
-
-    /// Returns the delivery as it was accepted. `None` if its body is deleted, or if the stored data is not a valid delivery
-    /// because another program has changed it.
-    #[must_use]
-    pub fn delivery(&self) -> Option<Delivery> {
-        self.body()?;
-        self.entry.clone().into_delivery().ok()
+        let body = Some(entry.body.clone()).filter(|body| !body.is_empty());
+        Self {
+            listed,
+            timestamp: entry.timestamp.clone(),
+            received_at: entry.received_at,
+            key_name: entry.key_name.clone(),
+            subscription_id: entry.subscription.clone(),
+            pinned_workspace: entry.workspace.clone(),
+            delivery: body.as_ref().and_then(|_| entry.into_delivery().ok()),
+            body,
+        }
     }
 }
 
@@ -234,8 +213,8 @@ impl fmt::Debug for StoredEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoredEntry")
             .field("listed", &self.listed)
-            .field("received_at", &self.entry.received_at)
-            .field("key_name", &self.entry.key_name)
+            .field("received_at", &self.received_at)
+            .field("key_name", &self.key_name)
             .finish_non_exhaustive()
     }
 }

@@ -1,15 +1,18 @@
-//! The table of claims, and its statements.
+//! The tables of claims and of rows, and their statements.
 
-use rusqlite::{OptionalExtension, Result, params};
+use std::time::Duration;
 
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::calls::Tables;
+use super::header;
 use super::statements::statements;
 use super::units::{duration, millis};
-use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership};
-use std::time::Duration;
+use crate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
 
 /// `since` of a running claim is the time when `until` was set: if the clock shows an earlier time, it has been set back. `since` of
 /// a done record is the end of one lease after the commit: until then a repeated commit is `Held`.
-pub(super) const TABLE: &str = "
+const CLAIMS: &str = "
 CREATE TABLE IF NOT EXISTS hookgate_claims (
   key BLOB PRIMARY KEY,
   token BLOB NOT NULL CHECK (length(token) = 16),
@@ -19,14 +22,28 @@ CREATE TABLE IF NOT EXISTS hookgate_claims (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS hookgate_claims_by_time ON hookgate_claims (done, until);
 ";
-/// A smaller jump back of the clock is ignored: it makes no lease last longer than this, in milliseconds.
-const SET_BACK: i64 = 1_000;
+
+/// The table of the last handled event of each row, in a store's file and in a file of the user.
+macro_rules! rows {
+    () => {
+        "CREATE TABLE IF NOT EXISTS hookgate_order (
+  key BLOB PRIMARY KEY,
+  revision INTEGER NOT NULL,
+  last BLOB NOT NULL,
+  until INTEGER NOT NULL
+) STRICT;
+CREATE INDEX IF NOT EXISTS hookgate_order_by_time ON hookgate_order (until);"
+    };
+}
+
+pub(super) use rows;
+
 /// The number of ended records that one commit deletes. It is more than the number of calls that share a commit, so that deletion
 /// keeps up.
-pub(super) const CHUNK: i64 = 512;
+const CHUNK: i64 = 512;
 
 statements! {
-    Claims {
+    ClaimsTables {
         find: "SELECT token, done, until FROM hookgate_claims WHERE key = ?1 AND until > ?2",
         take: "INSERT INTO hookgate_claims (key, token, done, until, since) VALUES (?1, ?2, 0, ?3 + ?4, ?3)
           ON CONFLICT (key) DO UPDATE SET token = excluded.token, done = 0, until = excluded.until, since = excluded.since",
@@ -37,122 +54,93 @@ statements! {
           since = CASE done WHEN 1 THEN since ELSE ?3 + (until - since) END
           WHERE key = ?1 AND token = ?2 AND until > ?3 AND (done = 0 OR since > ?3)",
         release: "DELETE FROM hookgate_claims WHERE key = ?1 AND token = ?2 AND done = 0 AND until > ?3",
-        has_ended: "SELECT EXISTS (SELECT 1 FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1)",
-        delete_ended: "DELETE FROM hookgate_claims WHERE key IN
+        last: "SELECT revision, last FROM hookgate_order WHERE key = ?1 AND until > ?2",
+        // The first revision is a time, so that the record that follows a deleted one has another.
+        insert: "INSERT INTO hookgate_order AS known (key, revision, last, until) VALUES (?1, max(?3, 1), ?2, ?3 + ?4)
+          ON CONFLICT (key) DO UPDATE SET revision = known.revision + 1, last = excluded.last, until = excluded.until
+          WHERE known.until <= ?3",
+        update: "UPDATE hookgate_order SET revision = revision + 1, last = ?2, until = ?3 + ?4
+          WHERE key = ?1 AND until > ?3 AND revision = ?5",
+        has_ended: "SELECT EXISTS (SELECT 1 FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1)
+          OR EXISTS (SELECT 1 FROM hookgate_order WHERE until <= ?1)",
+        delete_claims: "DELETE FROM hookgate_claims WHERE key IN
           (SELECT key FROM hookgate_claims WHERE done IN (0, 1) AND until <= ?1 LIMIT ?2)",
+        delete_rows: "DELETE FROM hookgate_order WHERE rowid IN
+          (SELECT rowid FROM hookgate_order WHERE until <= ?1 LIMIT ?2)",
         // A lease whose `since` lies in the future lasts its whole original time, counted from now on.
         correct_leases: "UPDATE hookgate_claims SET until = ?1 + (until - since), since = ?1
           WHERE done = 0 AND until > ?1 AND since > ?1",
     }
-    /// The latest time that the clock has shown. The first time seen counts as set back, so that leases of an earlier process are
-    /// corrected as well.
-    latest: i64 = i64::MAX
 }
 
-impl Claims<'_> {
-    /// Returns the claim of another holder, or the done record. `None`: the event is free, or this token holds it.
-    pub(super) fn held(
-        &mut self,
-        key: &EventKey,
-        token: ClaimToken,
-        now: i64,
-    ) -> Result<Option<Claimed>> {
-        let find = self
-            .find
-            .query_row(params![key.as_bytes(), now], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?))
-            })
-            .optional()?;
-        let Some((by, done, until)) = find else {
-            return Ok(None);
-        };
-        let by = ClaimToken::from_bytes(by);
-        Ok(match done {
-            true => Some(Claimed::Done {
-                body_mark: by.body_mark(),
-            }),
-            false if by == token => None,
-            false => Some(Claimed::Running {
-                retry_after: duration(until.saturating_sub(now)),
-            }),
-        })
+/// Makes the tables and indexes that are missing. A file of an older version has claims alone.
+pub(super) fn make_tables(connection: &Connection) -> Result<(), StoreError> {
+    let find = "SELECT count(*) = 4 FROM sqlite_schema WHERE name IN
+        ('hookgate_claims', 'hookgate_claims_by_time', 'hookgate_order', 'hookgate_order_by_time')";
+    if connection.query_row(find, [], |row| row.get(0))? {
+        return Ok(());
+    }
+    header::create(connection, || {
+        connection.execute_batch(CLAIMS)?;
+        connection.execute_batch(rows!())
+    })
+}
+
+impl Tables for ClaimsTables<'_> {
+    fn is_due(&mut self, now: i64) -> rusqlite::Result<bool> {
+        self.has_ended.query_row([now], |row| row.get(0))
     }
 
-    pub(super) fn claim(
-        &mut self,
-        key: &EventKey,
-        token: ClaimToken,
-        lease: Duration,
-        now: i64,
-    ) -> Result<Claimed> {
-        if let Some(held) = self.held(key, token, now)? {
-            return Ok(held);
-        }
-        self.take.execute(params![
-            key.as_bytes(),
-            token.as_bytes(),
-            now,
-            millis(lease)
-        ])?;
-        Ok(Claimed::Fresh)
-    }
-
-    pub(super) fn renew(
-        &mut self,
-        key: &EventKey,
-        token: ClaimToken,
-        lease: Duration,
-        now: i64,
-    ) -> Result<Ownership> {
-        let values = params![key.as_bytes(), token.as_bytes(), now, millis(lease)];
-        Ok(Ownership::held(self.renew.execute(values)? > 0))
-    }
-
-    pub(super) fn commit(
-        &mut self,
-        key: &EventKey,
-        token: ClaimToken,
-        retain: Duration,
-        now: i64,
-    ) -> Result<Ownership> {
-        let values = params![key.as_bytes(), token.as_bytes(), now, millis(retain)];
-        Ok(Ownership::held(self.commit.execute(values)? > 0))
-    }
-
-    pub(super) fn release(
-        &mut self,
-        key: &EventKey,
-        token: ClaimToken,
-        now: i64,
-    ) -> Result<Ownership> {
-        let values = params![key.as_bytes(), token.as_bytes(), now];
-        Ok(Ownership::held(self.release.execute(values)? > 0))
-    }
-
-    /// Whether there is a record to delete or a lease to correct.
-    pub(super) fn is_due(&mut self, now: i64) -> Result<bool> {
-        Ok(self.is_set_back(now) || self.has_ended.query_row([now], |row| row.get(0))?)
-    }
-
-    /// Deletes ended records, one chunk, and corrects leases that were written by a clock that was ahead.
-    pub(super) fn tidy(&mut self, now: i64) -> Result<()> {
-        if self.is_set_back(now) {
+    fn tidy(&mut self, now: i64, is_set_back: bool) -> rusqlite::Result<()> {
+        if is_set_back {
             self.correct_leases.execute([now])?;
         }
-        self.delete_ended.execute([now, CHUNK])?;
+        self.delete_claims.execute([now, CHUNK])?;
+        self.delete_rows.execute([now, CHUNK])?;
         Ok(())
     }
+}
 
-    /// Notes the time after the commit, as the correction is durable only then.
-    pub(super) fn seen(&mut self, now: i64) {
-        self.latest = if self.is_set_back(now) {
-            now
-        } else {
-            self.latest.max(now)
-        };
+impl ClaimsTables<'_> {
+    /// Claims the event. Without room for new events only a claim that begins none succeeds.
+    pub(super) fn claim(
+        &mut self,
+        key: [u8; 16],
+        token: ClaimToken,
+        lease: Duration,
+        now: i64,
+        room: bool,
+    ) -> Result<Claimed, StoreError> {
+        let found = self
+            .find
+            .query_row(params![key, now], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        if let Some((by, done, until)) = found {
+            let (by, until): (_, i64) = (ClaimToken::from_bytes(by), until);
+            if done {
+                let body_mark = by.body_mark();
+                return Ok(Claimed::Done { body_mark });
+            }
+            if by != token {
+                let retry_after = duration(until.saturating_sub(now));
+                return Ok(Claimed::Running { retry_after });
+            }
+        }
+        if !room {
+            return Err(full());
+        }
+        self.take
+            .execute(params![key, token.as_bytes(), now, millis(lease)])?;
+        Ok(Claimed::Fresh)
     }
+}
 
-    fn is_set_back(&self, now: i64) -> bool {
-        now.saturating_add(SET_BACK) < self.latest
-    }
+/// The free space is kept for the events that run.
+pub(super) fn full() -> StoreError {
+    StoreError::saying(
+        StoreErrorKind::Full,
+        "the disk is full: make room; the rest of its space is reserved for events that run",
+    )
 }

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Statement};
 
-use super::fault::{failed, lacks_room};
-use super::open::{copy_log, page_bytes};
+use super::fault::lacks_room;
+use super::open::{Opened, copy_log, page_bytes};
 use super::open_files::OpenFiles;
 use super::reserve::{LOG_BYTES, Reserve};
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -16,45 +16,57 @@ pub(crate) struct Commits<'c> {
     log_pages: Statement<'c>,
     /// The log is copied when it has this number of pages.
     most_log_pages: i64,
+    /// The largest number of the file's pages.
+    max_pages: Option<i64>,
     files: OpenFiles,
 }
 
 impl<'c> Commits<'c> {
     pub(crate) fn prepare(
         connection: &'c Connection,
-        files: OpenFiles,
-        reserve: Reserve,
+        opened: Opened,
+        max_pages: Option<i64>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             begin: connection.prepare("BEGIN IMMEDIATE")?,
             commit: connection.prepare("COMMIT")?,
             log_pages: connection.prepare("PRAGMA wal_checkpoint(NOOP)")?,
             most_log_pages: LOG_BYTES / page_bytes(connection)?,
+            max_pages,
             connection,
-            reserve,
-            files,
+            reserve: opened.reserve,
+            files: opened.files,
         })
     }
 
-    pub(crate) fn begin(&mut self) -> Result<(), StoreError> {
-        self.begin.execute([]).map(drop).map_err(failed)
+    /// Begins a transaction. The limit of pages is for events that begin: other calls free space in the end, and need a little first.
+    pub(crate) fn begin(&mut self, has_new: bool) -> Result<(), StoreError> {
+        if let Some(pages) = self.max_pages {
+            let pages = if has_new { pages } else { u32::MAX.into() };
+            let limit = format!("PRAGMA max_page_count = {pages}");
+            self.connection.execute_batch(&limit)?;
+        }
+        self.begin.execute([])?;
+        Ok(())
     }
 
     /// Commits what was written, or rolls it back after an error.
-    pub(crate) fn end<T>(&mut self, written: rusqlite::Result<T>) -> Result<T, StoreError> {
-        let written = written.and_then(|written| {
-            self.commit.execute([])?;
-            Ok(written)
-        });
+    pub(crate) fn end(&mut self, written: Result<(), StoreError>) -> Result<(), StoreError> {
+        let ended = written.and_then(|()| Ok(self.commit.execute([]).map(drop)?));
         self.leave_none_open();
-        let written = written.map_err(failed)?;
-        if !self.files.stands() {
+        ended?;
+        if !self.stands() {
             return Err(StoreError::saying(
                 StoreErrorKind::Unavailable,
                 "the file, or the log beside it, was moved or deleted while it was open: put it back, or restart",
             ));
         }
-        Ok(written)
+        Ok(())
+    }
+
+    /// Whether the path still leads to the open file.
+    pub(crate) fn stands(&self) -> bool {
+        self.files.stands()
     }
 
     /// Rolls back a transaction that is still open. Some failures end the transaction themselves; others, and a panic, leave it
@@ -68,7 +80,7 @@ impl<'c> Commits<'c> {
 
     /// Whether no write can succeed now, after this error.
     pub(crate) fn is_stuck(&self, fault: &StoreError) -> bool {
-        fault.kind() == StoreErrorKind::TimedOut || !self.files.stands()
+        fault.kind() == StoreErrorKind::TimedOut || !self.stands()
     }
 
     /// Frees the reserve, and uses the space at once to copy the log: after that the log needs no more. Returns whether there was
@@ -90,7 +102,7 @@ impl<'c> Commits<'c> {
         });
         if pages.is_ok_and(|pages| pages >= self.most_log_pages) {
             // If a reader prevents it, the next call does it. If the disk is full, the log would grow without end.
-            if copy_log(self.connection).is_err_and(|error| lacks_room(&failed(error))) {
+            if copy_log(self.connection).is_err_and(|error| lacks_room(&error.into())) {
                 self.take_reserve();
             }
         }

@@ -26,7 +26,7 @@ CREATE TRIGGER IF NOT EXISTS hookgate_effects_forget AFTER INSERT ON hookgate_ef
     SELECT key FROM hookgate_effects WHERE until <= CAST(unixepoch('subsec') * 1000 AS INTEGER) ORDER BY until LIMIT 2);
 END;
 ",
-    super::rows::table!(),
+    super::claims::rows!(),
     "
 CREATE TRIGGER IF NOT EXISTS hookgate_order_forget AFTER INSERT ON hookgate_order BEGIN
   DELETE FROM hookgate_order WHERE key <> new.key AND key IN (

@@ -1,8 +1,7 @@
 //! The marks in the file's header that it is this crate's, and of which version.
 
-use rusqlite::{Connection, MAIN_DB};
+use rusqlite::{Connection, MAIN_DB, Transaction, TransactionBehavior};
 
-use super::fault::failed;
 use super::open::set;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
@@ -15,57 +14,39 @@ const VERSION: i64 = 1;
 /// small pages are less to write. An older file keeps its pages of 4,096 bytes.
 const PAGE_BYTES: i64 = 1_024;
 
-/// The owner of a file, by its header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileOwner {
-    /// The file is empty: no program owns it yet.
-    New,
-    /// This crate, with tables of this version.
-    Ours,
-    /// This crate, in a version that this version does not know.
-    Newer(i64),
-    /// Another program.
-    Foreign,
-}
-
-/// Reads the header in one statement, and so in one transaction: another process may mark the file at this moment.
-pub(crate) fn owner(connection: &Connection) -> rusqlite::Result<FileOwner> {
-    let header = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), \
-        (SELECT count(*) FROM sqlite_schema)";
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (application, version, tables): (i64, i64, i64) = connection.query_row(header, [], read)?;
-    Ok(match (application, version) {
-        (0, 0) if tables == 0 => FileOwner::New,
-        (APPLICATION, VERSION) => FileOwner::Ours,
-        (APPLICATION, version) if version > VERSION => FileOwner::Newer(version),
-        _ => FileOwner::Foreign,
-    })
-}
-
 /// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's, before anything is changed.
 pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreError> {
-    if writer.is_readonly(MAIN_DB).map_err(failed)? {
+    if writer.is_readonly(MAIN_DB)? {
         return Err(StoreError::saying(
             StoreErrorKind::Denied,
             "this program may only read the file: give the file and its folder to its user",
         ));
     }
-    match owner(writer).map_err(failed)? {
-        FileOwner::Ours => Ok(false),
-        FileOwner::New => {
-            if create {
-                set(writer, "page_size", PAGE_BYTES).map_err(failed)?;
-            }
-            Ok(true)
-        }
-        FileOwner::Newer(version) => {
+    let is_new = is_new(writer)?;
+    if is_new && create {
+        set(writer, "page_size", PAGE_BYTES)?;
+    }
+    Ok(is_new)
+}
+
+/// Returns whether the file is empty: no program owns it yet. Refuses one that is not this crate's. Reads the header in one
+/// statement, and so in one transaction: another process may mark the file at this moment.
+fn is_new(connection: &Connection) -> Result<bool, StoreError> {
+    let header = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT user_version FROM pragma_user_version), \
+        (SELECT count(*) FROM sqlite_schema)";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (application, version, tables): (i64, i64, i64) = connection.query_row(header, [], read)?;
+    match (application, version) {
+        (0, 0) if tables == 0 => Ok(true),
+        (APPLICATION, VERSION) => Ok(false),
+        (APPLICATION, version) if version > VERSION => {
             let error = StoreError::saying(
                 StoreErrorKind::Newer,
                 "a newer version of hookgate has written the file: use that one",
             );
             Err(error.caused_by(format!("its tables have version {version}")))
         }
-        FileOwner::Foreign => Err(StoreError::saying(
+        _ => Err(StoreError::saying(
             StoreErrorKind::NotAStore,
             "this is the database of another program: name another file",
         )),
@@ -77,26 +58,16 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
 pub(crate) fn create(
     connection: &Connection,
     tables: impl FnOnce() -> rusqlite::Result<()>,
-) -> rusqlite::Result<()> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let made = owner(connection).and_then(|owner| match owner {
-        FileOwner::New => {
-            tables()?;
-            connection.execute_batch(&format!(
-                "PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
-            ))
-        }
-        FileOwner::Ours => tables(),
-        FileOwner::Newer(_) | FileOwner::Foreign => Ok(()),
-    });
-    match made {
-        Ok(()) => connection.execute_batch("COMMIT"),
-        Err(error) => {
-            // The first failure is the one that is reported.
-            let _ = connection.execute_batch("ROLLBACK");
-            Err(error)
-        }
+) -> Result<(), StoreError> {
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let is_new = is_new(connection)?;
+    tables()?;
+    if is_new {
+        connection.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION};PRAGMA user_version = {VERSION};"
+        ))?;
     }
+    Ok(transaction.commit()?)
 }
 
 #[cfg(test)]
@@ -124,12 +95,7 @@ mod tests {
                     let table = || maker.execute_batch("CREATE TABLE made (id)");
                     create(&maker, table).unwrap();
                 });
-                loop {
-                    match owner(&reader).unwrap() {
-                        FileOwner::New => {}
-                        owner => break assert_eq!(owner, FileOwner::Ours),
-                    }
-                }
+                while is_new(&reader).unwrap() {}
             });
         }
     }

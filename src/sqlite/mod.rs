@@ -2,6 +2,7 @@
 //!
 #![cfg_attr(any(not(doctest), feature = "axum"), doc = include_str!("../../docs/sqlite.md"))]
 
+pub(crate) mod calls;
 mod claims;
 pub(crate) mod commits;
 mod effects;
@@ -10,15 +11,12 @@ pub(crate) mod header;
 pub(crate) mod open;
 mod open_files;
 mod order;
-mod order_store;
 pub(crate) mod reserve;
-mod rows;
-pub(crate) mod slot;
 pub(crate) mod statements;
 mod store;
 pub(crate) mod thread;
 pub(crate) mod units;
-mod writer;
+pub(crate) mod writer;
 
 #[cfg(test)]
 pub(crate) mod tests;

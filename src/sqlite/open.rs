@@ -1,12 +1,11 @@
 //! Opens a file, and checks the file, SQLite, and every connection.
 
-use std::error::Error as _;
 use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::fault::{failed, lacks_room};
+use super::fault::{lacks_room, of_sqlite};
 use super::open_files::{OpenFiles, find};
 use super::reserve::{LOG_BYTES, Reserve};
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -25,9 +24,8 @@ const MUST: [(&str, i64); 3] = [
     ("checkpoint_fullfsync", 1),
 ];
 
-/// An open file, with its connections.
-pub(crate) struct Opened<C> {
-    pub(crate) connections: C,
+/// An open file.
+pub(crate) struct Opened {
     pub(crate) files: OpenFiles,
     pub(crate) reserve: Reserve,
 }
@@ -37,7 +35,7 @@ pub(crate) fn open<C>(
     path: &Path,
     create: bool,
     connect: impl Fn(&Path) -> Result<C, StoreError>,
-) -> Result<Opened<C>, StoreError> {
+) -> Result<(C, Opened), StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let error = StoreError::saying(
             StoreErrorKind::TooOld,
@@ -57,26 +55,20 @@ pub(crate) fn open<C>(
         // If the reserve is too short, nothing new is accepted until there is room, and known events are still settled.
         reserve.is_whole();
     }
-    Ok(Opened {
-        connections,
-        files: OpenFiles::of(file),
-        reserve,
-    })
+    let files = OpenFiles::of(file);
+    Ok((connections, Opened { files, reserve }))
 }
 
 fn may_be_for_room(error: &StoreError) -> bool {
-    let cannot_open = |source| {
-        let source: Option<&rusqlite::Error> = source;
-        source.is_some_and(|source| source.sqlite_error_code() == Some(ErrorCode::CannotOpen))
-    };
-    lacks_room(error) || cannot_open(error.source().and_then(|source| source.downcast_ref()))
+    let code = of_sqlite(error).and_then(rusqlite::Error::sqlite_error_code);
+    lacks_room(error) || code == Some(ErrorCode::CannotOpen)
 }
 
 pub(crate) fn connect(file: &Path, busy_timeout: Duration) -> Result<Connection, StoreError> {
     // Each connection belongs to one thread.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags).map_err(failed)?;
-    connection.busy_timeout(busy_timeout).map_err(failed)?;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(busy_timeout)?;
     Ok(connection)
 }
 
@@ -85,7 +77,7 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
     let not_durable = |advice: &'static str, found: String| {
         StoreError::saying(StoreErrorKind::NotDurable, advice).caused_by(found)
     };
-    let mode = write_ahead(connection).map_err(failed)?;
+    let mode = write_ahead(connection)?;
     if mode != "wal" {
         return Err(not_durable(
             "SQLite can't keep a write-ahead log there: use a disk of this machine",
@@ -97,22 +89,20 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), StoreError> {
         if pragma.contains("fullfsync") && !cfg!(target_vendor = "apple") {
             continue;
         }
-        if set(connection, pragma, value).map_err(failed)? != value {
+        if set(connection, pragma, value)? != value {
             return Err(not_durable(
                 "SQLite refuses to flush each commit to the disk",
                 format!("it left {pragma} as it was"),
             ));
         }
     }
-    let log_pages = LOG_BYTES * 4 / page_bytes(connection).map_err(failed)?;
-    set(connection, "wal_autocheckpoint", log_pages).map_err(failed)?;
-    set(connection, "journal_size_limit", LARGEST_LOG).map_err(failed)?;
+    let log_pages = LOG_BYTES * 4 / page_bytes(connection)?;
+    set(connection, "wal_autocheckpoint", log_pages)?;
+    set(connection, "journal_size_limit", LARGEST_LOG)?;
     // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
-    connection
-        .execute_batch("PRAGMA secure_delete = FAST")
-        .map_err(failed)?;
+    connection.execute_batch("PRAGMA secure_delete = FAST")?;
     // The file may come from any source: calls in its schema can do no more than its data can.
-    set(connection, "trusted_schema", 0).map_err(failed)?;
+    set(connection, "trusted_schema", 0)?;
     Ok(())
 }
 
@@ -141,7 +131,7 @@ pub(crate) fn flush_what_is_there(connection: &Connection) -> Result<(), StoreEr
     match copy_log(connection) {
         // The log is flushed before the first page is copied, and only the copies found no room.
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => Ok(()),
-        copied => copied.map_err(failed),
+        copied => Ok(copied?),
     }
 }
 
@@ -175,7 +165,7 @@ mod tests {
     fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
         let takes = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-            may_be_for_room(&failed(error))
+            may_be_for_room(&error.into())
         };
         for code in [
             ffi::SQLITE_FULL,

@@ -9,7 +9,7 @@ macro_rules! statements {
     ) => {
         $(#[$doc])*
         pub(crate) struct $name<'c> {
-            $($statement: rusqlite::Statement<'c>,)*
+            $(pub(crate) $statement: rusqlite::Statement<'c>,)*
             $($(#[$field_doc])* $field: $type,)?
         }
 

@@ -3,30 +3,28 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use rusqlite::Connection;
-use tokio::sync::oneshot;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::commits::Commits;
-use super::fault::{ended, failed};
+use super::calls::{Calls, FileStore, Kind};
+use super::claims::{ClaimsTables, full, make_tables};
+use super::header;
 use super::open::{connect, durably, flush_what_is_there, open};
-use super::slot::WaitingSlot;
-use super::thread::start;
-use super::writer::{Answer, Call, Task, Writer};
-use super::{claims, header, rows};
+use super::units::millis;
+use super::writer::Limits;
 use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-    StoreFuture,
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreFuture,
 };
+use crate::order::{LastHandled, OrderStore};
 
 /// How long a write waits for another process that holds the file's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_millis(500);
-/// The largest number of claims that wait for the writer.
+/// The largest number of claims that wait for the writer. [`FileStore::CROWDED`] names it.
 const MAX_WAITING: usize = 1_024;
+/// The largest number of calls that share a commit.
+const MAX_GROUP: usize = 256;
 
 /// Claims in a file of SQLite, which a restart does not forget. For one process, or a few on one machine. See the
 /// [module](super#the-stores-file) for the file, its size, its limits and its clock.
@@ -63,9 +61,22 @@ pub struct SqliteStore {
 
 struct Inner {
     path: PathBuf,
-    calls: Sender<Call>,
-    waiting: Arc<AtomicUsize>,
+    calls: Calls<ClaimsFile>,
     scopes: ScopesInUse,
+}
+
+struct ClaimsFile;
+
+impl FileStore for ClaimsFile {
+    type Tables<'c> = ClaimsTables<'c>;
+
+    const THREAD: &'static str = "claims-writer";
+    const LOOK: Duration = Duration::from_secs(1);
+    const CROWDED: &'static str = "1,024 claims wait for the file already";
+
+    fn prepare(self, connection: &Connection) -> rusqlite::Result<ClaimsTables<'_>> {
+        ClaimsTables::prepare(connection)
+    }
 }
 
 impl SqliteStore {
@@ -74,7 +85,7 @@ impl SqliteStore {
     /// Blocks the thread until the file is open: some milliseconds, or up to 500 ms for each lock.
     ///
     /// # Errors
-    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`].
+    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`](crate::StoreErrorKind).
     ///
     /// ```
     /// use hookgate::{SqliteStore, StoreErrorKind};
@@ -96,24 +107,16 @@ impl SqliteStore {
     }
 
     fn start(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let opened = open(path, true, open_file)?;
-        let (files, reserve) = (opened.files, opened.reserve);
-        let (calls, asked) = channel();
-        start(
-            "claims-writer",
-            opened.connections,
-            move |connection, ready| {
-                let file = Commits::prepare(connection, files, reserve)?;
-                let mut writer = Writer::prepare(file, clock)?;
-                ready();
-                writer.run(&asked);
-                Ok(())
-            },
-        )?;
+        let (connection, opened) = open(path, true, open_file)?;
+        let limits = Limits {
+            clock,
+            max_group: MAX_GROUP,
+            max_waiting: MAX_WAITING,
+            max_pages: None,
+        };
         let inner = Inner {
             path: path.to_owned(),
-            calls,
-            waiting: Arc::default(),
+            calls: Calls::start(ClaimsFile, (connection, ()), opened, limits, || ())?,
             scopes: ScopesInUse::default(),
         };
         Ok(Self {
@@ -121,42 +124,15 @@ impl SqliteStore {
         })
     }
 
-    /// Sends a call to the writer and waits for its answer, of which `of` returns the value. If the caller stops waiting, the
-    /// answer is dropped.
-    pub(super) async fn ask<T>(
+    /// Executes a statement on the record that a token holds, and returns whether it does.
+    fn own(
         &self,
-        key: &EventKey,
-        task: Task,
-        of: fn(Answer) -> Option<T>,
-    ) -> Result<T, StoreError> {
-        let _slot = task.begins().then(|| self.slot()).transpose()?;
-        let (reply, answer) = oneshot::channel();
-        let call = Call {
-            key: *key,
-            task,
-            reply,
-            _slot,
-        };
-        self.inner.calls.send(call).map_err(|_| ended())?;
-        // The function that carries out a call makes the answer of its type.
-        of(answer.await.unwrap_or_else(|_| Err(ended()))?).ok_or_else(ended)
-    }
-
-    fn slot(&self) -> Result<WaitingSlot, StoreError> {
-        WaitingSlot::take(&self.inner.waiting, MAX_WAITING).ok_or_else(|| {
-            StoreError::saying(
-                StoreErrorKind::Unavailable,
-                "1,024 claims wait for the file already",
-            )
-        })
-    }
-
-    async fn own(&self, key: &EventKey, task: Task) -> Result<Ownership, StoreError> {
-        let of = |answer| match answer {
-            Answer::Ownership(ownership) => Some(ownership),
-            _ => None,
-        };
-        self.ask(key, task, of).await
+        kind: Kind,
+        mut execute: impl FnMut(&mut ClaimsTables<'_>, i64) -> rusqlite::Result<usize> + Send + 'static,
+    ) -> StoreFuture<'_, Ownership> {
+        StoreFuture::boxed(self.inner.calls.ask(kind, move |on, now| {
+            Ok(Ownership::held(execute(on, now)? > 0))
+        }))
     }
 }
 
@@ -164,22 +140,9 @@ fn open_file(file: &Path) -> Result<Connection, StoreError> {
     let writer = connect(file, BUSY_TIMEOUT)?;
     header::check(&writer, true)?;
     durably(&writer)?;
-    make_tables(&writer).map_err(failed)?;
+    make_tables(&writer)?;
     flush_what_is_there(&writer)?;
     Ok(writer)
-}
-
-/// Makes the tables and indexes that are missing. A file of an older version has claims alone.
-fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
-    let find = "SELECT count(*) = 4 FROM sqlite_schema WHERE name IN
-        ('hookgate_claims', 'hookgate_claims_by_time', 'hookgate_order', 'hookgate_order_by_time')";
-    if connection.query_row(find, [], |row| row.get(0))? {
-        return Ok(());
-    }
-    header::create(connection, || {
-        connection.execute_batch(claims::TABLE)?;
-        connection.execute_batch(rows::TABLE)
-    })
 }
 
 impl DedupeStore for SqliteStore {
@@ -189,11 +152,10 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Claimed> {
-        let of = |answer| match answer {
-            Answer::Claimed(claimed) => Some(claimed),
-            _ => None,
-        };
-        StoreFuture::boxed(self.ask(key, Task::Claim(token, lease), of))
+        let key = *key.as_bytes();
+        StoreFuture::boxed(self.inner.calls.begin(0, move |on, now, room| {
+            on.claim(key, token, lease, now, room)
+        }))
     }
 
     fn renew<'a>(
@@ -202,7 +164,11 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         lease: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.own(key, Task::Renew(token, lease)))
+        let (key, token) = (*key.as_bytes(), *token.as_bytes());
+        self.own(Kind::Optional, move |on, now| {
+            let values = params![key, token, now, millis(lease)];
+            on.renew.execute(values)
+        })
     }
 
     fn commit<'a>(
@@ -211,15 +177,64 @@ impl DedupeStore for SqliteStore {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.own(key, Task::Commit(token, retain)))
+        let (key, token) = (*key.as_bytes(), *token.as_bytes());
+        self.own(Kind::Certain, move |on, now| {
+            let values = params![key, token, now, millis(retain)];
+            on.commit.execute(values)
+        })
     }
 
     fn release<'a>(&'a self, key: &'a EventKey, token: ClaimToken) -> StoreFuture<'a, Ownership> {
-        StoreFuture::boxed(self.own(key, Task::Release(token)))
+        let (key, token) = (*key.as_bytes(), *token.as_bytes());
+        self.own(Kind::Certain, move |on, now| {
+            on.release.execute(params![key, token, now])
+        })
     }
 
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         Some(&self.inner.scopes)
+    }
+}
+
+impl OrderStore for SqliteStore {
+    fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
+        let key = *row;
+        let found = self.inner.calls.begin(0, move |on, now, room| {
+            if !room {
+                return Err(full());
+            }
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            Ok(on.last.query_row(params![key, now], read).optional()?)
+        });
+        StoreFuture::boxed(async move {
+            let known = |(revision, last): (i64, Vec<u8>)| {
+                Ok((revision.unsigned_abs(), LastHandled::from_bytes(&last)?))
+            };
+            found.await?.map(known).transpose()
+        })
+    }
+
+    fn swap<'a>(
+        &'a self,
+        row: &'a [u8; 16],
+        revision: u64,
+        last: LastHandled,
+        retain: Duration,
+    ) -> StoreFuture<'a, bool> {
+        let Ok(revision) = i64::try_from(revision) else {
+            return StoreFuture::ready(Ok(false));
+        };
+        let (key, last, retain) = (*row, last.to_bytes(), millis(retain));
+        StoreFuture::boxed(self.inner.calls.ask(Kind::Certain, move |on, now| {
+            let written = match revision {
+                0 => on.insert.execute(params![key, last, now, retain])?,
+                _ => {
+                    let values = params![key, last, now, retain, revision];
+                    on.update.execute(values)?
+                }
+            };
+            Ok(written > 0)
+        }))
     }
 }
 

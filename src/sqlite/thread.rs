@@ -3,7 +3,6 @@
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use super::fault::failed;
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// Starts a thread with the values that it owns, and waits until it is ready.
@@ -28,7 +27,7 @@ pub(crate) fn start<O: Send + 'static>(
     let thread = started.map_err(not_started)?;
     match is_ready.recv() {
         Ok(Ok(())) => Ok(thread),
-        Ok(Err(error)) => Err(failed(error)),
+        Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(not_started(std::io::Error::other("a thread has ended"))),
     }
 }

@@ -1,94 +1,78 @@
-//! The one thread that writes claims: calls that wait share a commit, and are answered after it.
+//! The one thread that writes a file: calls that wait share a commit, and are answered after it.
 
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use rusqlite::Connection;
 
-use super::claims::Claims;
+use super::calls::{Call, Calls, FileStore, Tables};
 use super::commits::Commits;
 use super::fault::lacks_room;
-use super::rows::{Known, Rows, Swap};
-use super::slot::WaitingSlot;
+use super::open::Opened;
+use super::reserve::GROUP_BYTES;
+use super::thread::start;
 use super::units::reading;
 use crate::caught::caught;
 use crate::clock::{Clock, SystemClock};
-use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind};
+use crate::dedupe::StoreError;
 
-/// How often an idle writer checks whether records must be deleted.
-const LOOK: Duration = Duration::from_secs(1);
-/// The largest number of calls that share a commit.
-const GROUP: usize = 256;
+/// A smaller jump back of the clock is ignored: it makes nothing last longer than this, in milliseconds.
+const SET_BACK: i64 = 1_000;
 
-/// A call of the store, and its caller.
-pub(super) struct Call {
-    pub(super) key: EventKey,
-    pub(super) task: Task,
-    pub(super) reply: oneshot::Sender<Result<Answer, StoreError>>,
-    /// That of a call that begins an event. It is freed when the call is dropped.
-    pub(super) _slot: Option<WaitingSlot>,
+/// The settings of the thread.
+pub(crate) struct Limits {
+    /// The wall clock.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// The largest number of calls that share a commit.
+    pub(crate) max_group: usize,
+    /// The largest number of calls that begin an event and wait.
+    pub(crate) max_waiting: usize,
+    /// The largest number of the file's pages. Calls that begin no event may add some more.
+    pub(crate) max_pages: Option<i64>,
 }
 
-pub(super) enum Task {
-    Claim(ClaimToken, Duration),
-    Renew(ClaimToken, Duration),
-    Commit(ClaimToken, Duration),
-    Release(ClaimToken),
-    Last,
-    Swap(Swap),
-}
-
-pub(super) enum Answer {
-    Claimed(Claimed),
-    Ownership(Ownership),
-    Last(Option<Known>),
-    Swapped(bool),
-}
-
-impl Task {
-    /// Whether an event begins with this call: the claim of its id, and the reading of its row's record.
-    pub(super) fn begins(&self) -> bool {
-        matches!(self, Self::Claim(..) | Self::Last)
+impl<S: FileStore> Calls<S> {
+    /// Starts the thread with its connection. When it ends, it calls `end`, closes the connection, and drops what it owns beside it.
+    pub(crate) fn start<K: Send + 'static>(
+        store: S,
+        owned: (Connection, K),
+        opened: Opened,
+        limits: Limits,
+        end: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, StoreError> {
+        let (sender, calls) = channel();
+        let max_waiting = limits.max_waiting;
+        start(S::THREAD, owned, move |(connection, _), ready| {
+            let mut writer = Writer::<S> {
+                file: Commits::prepare(connection, opened, limits.max_pages)?,
+                tables: store.prepare(connection)?,
+                clock: limits.clock,
+                latest: i64::MAX,
+                max_group: limits.max_group,
+            };
+            ready();
+            writer.run(&calls);
+            end();
+            Ok(())
+        })?;
+        Ok(Self::new(sender, max_waiting))
     }
 }
 
-impl Call {
-    fn begins(&self) -> bool {
-        self.task.begins()
-    }
-
-    /// Whether the caller no longer waits and the call can be dropped: a claim that has no holder, a renewal, a reading. The others
-    /// are carried out, also without a caller.
-    fn is_given_up(&self) -> bool {
-        self.reply.is_closed() && (self.begins() || matches!(self.task, Task::Renew(..)))
-    }
-
-    fn answer(self, answer: Result<Answer, StoreError>) {
-        // A caller that no longer waits needs no answer.
-        drop(self.reply.send(answer));
-    }
-}
-
-pub(super) struct Writer<'c> {
+struct Writer<'c, S: FileStore> {
     file: Commits<'c>,
-    claims: Claims<'c>,
-    rows: Rows<'c>,
+    tables: S::Tables<'c>,
     clock: Arc<dyn Clock>,
+    /// The latest time that the clock has shown. The first time seen counts as set back, so that times of an earlier process are
+    /// corrected as well.
+    latest: i64,
+    max_group: usize,
 }
 
-impl<'c> Writer<'c> {
-    pub(super) fn prepare(file: Commits<'c>, clock: Arc<dyn Clock>) -> rusqlite::Result<Self> {
-        Ok(Self {
-            claims: Claims::prepare(file.connection)?,
-            rows: Rows::prepare(file.connection)?,
-            file,
-            clock,
-        })
-    }
-
+impl<S: FileStore> Writer<'_, S> {
     /// Runs until all senders are dropped, and every call is answered.
-    pub(super) fn run(&mut self, calls: &Receiver<Call>) {
+    fn run(&mut self, calls: &Receiver<Call<S>>) {
         // The clock is the user's own code. If it panics, the callers of the group get no answer, and the next group is served.
         while caught(|| self.round(calls)).unwrap_or(true) {
             self.file.leave_none_open();
@@ -97,23 +81,31 @@ impl<'c> Writer<'c> {
     }
 
     /// Serves one group, and returns whether there can be another one.
-    fn round(&mut self, calls: &Receiver<Call>) -> bool {
-        let mut group = match calls.recv_timeout(LOOK) {
-            Ok(call) => vec![call],
+    fn round(&mut self, calls: &Receiver<Call<S>>) -> bool {
+        let wait = match self.tables.goes_on() {
+            true => Duration::ZERO,
+            false => S::LOOK,
+        };
+        let first = match calls.recv_timeout(wait) {
+            Ok(call) => call,
             Err(RecvTimeoutError::Timeout) => {
                 self.look();
                 return true;
             }
             Err(RecvTimeoutError::Disconnected) => return false,
         };
-        while group.len() < GROUP
+        let (mut bytes, mut group) = (first.body_bytes(), vec![first]);
+        while group.len() < self.max_group
+            && bytes < GROUP_BYTES
             && let Ok(call) = calls.try_recv()
         {
+            bytes = bytes.saturating_add(call.body_bytes());
             group.push(call);
         }
+        self.tables.look();
         group.retain(|call| !call.is_given_up());
-        if group.iter().any(Call::begins) && !self.file.reserve.is_whole() {
-            group = self.refuse_new(group);
+        if group.iter().any(Call::begins) && !self.file.reserve.is_whole() && self.file.stands() {
+            group = self.answer_new(group);
         }
         if !group.is_empty() {
             self.serve(group);
@@ -122,105 +114,96 @@ impl<'c> Writer<'c> {
         true
     }
 
-    /// The free space is kept for events that run: another event does not begin. A claim of an event that runs or is done needs no
-    /// space.
-    fn refuse_new(&mut self, group: Vec<Call>) -> Vec<Call> {
+    /// The free space is kept for events that have begun: of the calls that begin one, those about a known event are answered, as
+    /// they need no space, and the others are refused.
+    fn answer_new(&mut self, group: Vec<Call<S>>) -> Vec<Call<S>> {
         let now = self.now();
         let (new, rest): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
-        for call in new {
-            let held = match call.task {
-                Task::Claim(token, _) => self.claims.held(&call.key, token, now),
-                _ => Ok(None),
-            };
-            call.answer(match held {
-                Ok(Some(held)) => Ok(Answer::Claimed(held)),
-                Ok(None) => Err(StoreError::saying(
-                    StoreErrorKind::Full,
-                    "the disk is full: make room; the rest of its space is reserved for events that run",
-                )),
-                Err(error) => Err(super::fault::failed(error)),
-            });
+        for mut call in new {
+            let answer = call.work.carry_out(&mut self.tables, now, false);
+            call.answer(answer);
         }
         rest
     }
 
-    fn serve(&mut self, group: Vec<Call>) {
-        let fault = match self.commit(&group, true) {
-            Ok(answers) => return answer_all(group, answers),
+    fn serve(&mut self, mut group: Vec<Call<S>>) {
+        let fault = match self.commit(&mut group, true) {
+            Ok(()) => return answer(group, &Ok(())),
             Err(fault) => fault,
         };
-        // Commits and releases must not fail together with claims that found no space.
-        let (new, others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
-        let again = !new.is_empty() && !others.is_empty() && !self.file.is_stuck(&fault);
-        refuse_all(new, &fault);
-        let mut committed = if again {
-            self.commit(&others, false)
-        } else {
-            Err(fault)
-        };
-        let lacks_room = committed.as_ref().is_err_and(lacks_room);
-        if lacks_room && !others.is_empty() && self.file.take_reserve() {
-            committed = self.commit(&others, false);
+        // No write can succeed now, for any call of the group.
+        let is_stuck = self.file.is_stuck(&fault);
+        let (new, mut others): (Vec<_>, Vec<_>) = group.into_iter().partition(Call::begins);
+        // The end of an event frees space, and must not fail together with a new one that found no space.
+        let again = !is_stuck && !new.is_empty() && !others.is_empty();
+        let mut committed = Err(fault);
+        answer(new, &committed);
+        if again {
+            committed = self.commit(&mut others, false);
         }
-        match committed {
-            Ok(answers) => answer_all(others, answers),
-            Err(fault) => refuse_all(others, &fault),
+        if committed.as_ref().is_err_and(lacks_room)
+            && !others.is_empty()
+            && self.file.take_reserve()
+        {
+            committed = self.commit(&mut others, false);
+        }
+        answer(others, &committed);
+        if !is_stuck {
+            self.tidy();
         }
     }
 
-    /// Carries out all calls in one transaction, together with the deletion of ended records.
-    fn commit(&mut self, group: &[Call], tidies: bool) -> Result<Vec<Answer>, StoreError> {
-        self.file.begin()?;
-        // Other processes may have kept the file locked until now.
+    /// Carries out all calls in one transaction, and tidies the tables in it.
+    fn commit(&mut self, group: &mut [Call<S>], tidies: bool) -> Result<(), StoreError> {
+        self.file.begin(group.iter().any(Call::begins))?;
+        // Other processes may have kept the file locked until now, and may have written later times than the time before the wait.
         let now = self.now();
-        let written = self.carry_out(group, tidies, now);
-        let answers = self.file.end(written)?;
+        let is_set_back = self.is_set_back(now);
+        let written = self.write(group, tidies.then_some(is_set_back), now);
+        self.file.end(written)?;
+        // A correction is durable only after the commit.
         if tidies {
-            self.claims.seen(now);
+            self.latest = if is_set_back {
+                now
+            } else {
+                self.latest.max(now)
+            };
         }
-        Ok(answers)
+        self.tables.committed(tidies);
+        Ok(())
     }
 
-    fn carry_out(
+    fn write(
         &mut self,
-        group: &[Call],
-        tidies: bool,
+        group: &mut [Call<S>],
+        tidies: Option<bool>,
         now: i64,
-    ) -> rusqlite::Result<Vec<Answer>> {
-        if tidies {
-            self.claims.tidy(now)?;
-            self.rows.delete_ended(now)?;
+    ) -> Result<(), StoreError> {
+        if let Some(is_set_back) = tidies {
+            self.tables.tidy(now, is_set_back)?;
         }
-        let carry_out = |call: &Call| {
-            let key = &call.key;
-            Ok(match &call.task {
-                Task::Claim(token, lease) => {
-                    Answer::Claimed(self.claims.claim(key, *token, *lease, now)?)
-                }
-                Task::Renew(token, lease) => {
-                    Answer::Ownership(self.claims.renew(key, *token, *lease, now)?)
-                }
-                Task::Commit(token, retain) => {
-                    Answer::Ownership(self.claims.commit(key, *token, *retain, now)?)
-                }
-                Task::Release(token) => Answer::Ownership(self.claims.release(key, *token, now)?),
-                Task::Last => Answer::Last(self.rows.last(key, now)?),
-                Task::Swap(swap) => Answer::Swapped(self.rows.swap(key, swap, now)?),
-            })
-        };
-        group.iter().map(carry_out).collect()
+        let mut calls = group.iter_mut();
+        calls.try_for_each(|call| call.work.carry_out(&mut self.tables, now, true))
     }
 
     /// Runs when no call has arrived for a while.
     fn look(&mut self) {
+        self.tables.look();
         let now = self.now();
-        // An error here occurs again, and is reported, at the next call.
-        let is_due = self.claims.is_due(now).unwrap_or(false);
-        if is_due || self.rows.has_ended(now).unwrap_or(false) {
-            let _ = self.commit(&[], true);
+        if self.is_set_back(now) || self.tables.is_due(now).unwrap_or(false) {
+            self.tidy();
         }
         self.file.shorten_log();
         self.file.reserve.refill_in_time(SystemClock.monotonic());
+    }
+
+    /// Tidies the tables. An error occurs again, and is reported, at the next call.
+    fn tidy(&mut self) {
+        let _ = self.commit(&mut [], true);
+    }
+
+    fn is_set_back(&self, now: i64) -> bool {
+        now.saturating_add(SET_BACK) < self.latest
     }
 
     fn now(&self) -> i64 {
@@ -228,14 +211,8 @@ impl<'c> Writer<'c> {
     }
 }
 
-fn refuse_all(group: Vec<Call>, fault: &StoreError) {
+fn answer<S: FileStore>(group: Vec<Call<S>>, committed: &Result<(), StoreError>) {
     for call in group {
-        call.answer(Err(fault.clone()));
-    }
-}
-
-fn answer_all(group: Vec<Call>, answers: Vec<Answer>) {
-    for (call, answer) in group.into_iter().zip(answers) {
-        call.answer(Ok(answer));
+        call.answer(committed.clone());
     }
 }

@@ -8,7 +8,7 @@ use super::schema::durable;
 use super::units::seconds;
 use crate::dedupe::{ClaimToken, Ownership, StoreError};
 use crate::inbox::engine::End;
-use crate::inbox::entry::{EntryId, EntryState};
+use crate::inbox::entry::EntryId;
 use crate::postgres::Postgres;
 
 const RENEW: &str =
@@ -51,12 +51,7 @@ pub(super) async fn settle(
     end: End,
 ) -> Result<Ownership, StoreError> {
     let is_returned = matches!(end, End::Return);
-    let (state, after, error) = match end {
-        End::Done => (EntryState::Done, Duration::ZERO, None),
-        End::Retry { after, error } => (EntryState::Queued, after, Some(error)),
-        End::Dead { error } => (EntryState::Dead, Duration::ZERO, Some(error)),
-        End::Return => (EntryState::Queued, Duration::ZERO, None),
-    };
+    let (state, after, error) = end.stored();
     let types = [
         Type::INT8,
         Type::BYTEA,

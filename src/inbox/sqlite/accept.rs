@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Result, params};
+use rusqlite::{OptionalExtension, params};
 
+use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::inbox::entry::Entry;
 use crate::inbox::sink::Accepted;
 use crate::sqlite::statements::statements;
@@ -22,38 +23,41 @@ statements! {
 }
 
 impl Accepting<'_> {
-    pub(super) fn accept(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<Accepted> {
-        if self.insert(entry, retain, now)? {
+    /// Stores the entry. Without room for new entries this is an error, unless its key is known.
+    pub(super) fn accept(
+        &mut self,
+        entry: &Entry,
+        retain: Duration,
+        now: i64,
+        room: bool,
+    ) -> Result<Accepted, StoreError> {
+        if room && self.insert(entry, retain, now)? {
             return Ok(Accepted::New);
         }
-        if let Some((id, digest, is_over)) = self.find(entry, now)? {
-            if !is_over {
-                let same_body = digest.cast_unsigned() == entry.digest;
-                return Ok(Accepted::Duplicate { same_body });
-            }
-            // Its retention is over, and the upkeep has not deleted it yet.
+        let find = params![entry.key.as_bytes(), now];
+        let found = self
+            .known
+            .query_row(find, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+        let found: Option<(i64, i64, bool)> = found.optional()?;
+        if let Some((_, digest, false)) = found {
+            let same_body = digest.cast_unsigned() == entry.digest;
+            return Ok(Accepted::Duplicate { same_body });
+        }
+        if !room {
+            return Err(StoreError::saying(
+                StoreErrorKind::Full,
+                "the disk is full: make room; the rest of its space is reserved for entries that were accepted before",
+            ));
+        }
+        // Its retention is over, and the upkeep has not deleted it yet.
+        if let Some((id, ..)) = found {
             self.forget.execute([id])?;
         }
         self.insert(entry, retain, now)?;
         Ok(Accepted::New)
     }
 
-    /// Whether the entry is stored already, so that it needs no space.
-    pub(super) fn is_known(&mut self, entry: &Entry, now: i64) -> Result<bool> {
-        let found = self.find(entry, now)?;
-        Ok(found.is_some_and(|(_, _, is_over)| !is_over))
-    }
-
-    /// Returns the number of the entry with this key, its digest, and whether its retention is over.
-    fn find(&mut self, entry: &Entry, now: i64) -> Result<Option<(i64, i64, bool)>> {
-        self.known
-            .query_row(params![entry.key.as_bytes(), now], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()
-    }
-
-    fn insert(&mut self, entry: &Entry, retain: Duration, now: i64) -> Result<bool> {
+    fn insert(&mut self, entry: &Entry, retain: Duration, now: i64) -> rusqlite::Result<bool> {
         let inserted = self.insert.execute(params![
             entry.key.as_bytes(),
             entry.digest.cast_signed(),

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, Result, params};
 use super::row::{self, ENTRY, LISTED, narrow};
 use crate::dedupe::ClaimToken;
 use crate::inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD};
-use crate::inbox::entry::{EntryId, UNREADABLE};
+use crate::inbox::entry::{EntryId, EntryState, UNREADABLE};
 use crate::sqlite::statements::statements;
 use crate::sqlite::units::{duration, millis};
 
@@ -31,16 +31,14 @@ statements! {
     Leasing {
         running: "SELECT row FROM entries WHERE state = 1 AND row IS NOT NULL AND until > ?1",
         row_of: "SELECT row FROM entries WHERE id = ?1",
-        ended: "SELECT id, row, until, tries FROM entries WHERE state = 1 AND until <= ?1 ORDER BY until, id",
-        queued: "SELECT id, row, until FROM entries WHERE state = 0 AND until <= ?1 ORDER BY until, id",
+        worn_out: "SELECT id FROM entries WHERE state = 1 AND until <= ?1 AND tries >= ?2 ORDER BY until, id",
+        due: "SELECT id, row, until FROM entries WHERE state = ?1 AND until <= ?2 AND (state = 0 OR tries < ?3) ORDER BY until, id",
         next_row: "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
            WHERE state = 0 AND row > ?1 ORDER BY row, until LIMIT 1",
         without_row: "SELECT id, row, until FROM entries INDEXED BY entries_queued_by_row
            WHERE state = 0 AND row IS NULL AND until <= ?1 ORDER BY until LIMIT ?2",
-        next_queued: "SELECT until FROM entries WHERE state = 0 AND until > ?1 ORDER BY until LIMIT 1",
-        // Entries whose leases have ended by now were examined. For one that was left out, the workers get a notification when it
-        // is free.
-        next_ended: "SELECT id, until FROM entries WHERE state = 1 AND until > ?1 ORDER BY until",
+        // Entries that are due by now were examined. For one that was left out, the workers get a notification when it is free.
+        later: "SELECT id, until FROM entries WHERE state = ?1 AND until > ?2 ORDER BY until",
         lease: &format!(
             "UPDATE entries SET state = 1, token = ?2, tries = tries + 1, until = ?3 + ?4, since = ?3, first_leased_at = {FIRST}
              WHERE id = ?1 AND {FIRST} BETWEEN ?5 AND ?6"
@@ -70,61 +68,69 @@ impl Candidate {
     }
 }
 
-/// The entries that were found, and whether there may be more.
-#[derive(Default)]
-struct Candidates {
+/// The search of one lease call.
+struct Search<'r> {
+    request: &'r LeaseRequest,
+    now: i64,
+    /// The entries that run in this process, whatever state the file has for them.
+    here: HashSet<i64>,
+    /// With `serial_by_row`, the rows of these and of entries under another lease.
+    busy: HashSet<Row>,
     candidates: Vec<Candidate>,
+    dead_lettered: Vec<Listed>,
     /// The wait before the next call, if some entries were not examined.
     cut_short: Option<Duration>,
 }
 
 impl Leasing<'_> {
     pub(super) fn lease(&mut self, request: &LeaseRequest, now: i64) -> Result<Batch> {
-        let here: HashSet<i64> = request.except.iter().map(|id| id.0).collect();
-        let mut busy = HashSet::new();
+        let mut search = Search {
+            request,
+            now,
+            here: request.except.iter().map(|id| id.0).collect(),
+            busy: HashSet::new(),
+            candidates: Vec::new(),
+            dead_lettered: Vec::new(),
+            cut_short: None,
+        };
         if request.serial_by_row {
-            busy = self.busy_rows(&here, now)?;
+            self.find_busy_rows(&mut search)?;
         }
-        let (ended, mut dead_lettered) = self.ended(request, &here, &busy, now)?;
-        let queued = self.queued(request, &here, &mut busy, now)?;
+        self.end_worn_out(&mut search)?;
+        self.examine(EntryState::Running, &mut search)?;
+        self.examine(EntryState::Queued, &mut search)?;
 
-        let more_later = ended.cut_short.into_iter().chain(queued.cut_short).min();
-        let mut candidates = ended.candidates;
-        candidates.extend(queued.candidates);
+        let mut candidates = std::mem::take(&mut search.candidates);
         candidates.sort_by_key(|candidate| (candidate.due, candidate.id));
-        if request.serial_by_row {
-            let mut taken = HashSet::new();
-            candidates.retain(|candidate| candidate.row.is_none_or(|row| taken.insert(row)));
-        }
+        let mut taken = HashSet::new();
+        candidates.retain(|candidate| candidate.row.is_none_or(|row| taken.insert(row)));
         let mut more_now = candidates.len() > request.most;
         candidates.truncate(request.most);
 
         let mut jobs = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
-            match self.take(candidate.id, request, now) {
+        for Candidate { id, .. } in candidates {
+            match self.take(id, request, now) {
                 Ok(Some(job)) => jobs.push(job),
                 Ok(None) => {
-                    self.dead_letter(candidate.id, now, TOO_OLD, &mut dead_lettered)?;
+                    self.dead_letter(id, TOO_OLD, &mut search)?;
                     more_now = true;
                 }
                 // An unreadable entry must not fail the whole call, which it would do each time.
                 Err(error) if row::is_unreadable(&error) => {
-                    self.dead_letter(candidate.id, now, UNREADABLE, &mut dead_lettered)?;
+                    self.dead_letter(id, UNREADABLE, &mut search)?;
                 }
                 Err(error) => return Err(error),
             }
         }
-        let next_in = if more_now {
-            Some(Duration::ZERO)
-        } else if more_later.is_some() {
-            more_later
-        } else {
-            self.next_in(&here, now)?
+        let next_in = match search.cut_short {
+            _ if more_now => Some(Duration::ZERO),
+            None => self.next_in(&search)?,
+            cut_short => cut_short,
         };
         Ok(Batch {
             jobs,
             next_in,
-            dead_lettered,
+            dead_lettered: search.dead_lettered,
         })
     }
 
@@ -157,142 +163,101 @@ impl Leasing<'_> {
         })
     }
 
-    /// Returns the rows of entries under another lease, or of jobs of this process, whatever state the file has for these.
-    fn busy_rows(&mut self, here: &HashSet<i64>, now: i64) -> Result<HashSet<Row>> {
-        let mut busy = HashSet::new();
-        let mut rows = self.running.query([now])?;
+    fn find_busy_rows(&mut self, search: &mut Search<'_>) -> Result<()> {
+        let mut rows = self.running.query([search.now])?;
         while let Some(row) = rows.next()? {
-            busy.extend(row::of_row(row, 0)?);
+            search.busy.extend(row::of_row(row, 0)?);
         }
-        drop(rows);
-        for id in here {
+        for id in &search.here {
             let of_row = self.row_of.query_row([id], |row| row::of_row(row, 0));
-            busy.extend(of_row.optional()?.flatten());
+            search.busy.extend(of_row.optional()?.flatten());
         }
-        Ok(busy)
+        Ok(())
     }
 
-    /// Returns the entries whose leases have ended without a settlement, to be run again, and those that became dead letters.
-    fn ended(
-        &mut self,
-        request: &LeaseRequest,
-        here: &HashSet<i64>,
-        busy: &HashSet<Row>,
-        now: i64,
-    ) -> Result<(Candidates, Vec<Listed>)> {
-        let mut found = Candidates::default();
-        let mut dead = Vec::new();
-        let mut rows = self.ended.query([now])?;
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
-            if here.contains(&id) {
-                continue;
-            }
-            let tries: i64 = row.get(3)?;
-            if narrow(tries) >= request.max_tries {
-                dead.push(id);
-                if dead.len() == LOOKED_AT {
-                    found.cut_short = Some(LOOK_AGAIN);
-                    break;
-                }
-                continue;
-            }
-            let of_row = row::of_row(row, 1)?.filter(|_| request.serial_by_row);
-            let may_run = |row| {
-                !busy.contains(&row) && found.candidates.iter().all(|found| found.row != Some(row))
-            };
-            if found.candidates.len() <= request.most && of_row.is_none_or(may_run) {
-                found.candidates.push(Candidate::read(row, of_row)?);
-            }
+    /// Makes dead letters of the entries whose last permitted runs ended without a settlement.
+    fn end_worn_out(&mut self, search: &mut Search<'_>) -> Result<()> {
+        let mut worn_out = Vec::new();
+        let (now, max_tries) = (search.now, search.request.max_tries);
+        let mut ids = self.worn_out.query(params![now, max_tries])?;
+        while worn_out.len() < LOOKED_AT
+            && let Some(id) = ids.next()?
+        {
+            worn_out.extend(Some(id.get(0)?).filter(|id| !search.here.contains(id)));
         }
-        drop(rows);
-        let mut dead_lettered = Vec::with_capacity(dead.len());
-        for id in dead {
-            self.dead_letter(id, now, NEVER_SETTLED, &mut dead_lettered)?;
+        drop(ids);
+        if worn_out.len() == LOOKED_AT {
+            search.cut_short = Some(LOOK_AGAIN);
         }
-        Ok((found, dead_lettered))
+        for id in worn_out {
+            self.dead_letter(id, NEVER_SETTLED, search)?;
+        }
+        Ok(())
     }
 
     /// Makes a dead letter of the entry. It is reported unless a column has a value of another type.
-    fn dead_letter(
-        &mut self,
-        id: i64,
-        now: i64,
-        why: &str,
-        dead_lettered: &mut Vec<Listed>,
-    ) -> Result<()> {
-        self.dead_letter.execute(params![id, now, why])?;
+    fn dead_letter(&mut self, id: i64, why: &str, search: &mut Search<'_>) -> Result<()> {
+        self.dead_letter.execute(params![id, search.now, why])?;
         match self.listed.query_row([id], row::listed) {
-            Ok(listed) => dead_lettered.push(listed),
+            Ok(listed) => search.dead_lettered.push(listed),
             Err(error) if row::is_unreadable(&error) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Returns entries that are due, at most one more than asked for. With `serial_by_row`, the rows of these entries are added
-    /// to `busy`.
-    fn queued(
-        &mut self,
-        request: &LeaseRequest,
-        here: &HashSet<i64>,
-        busy: &mut HashSet<Row>,
-        now: i64,
-    ) -> Result<Candidates> {
-        let mut found = Candidates::default();
-        let mut passed_over = 0;
-        let mut rows = self.queued.query([now])?;
-        while let Some(row) = rows.next()? {
-            if found.candidates.len() > request.most {
-                return Ok(found);
-            }
-            let id = row.get(0)?;
-            if here.contains(&id) {
+    /// Finds entries of this state that are due, at most one more than asked for. Running ones have leases that ended without a
+    /// settlement.
+    fn examine(&mut self, state: EntryState, search: &mut Search<'_>) -> Result<()> {
+        let request = search.request;
+        let most = search.candidates.len().saturating_add(request.most);
+        let (mut passed_over, mut taken) = (0, HashSet::new());
+        let of_state = params![state as i64, search.now, request.max_tries];
+        let mut rows = self.due.query(of_state)?;
+        while search.candidates.len() <= most
+            && let Some(row) = rows.next()?
+        {
+            let id: i64 = row.get(0)?;
+            if search.here.contains(&id) {
                 continue;
             }
             let of_row = row::of_row(row, 1)?.filter(|_| request.serial_by_row);
-            if of_row.is_some_and(|row| !busy.insert(row)) {
-                passed_over += 1;
-                if passed_over == LOOKED_AT {
-                    found.cut_short = Some(LOOK_AGAIN);
-                    break;
-                }
+            if of_row.is_none_or(|row| !search.busy.contains(&row) && taken.insert(row)) {
+                search.candidates.push(Candidate::read(row, of_row)?);
                 continue;
             }
-            found.candidates.push(Candidate::read(row, of_row)?);
+            passed_over += 1;
+            if passed_over == LOOKED_AT && state == EntryState::Queued {
+                search.cut_short = Some(LOOK_AGAIN);
+                drop(rows);
+                return self.by_rows(most, taken, search);
+            }
         }
-        drop(rows);
-        if found.cut_short.is_some() {
-            self.by_rows(request, here, busy, now, &mut found)?;
-        }
-        Ok(found)
+        Ok(())
     }
 
     /// If a few rows have very many entries, the first entries in time all belong to them. Then one entry per row is examined,
     /// from the row where the last search ended.
     fn by_rows(
         &mut self,
-        request: &LeaseRequest,
-        here: &HashSet<i64>,
-        busy: &mut HashSet<Row>,
-        now: i64,
-        found: &mut Candidates,
+        most: usize,
+        mut taken: HashSet<Row>,
+        search: &mut Search<'_>,
     ) -> Result<()> {
-        let mut known = here.clone();
-        known.extend(found.candidates.iter().map(|found| found.id));
-        let most = i64::try_from(request.most.saturating_add(known.len()).saturating_add(1));
-        let mut rows = self
-            .without_row
-            .query(params![now, most.unwrap_or(i64::MAX)])?;
+        let mut known = search.here.clone();
+        known.extend(search.candidates.iter().map(|found| found.id));
+        let limit = i64::try_from(search.request.most.saturating_add(known.len() + 1));
+        let limit = params![search.now, limit.unwrap_or(i64::MAX)];
+        let mut rows = self.without_row.query(limit)?;
         while let Some(row) = rows.next()? {
-            let id = row.get(0)?;
+            let id: i64 = row.get(0)?;
             if !known.contains(&id) {
-                found.candidates.push(Candidate::read(row, None)?);
+                search.candidates.push(Candidate::read(row, None)?);
             }
         }
         drop(rows);
         for _ in 0..ROWS_LOOKED_AT {
-            if found.candidates.len() > request.most {
+            if search.candidates.len() > most {
                 return Ok(());
             }
             let next = self.next_row.query_row([self.after_row], |row| {
@@ -306,26 +271,28 @@ impl Leasing<'_> {
                 return Ok(());
             };
             self.after_row = of_row;
-            if candidate.due <= now && busy.insert(of_row) {
-                found.candidates.push(candidate);
+            if candidate.due <= search.now && !search.busy.contains(&of_row) && taken.insert(of_row)
+            {
+                search.candidates.push(candidate);
             }
         }
-        found.cut_short = Some(NEXT_ROWS);
+        search.cut_short = Some(NEXT_ROWS);
         Ok(())
     }
 
     /// Returns the time until the next entry is due, or the next lease of another process ends.
-    fn next_in(&mut self, here: &HashSet<i64>, now: i64) -> Result<Option<Duration>> {
-        let queued = self.next_queued.query_row([now], |row| row.get(0));
-        let mut next: Option<i64> = queued.optional()?;
-        let mut rows = self.next_ended.query([now])?;
-        while let Some(row) = rows.next()? {
-            let (id, until): (i64, i64) = (row.get(0)?, row.get(1)?);
-            if !here.contains(&id) {
-                next = Some(next.map_or(until, |next| next.min(until)));
-                break;
+    fn next_in(&mut self, search: &Search<'_>) -> Result<Option<Duration>> {
+        let mut next: Option<i64> = None;
+        for state in [EntryState::Queued, EntryState::Running] {
+            let mut rows = self.later.query(params![state as i64, search.now])?;
+            while let Some(row) = rows.next()? {
+                let (id, until): (i64, i64) = (row.get(0)?, row.get(1)?);
+                if !search.here.contains(&id) {
+                    next = Some(next.map_or(until, |next| next.min(until)));
+                    break;
+                }
             }
         }
-        Ok(next.map(|next| duration(next.saturating_sub(now))))
+        Ok(next.map(|next| duration(next.saturating_sub(search.now))))
     }
 }

@@ -4,16 +4,14 @@
 //! numbers. Neither is a thread of the runtime, and callers wait without blocking a thread.
 
 mod accept;
-mod command;
 mod lease;
-mod open;
 mod options;
 mod read;
 mod row;
 mod schema;
 mod settle;
+mod tables;
 mod upkeep;
-mod writer;
 
 #[cfg(test)]
 mod tests;
@@ -26,12 +24,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
-use self::command::{Answer, Command, EngineState, Task};
 use self::read::{Question, Reader};
-use self::writer::Writer;
+use self::tables::InboxFile;
 use super::engine::{Batch, Change, End, Engine, InboxStats, LeaseRequest, Listed};
 use super::entry::{Entry, EntryId, EntryState};
 use super::selection::{Page, Selection};
@@ -39,10 +37,12 @@ use super::signal::WorkSignal;
 use super::sink::Accepted;
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture};
-use crate::sqlite::commits::Commits;
-use crate::sqlite::fault::{ended, failed};
-use crate::sqlite::slot::WaitingSlot;
+use crate::sqlite::calls::{Calls, Kind};
+use crate::sqlite::fault::ended;
+use crate::sqlite::header;
+use crate::sqlite::open::{connect, durably, flush_what_is_there, open, page_bytes, set};
 use crate::sqlite::thread::start;
+use crate::sqlite::writer::Limits;
 
 pub use options::InboxOptions;
 
@@ -50,13 +50,15 @@ pub use options::InboxOptions;
 const CHUNK: usize = 500;
 /// How long each commit of an operator's call waits for the file's lock, as the command does.
 const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
+/// The bytes of one of the pages that [`InboxOptions::max_pages`] counts.
+const MAX_PAGES_UNIT: i64 = 4_096;
 
 pub(super) struct SqliteEngine {
     path: PathBuf,
-    commands: Sender<Command>,
+    calls: Calls<InboxFile>,
     questions: Sender<Question>,
-    shared: Arc<EngineState>,
-    max_waiting: usize,
+    changed: Arc<WorkSignal>,
+    scopes: ScopesInUse,
     /// Never receives a value. It closes when both threads have closed their connections: the writer closes last.
     open: watch::Receiver<()>,
 }
@@ -64,54 +66,38 @@ pub(super) struct SqliteEngine {
 impl SqliteEngine {
     pub(super) fn open(path: &Path, options: &InboxOptions) -> Result<Self, StoreError> {
         options.check()?;
-        let opened = open::open(path, options)?;
-        let open::Connections { writer, reader } = opened.connections;
-        let (alive, open) = watch::channel(());
-        let shared = Arc::new(EngineState::default());
+        let opened = open(path, options.create, |file| open_file(file, options))?;
+        let ((writer, reader, max_pages), opened) = opened;
         let (questions, asked) = channel();
         let clock = Arc::clone(&options.clock);
-        let reader = start("inbox-reader", reader, move |connection, ready| {
+        let reading = start("inbox-reader", reader, move |connection, ready| {
             let mut reader = Reader::prepare(connection, clock)?;
             ready();
             reader.run(&asked);
             Ok(())
         })?;
-        let (commands, asked) = channel();
-        let (settings, state) = (options.clone(), Arc::clone(&shared));
-        let (files, reserve) = (opened.files, opened.reserve);
-        start(
-            "inbox-writer",
-            (writer, alive),
-            move |(connection, _), ready| {
-                let file = Commits::prepare(connection, files, reserve)?;
-                let mut writer = Writer::prepare(file, settings, state)?;
-                ready();
-                writer.run(&asked);
-                // The last connection to close copies the log into the file; of two that close at the same time, neither is the
-                // last.
-                drop(reader.join());
-                Ok(())
-            },
-        )?;
+        let changed = Arc::default();
+        let file = InboxFile {
+            forget_at_once: options.forget_at_once,
+            changed: Arc::clone(&changed),
+        };
+        let limits = Limits {
+            clock: Arc::clone(&options.clock),
+            max_group: options.max_group,
+            max_waiting: options.max_waiting,
+            max_pages,
+        };
+        let (alive, open) = watch::channel(());
+        // The last connection to close copies the log into the file; of two that close at the same time, neither is the last.
+        let end = || drop(reading.join());
         Ok(Self {
             path: path.to_owned(),
-            commands,
+            calls: Calls::start(file, (writer, alive), opened, limits, end)?,
             questions,
-            shared,
-            max_waiting: options.max_waiting,
+            changed,
+            scopes: ScopesInUse::default(),
             open,
         })
-    }
-
-    /// Sends a command to the writer and waits for its answer, of which `of` returns the value. If the caller stops waiting, the
-    /// answer is dropped.
-    async fn command<T>(&self, task: Task, of: fn(Answer) -> Option<T>) -> Result<T, StoreError> {
-        let (reply, answer) = oneshot::channel();
-        let reply = Some(reply);
-        let sent = self.commands.send(Command { task, reply });
-        sent.map_err(|_| ended())?;
-        // The function that carries out a command makes the answer of its type.
-        of(answer.await.unwrap_or_else(|_| Err(ended()))?).ok_or_else(ended)
     }
 
     /// Calls the reader, unless the caller has stopped waiting.
@@ -124,7 +110,7 @@ impl SqliteEngine {
             if !reply.is_closed() {
                 // A clock that panics fails this answer, and does not end the thread.
                 let read = caught(|| read(reader)).map_err(|_| ended());
-                drop(reply.send(read.and_then(|read| read.map_err(failed))));
+                drop(reply.send(read.and_then(|read| Ok(read?))));
             }
         });
         let sent = self.questions.send(question);
@@ -169,8 +155,12 @@ impl SqliteEngine {
         let until = Instant::now() + OPERATOR_TIMEOUT;
         loop {
             let (ids, change) = (ids.to_vec(), Arc::clone(change));
-            let task = Task::Operate { ids, state, change };
-            match self.command(task, Answer::count).await {
+            let changed = self.calls.ask(Kind::Certain, move |on, now| {
+                let changed = on.settling.operate(&ids, state, &change, now)?;
+                on.due += changed;
+                Ok(changed as u64)
+            });
+            match changed.await {
                 // Nothing was changed, since the transaction has not begun.
                 Err(error)
                     if error.kind() == StoreErrorKind::TimedOut && Instant::now() < until => {}
@@ -180,42 +170,76 @@ impl SqliteEngine {
     }
 }
 
+/// Opens the connections of the writer and the reader, and creates the inbox in the file if it has none. Returns them, and the
+/// largest number of the file's pages.
+fn open_file(
+    file: &Path,
+    options: &InboxOptions,
+) -> Result<(Connection, Connection, Option<i64>), StoreError> {
+    let writer = connect(file, options.busy_timeout)?;
+    let is_new = header::check(&writer, options.create)?;
+    let has_inbox = !is_new && schema::exists(&writer)?;
+    if !has_inbox && !options.create {
+        return Err(StoreError::saying(
+            StoreErrorKind::Missing,
+            "no receiver has made an inbox of this file: name the one that the receiver opens",
+        ));
+    }
+    let page_bytes = page_bytes(&writer)?;
+    let own_pages = |pages| (i64::from(pages) * MAX_PAGES_UNIT / page_bytes).max(1);
+    let max_pages = options.max_pages.map(own_pages);
+    if let Some(pages) = max_pages {
+        set(&writer, "max_page_count", pages)?;
+    }
+    durably(&writer)?;
+    if !has_inbox || schema::is_older(&writer)? {
+        schema::create(&writer)?;
+    }
+    flush_what_is_there(&writer)?;
+    let reader = connect(file, options.busy_timeout)?;
+    durably(&reader)?;
+    reader.execute_batch("PRAGMA query_only = ON")?;
+    Ok((writer, reader, max_pages))
+}
+
 impl Engine for SqliteEngine {
     fn scopes_in_use(&self) -> &ScopesInUse {
-        &self.shared.scopes
+        &self.scopes
     }
 
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted> {
-        StoreFuture::boxed(async move {
-            let Some(slot) = WaitingSlot::take(&self.shared.waiting, self.max_waiting) else {
-                return Err(StoreError::saying(
-                    StoreErrorKind::Unavailable,
-                    "as many deliveries wait to be stored as .max_waiting(…) allows",
-                ));
-            };
-            let task = Task::Accept {
-                entry: Box::new(entry),
-                retain,
-                _slot: slot,
-            };
-            self.command(task, Answer::accepted).await
-        })
+        let bytes = entry.body.len();
+        StoreFuture::boxed(self.calls.begin(bytes, move |on, now, room| {
+            let accepted = on.accepting.accept(&entry, retain, now, room)?;
+            on.due += usize::from(accepted == Accepted::New);
+            Ok(accepted)
+        }))
     }
 
     fn lease(&self, request: LeaseRequest) -> StoreFuture<'_, Batch> {
-        StoreFuture::boxed(self.command(Task::Lease(request), Answer::batch))
+        let calls = self.calls.clone();
+        let leased = self.calls.ask(Kind::Optional, move |on, now| {
+            let batch = on.leasing.lease(&request, now)?;
+            let calls = calls.clone();
+            Ok(Leased { batch, calls })
+        });
+        StoreFuture::boxed(async { Ok(leased.await?.taken()) })
     }
 
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership> {
-        StoreFuture::boxed(self.command(Task::Renew { id, token, lease }, Answer::ownership))
+        StoreFuture::boxed(self.calls.ask(Kind::Optional, move |on, now| {
+            Ok(on.settling.renew(id, token, lease, now)?)
+        }))
     }
 
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership> {
-        StoreFuture::boxed(self.command(Task::Settle { id, token, end }, Answer::ownership))
+        StoreFuture::boxed(self.calls.ask(Kind::Certain, move |on, now| {
+            Ok(on.settle(id, token, &end, now)?)
+        }))
     }
 
     fn changed(&self) -> &WorkSignal {
-        &self.shared.changed
+        &self.changed
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
@@ -241,6 +265,31 @@ impl Engine for SqliteEngine {
     fn end(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let mut open = self.open.clone();
         Box::pin(async move { while open.changed().await.is_ok() {} })
+    }
+}
+
+/// Leased entries that no worker has yet. If their worker no longer waits they are returned: otherwise they would wait until their
+/// leases end.
+struct Leased {
+    batch: Batch,
+    calls: Calls<InboxFile>,
+}
+
+impl Leased {
+    fn taken(mut self) -> Batch {
+        std::mem::take(&mut self.batch)
+    }
+}
+
+impl Drop for Leased {
+    fn drop(&mut self) {
+        for job in std::mem::take(&mut self.batch.jobs) {
+            let (id, token) = (job.id, job.token);
+            let returned = self.calls.send(Kind::Certain, move |on, now, _| {
+                Ok(on.settle(id, token, &End::Return, now)?)
+            });
+            drop(returned);
+        }
     }
 }
 

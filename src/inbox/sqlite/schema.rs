@@ -2,6 +2,7 @@
 
 use rusqlite::Connection;
 
+use crate::dedupe::StoreError;
 use crate::sqlite::header;
 
 /// `state` is the number of an [`EntryState`](crate::inbox::EntryState). `until` depends on it: when the entry is due, when its
@@ -69,8 +70,12 @@ END;
 
 /// Whether the file has an inbox. One with a store of claims alone has none.
 pub(super) fn exists(connection: &Connection) -> rusqlite::Result<bool> {
-    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'entries'";
-    connection.query_row(find, [], |row| row.get(0))
+    has(connection, "entries")
+}
+
+fn has(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = ?1";
+    connection.query_row(find, [name], |row| row.get(0))
 }
 
 /// The columns that a file may lack: table, name and type.
@@ -83,7 +88,7 @@ const ADDED: [(&str, &str, &str); 2] = [
 /// file with or without them, because it names the columns that it uses, and a trigger writes the scopes. So the version is the
 /// same.
 pub(super) fn is_older(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(!added(connection)?.is_empty() || lacks_scopes(connection)?)
+    Ok(!added(connection)?.is_empty() || !has(connection, "entries_scope")?)
 }
 
 /// Returns the statements that add the columns that the file lacks.
@@ -99,48 +104,32 @@ fn added(connection: &Connection) -> rusqlite::Result<String> {
     Ok(statements)
 }
 
-fn lacks_scopes(connection: &Connection) -> rusqlite::Result<bool> {
-    let find = "SELECT count(*) = 0 FROM sqlite_schema WHERE name = 'entries_scope'";
-    connection.query_row(find, [], |row| row.get(0))
-}
-
 /// Creates the tables, or the parts that an older file lacks, unless another process has done so in the meantime.
-pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn create(connection: &Connection) -> Result<(), StoreError> {
     // A large file is read before it is locked: other processes write meanwhile.
-    let known = if exists(connection)? && lacks_scopes(connection)? {
-        scopes_after(connection, 0)?
-    } else {
-        Vec::new()
-    };
-    header::create(connection, || {
-        if exists(connection)? {
-            complete(connection, &known)
-        } else {
-            connection.execute_batch(TABLES)?;
-            connection.execute_batch(SCOPES)
-        }
-    })
-}
-
-/// Adds the parts that an older file lacks. `known` are the scopes of the entries that were read before.
-fn complete(connection: &Connection, known: &[(String, i64)]) -> rusqlite::Result<()> {
-    connection.execute_batch(&added(connection)?)?;
-    if lacks_scopes(connection)? {
-        connection.execute_batch(SCOPES)?;
-        let last = known.iter().map(|(_, last)| *last).max();
-        let new = scopes_after(connection, last.unwrap_or_default())?;
-        let mut add = connection.prepare("INSERT OR IGNORE INTO scopes VALUES (?1)")?;
-        for (scope, _) in known.iter().chain(&new) {
-            add.execute([scope])?;
-        }
+    let mut known: Vec<(String, i64)> = Vec::new();
+    if exists(connection)? && !has(connection, "entries_scope")? {
+        let find = "SELECT scope, max(id) FROM entries GROUP BY scope";
+        let mut find = connection.prepare(find)?;
+        let scopes = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        known = scopes.collect::<rusqlite::Result<_>>()?;
     }
-    Ok(())
-}
-
-/// Returns the scopes of the entries after this number, and the last entry of each.
-fn scopes_after(connection: &Connection, after: i64) -> rusqlite::Result<Vec<(String, i64)>> {
-    let find = "SELECT scope, max(id) FROM entries WHERE id > ?1 GROUP BY scope";
-    let mut find = connection.prepare(find)?;
-    find.query_map([after], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
+    header::create(connection, || {
+        if !exists(connection)? {
+            connection.execute_batch(TABLES)?;
+        }
+        connection.execute_batch(&added(connection)?)?;
+        if !has(connection, "entries_scope")? {
+            connection.execute_batch(SCOPES)?;
+            let mut add = connection.prepare("INSERT OR IGNORE INTO scopes VALUES (?1)")?;
+            let mut last = 0;
+            for (scope, last_of_scope) in known {
+                add.execute([scope])?;
+                last = last.max(last_of_scope);
+            }
+            let others = "INSERT OR IGNORE INTO scopes SELECT scope FROM entries WHERE id > ?1";
+            connection.execute(others, [last])?;
+        }
+        Ok(())
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Result, params};
+use rusqlite::{Result, params};
 
 use crate::dedupe::{ClaimToken, Ownership};
 use crate::inbox::engine::{Change, End};
@@ -12,19 +12,13 @@ use crate::sqlite::units::millis;
 
 statements! {
     Settling {
-        held: "SELECT state = 1 FROM entries WHERE id = ?1 AND token = ?2",
         renew: "UPDATE entries SET until = ?3 + ?4, since = ?3 WHERE id = ?1 AND token = ?2 AND state = 1",
-        done: "UPDATE entries SET state = 2, until = forget_at, since = ?2, last_error = NULL WHERE id = ?1",
+        settle: "UPDATE entries SET state = ?4, since = ?3, until = CASE ?4 WHEN 0 THEN ?3 + ?5 WHEN 2 THEN forget_at END,
+             last_error = iif(?7, last_error, ?6), tries = iif(?7, max(tries - 1, 0), tries)
+           WHERE id = ?1 AND token = ?2 AND state = 1",
+        is_settled: "SELECT 1 FROM entries WHERE id = ?1 AND token = ?2",
         forget_body: "DELETE FROM bodies WHERE id = ?1",
-        retry: "UPDATE entries SET state = 0, until = ?2 + ?3, since = ?2, last_error = ?4 WHERE id = ?1",
-        dead: "UPDATE entries SET state = 3, until = NULL, since = ?2, last_error = ?3 WHERE id = ?1",
-        give_back: "UPDATE entries SET state = 0, until = ?2, since = ?2, tries = max(tries - 1, 0) WHERE id = ?1",
-    }
-}
-
-statements! {
-    /// Each statement checks the state again: it may have changed since the entry was read.
-    Operating {
+        // The statements of an operator check the state again: it may have changed since the entry was read.
         retry: "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL,
              first_leased_at = iif(?4, NULL, coalesce(first_leased_at, iif(tries > 0, accepted_at, NULL)))
            WHERE id = ?1 AND state = ?3",
@@ -34,7 +28,6 @@ statements! {
         erase: "UPDATE entries SET state = 2, until = forget_at, since = ?2, token = NULL, row = NULL, last_error = NULL
            WHERE id = ?1 AND state = ?3",
         erase_last_error: "UPDATE entries SET last_error = NULL WHERE id = ?1 AND state = ?2",
-        erase_body: "DELETE FROM bodies WHERE id = ?1",
     }
 }
 
@@ -60,36 +53,29 @@ impl Settling<'_> {
         end: &End,
         now: i64,
     ) -> Result<Ownership> {
-        let held = self
-            .held
-            .query_row(params![id.0, token.as_bytes()], |row| row.get(0));
-        match held.optional()? {
-            None => return Ok(Ownership::Lost),
+        let token = token.as_bytes();
+        let (state, after, error) = end.stored();
+        let is_returned = matches!(end, End::Return);
+        let settled = self.settle.execute(params![
+            id.0,
+            token,
+            now,
+            state as i64,
+            millis(after),
+            error,
+            is_returned
+        ])?;
+        if settled == 0 {
             // The token stays until the next lease: this call repeats a settlement whose reply was lost.
-            Some(false) => return Ok(Ownership::Held),
-            Some(true) => {}
+            let is_settled = self.is_settled.exists(params![id.0, token])?;
+            return Ok(Ownership::held(is_settled));
         }
-        match end {
-            End::Done => {
-                self.done.execute(params![id.0, now])?;
-                self.forget_body.execute([id.0])?;
-            }
-            End::Retry { after, error } => {
-                self.retry
-                    .execute(params![id.0, now, millis(*after), error])?;
-            }
-            End::Dead { error } => {
-                self.dead.execute(params![id.0, now, error])?;
-            }
-            End::Return => {
-                self.give_back.execute(params![id.0, now])?;
-            }
+        if state == EntryState::Done {
+            self.forget_body.execute([id.0])?;
         }
         Ok(Ownership::Held)
     }
-}
 
-impl Operating<'_> {
     /// Carries out an operator's change on entries that the reader has selected.
     pub(super) fn operate(
         &mut self,
@@ -97,7 +83,7 @@ impl Operating<'_> {
         state: EntryState,
         change: &Change,
         now: i64,
-    ) -> Result<u64> {
+    ) -> Result<usize> {
         let state = state as i64;
         let mut count = 0;
         for id in ids {
@@ -113,11 +99,11 @@ impl Operating<'_> {
                 Change::Erase { .. } => {
                     let erased = self.erase.execute(params![id.0, now, state]);
                     if matches!(erased, Ok(1..)) {
-                        self.erase_body.execute([id.0])?;
+                        self.forget_body.execute([id.0])?;
                     }
                     erased
                 }
-            }? as u64;
+            }?;
         }
         Ok(count)
     }

@@ -5,8 +5,6 @@ use rusqlite::{OptionalExtension, Result, Rows};
 use crate::inbox::entry::EntryState;
 use crate::sqlite::statements::statements;
 
-/// A smaller jump back of the clock is ignored: it makes no entry wait for longer than this, in milliseconds.
-const SET_BACK: i64 = 1_000;
 /// How many entries one commit reads to correct their times, so that no delivery waits for it.
 const READ_AT_ONCE: i64 = 500;
 const QUEUED: i64 = EntryState::Queued as i64;
@@ -23,14 +21,12 @@ statements! {
         later: "SELECT id, until, since FROM entries WHERE state = ?1 AND until > ?2 ORDER BY until, id LIMIT ?3",
         correct: "UPDATE entries SET until = ?2 + (until - since), since = ?2 WHERE id = ?1",
     }
-    clock: Seen = Seen { latest: i64::MAX, unread: None, next: None, has_corrected: false, at_once: false }
+    progress: Progress = Progress::default()
 }
 
-/// What is known of the clock, and how far times are corrected.
-struct Seen {
-    /// The latest time that the clock has shown. The first time seen counts as set back, so that times of an earlier process are
-    /// corrected as well.
-    latest: i64,
+/// How far times are corrected.
+#[derive(Default)]
+struct Progress {
     /// Entries from here on may have a time that lies too far ahead.
     unread: Option<Place>,
     /// The value of `unread` after the commit, as a correction is durable only then.
@@ -75,7 +71,7 @@ impl Place {
 impl Upkeep<'_> {
     /// Whether there is anything to do at this time.
     pub(super) fn is_due(&mut self, now: i64) -> Result<bool> {
-        if self.is_set_back(now) || self.has_unread() {
+        if self.has_unread() {
             return Ok(true);
         }
         let next: Option<i64> = self.next_over.query_row([], |row| row.get(0)).optional()?;
@@ -84,12 +80,12 @@ impl Upkeep<'_> {
 
     /// Whether times are still to be corrected, after those of the last commit.
     pub(super) fn has_unread(&self) -> bool {
-        self.clock.unread.is_some()
+        self.progress.unread.is_some()
     }
 
     /// Whether the next chunk of times is to be corrected without a wait.
     pub(super) fn goes_on(&mut self) -> bool {
-        std::mem::take(&mut self.clock.at_once)
+        std::mem::take(&mut self.progress.at_once)
     }
 
     /// Forgets entries that are done and whose retention is over, one chunk.
@@ -100,13 +96,13 @@ impl Upkeep<'_> {
 
     /// Corrects leases and back-offs that were written by a clock that was ahead: each lasts its original time, counted from
     /// `now`. Reads one chunk of those that wait, the first ones in time.
-    pub(super) fn correct_times(&mut self, now: i64) -> Result<usize> {
-        let place = if self.is_set_back(now) {
+    pub(super) fn correct_times(&mut self, now: i64, is_set_back: bool) -> Result<usize> {
+        let place = if is_set_back {
             Some(Place::first(RUNNING, now))
         } else {
-            self.clock.unread
+            self.progress.unread
         };
-        self.clock.next = None;
+        self.progress.next = None;
         let Some(mut place) = place else {
             return Ok(0);
         };
@@ -122,7 +118,7 @@ impl Upkeep<'_> {
                 corrected += self.correct.execute([id, now])?;
             }
             if left == 0 {
-                self.clock.next = Some(place);
+                self.progress.next = Some(place);
                 break;
             }
             if state == QUEUED {
@@ -130,24 +126,15 @@ impl Upkeep<'_> {
             }
             place = Place::first(QUEUED, now);
         }
-        self.clock.has_corrected |= corrected > 0;
+        self.progress.has_corrected |= corrected > 0;
         Ok(corrected)
     }
 
-    /// Notes the time after the commit, and how far times are corrected. Returns true with the last chunk, if some times were wrong.
-    pub(super) fn seen(&mut self, now: i64) -> bool {
-        if self.is_set_back(now) {
-            self.clock.latest = now;
-        } else {
-            self.clock.latest = self.clock.latest.max(now);
-        }
-        self.clock.unread = self.clock.next.take();
-        self.clock.at_once = self.has_unread();
-        !self.has_unread() && std::mem::take(&mut self.clock.has_corrected)
-    }
-
-    fn is_set_back(&self, now: i64) -> bool {
-        now.saturating_add(SET_BACK) < self.clock.latest
+    /// Notes after the commit how far times are corrected. Returns true with the last chunk, if some times were wrong.
+    pub(super) fn committed(&mut self) -> bool {
+        self.progress.unread = self.progress.next.take();
+        self.progress.at_once = self.has_unread();
+        !self.has_unread() && std::mem::take(&mut self.progress.has_corrected)
     }
 }
 
@@ -183,9 +170,9 @@ mod tests {
     fn entries_that_are_due_are_not_read_to_correct_times() {
         let connection = filled(5_000, "e", "e");
         let mut upkeep = Upkeep::prepare(&connection).unwrap();
-        assert_eq!(upkeep.correct_times(4_990).unwrap(), 10);
+        assert_eq!(upkeep.correct_times(4_990, true).unwrap(), 10);
         assert!(steps(&upkeep) < 2_000, "{}", steps(&upkeep));
-        assert!(upkeep.seen(4_990));
+        assert!(upkeep.committed());
         assert!(!upkeep.is_due(4_990).unwrap());
     }
 
@@ -203,7 +190,7 @@ mod tests {
             let mut upkeep = Upkeep::prepare(&connection).unwrap();
             let (mut commits, mut corrected, mut read) = (0, 0, 0);
             loop {
-                corrected += upkeep.correct_times(NOW).unwrap();
+                corrected += upkeep.correct_times(NOW, commits == 0).unwrap();
                 let so_far = steps(&upkeep);
                 assert!(
                     so_far - read < 10_000,
@@ -212,7 +199,7 @@ mod tests {
                 );
                 read = so_far;
                 commits += 1;
-                let some_were_wrong = upkeep.seen(NOW);
+                let some_were_wrong = upkeep.committed();
                 assert_eq!(some_were_wrong, wrong > 0 && !upkeep.has_unread());
                 if !upkeep.has_unread() {
                     break;
@@ -233,6 +220,7 @@ mod tests {
     fn times_of_a_commit_that_failed_are_corrected_by_the_next_one() {
         let connection = filled(1_200, "9000 + e", "5000");
         let mut upkeep = Upkeep::prepare(&connection).unwrap();
+        let mut is_set_back = true;
         for (commits, corrected) in [
             (false, 500),
             (true, 500),
@@ -241,12 +229,13 @@ mod tests {
             (true, 200),
         ] {
             connection.execute_batch("BEGIN").unwrap();
-            assert_eq!(upkeep.correct_times(1_000).unwrap(), corrected);
+            assert_eq!(upkeep.correct_times(1_000, is_set_back).unwrap(), corrected);
             connection
                 .execute_batch(if commits { "COMMIT" } else { "ROLLBACK" })
                 .unwrap();
             if commits {
-                upkeep.seen(1_000);
+                upkeep.committed();
+                is_set_back = false;
             }
         }
         assert!(!upkeep.has_unread());

@@ -3,7 +3,6 @@
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -103,7 +102,8 @@ where
     };
     shared.tell(Step::Ended(&span, &report));
     if disposition == Disposition::Dead {
-        let entry = DeadEntry::of(&report, end.error());
+        let (.., error) = end.stored();
+        let entry = DeadEntry::of(&report, error);
         shared.tell(Step::DeadLettered(&entry));
     }
     match disposition {
@@ -150,7 +150,7 @@ async fn run<S, R>(
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
-    let _under_way = UnderWay::begin(&shared.active);
+    let _under_way = Arc::clone(&shared.active);
     let mut handling = pin!(match service {
         Ok(mut service) => CatchUnwind::new(async move {
             poll_fn(|context| service.poll_ready(context)).await?;
@@ -166,22 +166,6 @@ where
         limit.as_mut().poll(context)
     })
     .await
-}
-
-/// Counts a handler for as long as it runs.
-struct UnderWay<'a>(&'a AtomicUsize);
-
-impl<'a> UnderWay<'a> {
-    fn begin(active: &'a AtomicUsize) -> Self {
-        active.fetch_add(1, Ordering::SeqCst);
-        Self(active)
-    }
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.
@@ -257,12 +241,13 @@ async fn dead_letter(
     let error = UNREADABLE.to_owned();
     let mut end = End::Dead { error };
     if settle(shared, id, token, &mut end).await == Some(Ownership::Held) {
+        let (.., error) = end.stored();
         let dead = DeadEntry {
             id,
             event_id: EventId::stored(&entry.event_id),
             event_type: EventType::stored(&entry.event_type),
             tries,
-            error: end.error().unwrap_or_default().to_owned(),
+            error: error.unwrap_or_default().to_owned(),
             delivery: None,
         };
         shared.tell(Step::DeadLettered(&dead));

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Request, Response};
@@ -38,9 +37,9 @@ impl Workers {
         self.check()?;
         let shared = Arc::new(WorkersState {
             engine: Arc::clone(&self.inbox.engine),
-            settings: self.settings,
+            settings: self,
             phase: watch::Sender::new(Phase::Work),
-            active: AtomicUsize::new(0),
+            active: Arc::default(),
         });
         shared.tell(Step::Begun);
         let task = tokio::spawn(Dispatcher::new(Arc::clone(&shared), service).run());
@@ -98,7 +97,7 @@ impl RunningWorkers {
     /// Returns the number of handlers in progress.
     #[must_use]
     pub fn active(&self) -> usize {
-        self.shared.active.load(Ordering::SeqCst)
+        Arc::strong_count(&self.shared.active) - 1
     }
 }
 

@@ -30,10 +30,6 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(30);
 #[must_use = "workers do nothing until they are started"]
 pub struct Workers {
     pub(super) inbox: Inbox,
-    pub(super) settings: Settings,
-}
-
-pub(super) struct Settings {
     pub(super) concurrency: usize,
     pub(super) lease: Duration,
     pub(super) run_limit: Duration,
@@ -54,41 +50,39 @@ impl Workers {
     pub fn new(inbox: &Inbox) -> Self {
         Self {
             inbox: inbox.clone(),
-            settings: Settings {
-                concurrency: 16,
-                lease: Duration::from_secs(30),
-                run_limit: Duration::from_secs(600),
-                claim_retention: CLAIM_RETENTION,
-                backoff: Backoff::default(),
-                max_tries: MAX_TRIES,
-                serial_by_row: false,
-                poll: Duration::from_secs(1),
-                hooks: Hooks::default(),
-                #[cfg(feature = "tracing")]
-                tracing: Tracing::default(),
-                #[cfg(feature = "metrics")]
-                metrics: WorkersMetrics("default".into()),
-            },
+            concurrency: 16,
+            lease: Duration::from_secs(30),
+            run_limit: Duration::from_secs(600),
+            claim_retention: CLAIM_RETENTION,
+            backoff: Backoff::default(),
+            max_tries: MAX_TRIES,
+            serial_by_row: false,
+            poll: Duration::from_secs(1),
+            hooks: Hooks::default(),
+            #[cfg(feature = "tracing")]
+            tracing: Tracing::default(),
+            #[cfg(feature = "metrics")]
+            metrics: WorkersMetrics("default".into()),
         }
     }
 
     /// The largest number of handlers that run at a time, in this process. No more entries than this are leased. Default: 16.
     pub fn concurrency(mut self, most: usize) -> Self {
-        self.settings.concurrency = most;
+        self.concurrency = most;
         self
     }
 
     /// How long an entry waits for another worker if its process is killed or blocked. The lease is renewed after each third of
     /// this time for as long as the handler runs. Default: 30 s. More than 30 ms.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.settings.lease = lease;
+        self.lease = lease;
         self
     }
 
     /// The time after which a handler is aborted, counted from the lease. The run has then failed. Default: 10 min. At most 30
     /// days.
     pub fn run_limit(mut self, limit: Duration) -> Self {
-        self.settings.run_limit = limit;
+        self.run_limit = limit;
         self
     }
 
@@ -115,13 +109,13 @@ impl Workers {
     /// # }
     /// ```
     pub fn claim_retention(mut self, retention: Duration) -> Self {
-        self.settings.claim_retention = retention;
+        self.claim_retention = retention;
         self
     }
 
     /// How long a failed entry waits for its next run. Default: [`Backoff::default`].
     pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.settings.backoff = backoff;
+        self.backoff = backoff;
         self
     }
 
@@ -132,7 +126,7 @@ impl Workers {
     /// kills its workers counts as a run of the entries in progress; a deploy that [shuts them
     /// down](super::RunningWorkers::shutdown) does not.
     pub fn max_tries(mut self, most: u32) -> Self {
-        self.settings.max_tries = most;
+        self.max_tries = most;
         self
     }
 
@@ -140,14 +134,14 @@ impl Workers {
     /// order is guaranteed: the sender guarantees none, and other events of the row may run while a failed event waits. Default:
     /// off.
     pub fn serial_by_row(mut self) -> Self {
-        self.settings.serial_by_row = true;
+        self.serial_by_row = true;
         self
     }
 
     /// How often the workers ask the store if it sends no notification, for example for entries that another process accepts.
     /// Default: 1 s.
     pub fn poll_interval(mut self, every: Duration) -> Self {
-        self.settings.poll = every;
+        self.poll = every;
         self
     }
 
@@ -155,7 +149,7 @@ impl Workers {
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn metrics_name(mut self, name: &str) -> Self {
-        self.settings.metrics = WorkersMetrics(name.to_owned().into());
+        self.metrics = WorkersMetrics(name.to_owned().into());
         self
     }
 
@@ -164,57 +158,51 @@ impl Workers {
     #[cfg(feature = "tracing")]
     #[cfg_attr(docsrs, doc(cfg(feature = "tracing")))]
     pub fn log_handled_at_info(mut self) -> Self {
-        self.settings.tracing.handled_at_info = true;
+        self.tracing.handled_at_info = true;
         self
     }
 
     /// Calls `hook` once for each run, when its settlement has succeeded or failed. A panic in it has no effect.
     pub fn on_settled(mut self, hook: impl Fn(&AttemptReport) + Send + Sync + 'static) -> Self {
-        self.settings.hooks.settled = Some(Arc::new(hook));
+        self.hooks.settled = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` for each run that failed, whether or not its entry is run again. A panic in it has no effect.
     pub fn on_failed(mut self, hook: impl Fn(&AttemptReport) + Send + Sync + 'static) -> Self {
-        self.settings.hooks.failed = Some(Arc::new(hook));
+        self.hooks.failed = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` for each entry that becomes a dead letter here. The entry stays in the inbox, so it is not lost if no hook is
     /// set. A panic in it has no effect.
     pub fn on_dead_letter(mut self, hook: impl Fn(&DeadEntry) + Send + Sync + 'static) -> Self {
-        self.settings.hooks.dead = Some(Arc::new(hook));
+        self.hooks.dead = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` if a lease was lost while its handler was running: another process may be handling the same event. The run
     /// goes on, and its end does not change the entry. A panic in it has no effect.
     pub fn on_lost_lease(mut self, hook: impl Fn(&LostLease) + Send + Sync + 'static) -> Self {
-        self.settings.hooks.lost = Some(Arc::new(hook));
+        self.hooks.lost = Some(Arc::new(hook));
         self
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        let settings = &self.settings;
         for (setting, is_zero) in [
-            ("concurrency", settings.concurrency == 0),
-            ("max_tries", settings.max_tries == 0),
+            ("concurrency", self.concurrency == 0),
+            ("max_tries", self.max_tries == 0),
         ] {
             if is_zero {
                 return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
             }
         }
-        in_range("lease", settings.lease, SHORTEST_LEASE, Duration::MAX)?;
-        in_range(
-            "run_limit",
-            settings.run_limit,
-            Duration::ZERO,
-            Duration::MAX,
-        )?;
-        if settings.claim_retention != Duration::MAX {
-            let least = settings.run_limit.saturating_add(CLOCK_LEAPS);
+        in_range("lease", self.lease, SHORTEST_LEASE, Duration::MAX)?;
+        in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)?;
+        if self.claim_retention != Duration::MAX {
+            let least = self.run_limit.saturating_add(CLOCK_LEAPS);
             // Claims may be kept for years, so there is no upper limit.
-            if settings.claim_retention <= least {
+            if self.claim_retention <= least {
                 return Err(ConfigError::new(ConfigErrorKind::OutOfRange {
                     setting: "claim_retention",
                     least,
@@ -222,16 +210,9 @@ impl Workers {
                 }));
             }
         }
-        in_range(
-            "poll_interval",
-            settings.poll,
-            Duration::ZERO,
-            Duration::MAX,
-        )
+        in_range("poll_interval", self.poll, Duration::ZERO, Duration::MAX)
     }
-}
 
-impl Settings {
     /// How long after an entry's first lease its last run may begin, so that this run ends while a claim of the first run is
     /// kept.
     pub(super) fn run_within(&self) -> Option<Duration> {
@@ -243,16 +224,15 @@ impl Settings {
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = &self.settings;
         f.debug_struct("Workers")
             .field("inbox", &self.inbox)
-            .field("concurrency", &settings.concurrency)
-            .field("lease", &settings.lease)
-            .field("run_limit", &settings.run_limit)
-            .field("claim_retention", &settings.claim_retention)
-            .field("backoff", &settings.backoff)
-            .field("max_tries", &settings.max_tries)
-            .field("serial_by_row", &settings.serial_by_row)
+            .field("concurrency", &self.concurrency)
+            .field("lease", &self.lease)
+            .field("run_limit", &self.run_limit)
+            .field("claim_retention", &self.claim_retention)
+            .field("backoff", &self.backoff)
+            .field("max_tries", &self.max_tries)
+            .field("serial_by_row", &self.serial_by_row)
             .finish_non_exhaustive()
     }
 }

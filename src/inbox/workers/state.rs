@@ -1,22 +1,21 @@
 //! The state that all tasks of the workers share, and their calls of the store.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use tokio::sync::watch;
 
 use super::hooks::Step;
-use super::settings::Settings;
+use super::settings::Workers;
 use crate::inbox::engine::Engine;
 use crate::observe::Observer;
 
 /// The data that all tasks of these workers share.
 pub(super) struct WorkersState {
     pub(super) engine: Arc<dyn Engine>,
-    pub(super) settings: Settings,
+    pub(super) settings: Workers,
     pub(super) phase: watch::Sender<Phase>,
-    /// The number of handlers in progress.
-    pub(super) active: AtomicUsize,
+    /// Each handler in progress has a clone.
+    pub(super) active: Arc<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -209,6 +209,6 @@ async fn a_property_with_a_nul_is_stored_and_comes_back() {
         1
     );
     let entry = inbox.show(listed[0].id).await.unwrap().unwrap();
-    assert_eq!(entry.body().unwrap(), body.as_bytes());
-    assert_eq!(entry.listed().last_error.as_deref(), Some("a b"));
+    assert_eq!(entry.body.unwrap(), body.as_bytes());
+    assert_eq!(entry.listed.last_error.as_deref(), Some("a b"));
 }

@@ -145,7 +145,7 @@ async fn on_a_full_disk(disk: &Path) {
     let listed = operator.list(waits.clone(), Page::first(99)).await.unwrap();
     assert_eq!(listed.len(), 27);
     let shown = operator.show(listed[0].id).await.unwrap().unwrap();
-    assert!(shown.body().is_some());
+    assert!(shown.body.is_some());
     let one = Selection::all().id(listed[0].id);
     assert_eq!(
         operator.dead_letter(one.clone(), "by hand").await.unwrap(),

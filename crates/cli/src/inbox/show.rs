@@ -46,7 +46,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         );
     };
     if args.raw {
-        let body = stored.body().ok_or_else(|| {
+        let body = stored.body.as_ref().ok_or_else(|| {
             Fault::new(Class::Input, "the entry is done, and its body is deleted")
                 .advise("see the rest of it without --raw")
         })?;
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::SUCCESS);
     }
     out.line(&output.text())?;
-    match stored.body() {
+    match &stored.body {
         Some(body) => {
             out.line(&format!("body: {} bytes\n", body.len()))?;
             for line in pretty::lines(body, false) {
@@ -91,24 +91,22 @@ struct EntryOutput {
 
 impl EntryOutput {
     fn of(stored: &StoredEntry) -> Self {
-        let text = stored.body().map(|body| String::from_utf8(body.to_vec()));
+        let body = stored.body.as_ref();
+        let text = body.map(|body| String::from_utf8(body.to_vec()));
         let (body, body_base64) = match text {
             Some(Ok(text)) => (Some(text), None),
             Some(Err(bytes)) => (None, Some(STANDARD.encode(bytes.as_bytes()))),
             None => (None, None),
         };
-        let delivery = stored.delivery();
+        let traceparent = stored.delivery.as_ref().and_then(Delivery::traceparent);
         Self {
-            shown: EntrySummary::of(stored.listed(), SystemClock.now()),
-            received_at: iso8601(stored.received_at()),
-            timestamp: stored.timestamp().to_owned(),
-            key: stored.key_name().to_owned(),
-            subscription_id: stored.subscription_id().map(str::to_owned),
-            workspace_id: stored.pinned_workspace().map(str::to_owned),
-            traceparent: delivery
-                .as_ref()
-                .and_then(Delivery::traceparent)
-                .map(str::to_owned),
+            shown: EntrySummary::of(&stored.listed, SystemClock.now()),
+            received_at: iso8601(stored.received_at),
+            timestamp: stored.timestamp.clone(),
+            key: stored.key_name.clone(),
+            subscription_id: stored.subscription_id.clone(),
+            workspace_id: stored.pinned_workspace.clone(),
+            traceparent: traceparent.map(str::to_owned),
             body,
             body_base64,
         }

@@ -57,8 +57,10 @@ fn a_wait_for_the_file_shortens_no_lease() {
 #[test]
 fn every_connection_flushes_each_commit() {
     let folder = Folder::new();
-    let opened = open::open(&folder.file(), &InboxOptions::default()).unwrap();
-    for connection in [&opened.connections.writer, &opened.connections.reader] {
+    let options = InboxOptions::default();
+    let opened = open(&folder.file(), true, |file| open_file(file, &options));
+    let ((writer, reader, _), _) = opened.unwrap();
+    for connection in [&writer, &reader] {
         let number = |pragma: &str| -> i64 {
             let pragma = format!("PRAGMA {pragma}");
             connection.query_row(&pragma, [], |row| row.get(0)).unwrap()

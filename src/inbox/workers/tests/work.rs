@@ -250,7 +250,7 @@ fn settings_that_could_do_nothing_are_refused() {
     assert!(refused(with(hours(48), hours(46))).starts_with("claim_retention"));
     let within = |workers: Workers| {
         workers.check().unwrap();
-        workers.settings.run_within()
+        workers.run_within()
     };
     assert_eq!(within(with(hours(4), hours(1))), Some(hours(1)));
     assert_eq!(

@@ -45,10 +45,11 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn is_in(&self, entry: &StoredEntry) -> Option<Holds> {
-        if entry.body().is_some_and(|body| self.is_in_body(body)) {
+        let body = entry.body.as_ref();
+        if body.is_some_and(|body| self.is_in_body(body)) {
             return Some(Holds::InBody);
         }
-        self.is_in_last_error(entry.listed())
+        self.is_in_last_error(&entry.listed)
     }
 
     pub(super) fn is_in_last_error(&self, listed: &Listed) -> Option<Holds> {

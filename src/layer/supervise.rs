@@ -133,7 +133,8 @@ pub(crate) fn bounded<F: Future>(
     poll_fn(move |context| {
         let handled = if let Poll::Ready(answer) = future.as_mut().poll(context) {
             answer.map_or_else(Handled::Panicked, Handled::Answered)
-        } else if aborted.as_mut().poll(context).is_ready() {
+        } else if pin!(unconstrained(aborted.as_mut())).poll(context).is_ready() {
+            // Not bound to the task's budget of polls: code that uses it up each time would never be aborted.
             Handled::Aborted(Failure::Drained)
         } else if limit(context).is_ready() {
             Handled::Aborted(Failure::RunLimit)

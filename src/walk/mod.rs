@@ -8,7 +8,6 @@ mod delivery;
 mod gate;
 mod head;
 mod health;
-mod health_signs;
 mod range;
 mod stale;
 mod store;

@@ -50,7 +50,7 @@ impl Exchange<Claims> {
         self.begun(&parts);
         async move {
             if let Some(delivery) = parts.extensions.get::<Delivery>()
-                && delivery.by() == self.guard().auth.id()
+                && delivery.by() == self.guard().auth.gate.id
             {
                 // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
                 // claim. If this layer waited for that claim, the request would wait for itself.

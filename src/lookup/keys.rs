@@ -225,7 +225,7 @@ impl Keys {
 
     /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
     #[inline]
-    pub(super) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
+    pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Selected, VerifyError> {
         let table = match &self.0.rings {
             Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
             Rings::LookedUp(resolver) => return self.select_cached(resolver, webhook_id),

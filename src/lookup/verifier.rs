@@ -2,9 +2,7 @@
 
 use super::keys::Keys;
 use crate::clock::UnixSeconds;
-use crate::verify::{
-    Check, DeliveryHeaders, SignedBytes, Verified, VerifyError, VerifyErrorKind as Kind, Window,
-};
+use crate::verify::{Check, DeliveryHeaders, SignedBytes, Verified, VerifyError, Window};
 
 /// Verifies deliveries: it holds the live keys and the window that is accepted.
 ///
@@ -75,19 +73,8 @@ impl Verifier {
         now: UnixSeconds,
     ) -> Result<Check, VerifyError> {
         self.window.check(head.timestamp().seconds(), now)?;
-        self.start(head, None)
-    }
-
-    /// Begins a check whose window was checked before. A check of a stale delivery computes its MAC all the same, and ends as
-    /// `StaleButAuthentic` or as `stale`, never with a proof.
-    #[inline]
-    pub(crate) fn start(
-        &self,
-        head: &DeliveryHeaders<'_>,
-        stale: Option<Kind>,
-    ) -> Result<Check, VerifyError> {
         let selected = self.keys.select(head.webhook_id())?;
-        Ok(Check::with(selected, head, stale))
+        Ok(Check::with(selected, head, None))
     }
 }
 

@@ -149,7 +149,7 @@ where
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&guarded.guard, delivery, &state, too_late);
             let mut limit = CallLimit::of(LATE_STORE_CALL);
-            let _ = limit.wait(pin!(claim.give_up_unheard()), || ()).await;
+            let _ = limit.wait(pin!(claim.settle(false, false)), || ()).await;
             return None;
         }
         if has_waited {

@@ -136,7 +136,7 @@ pub(super) fn settle<'a, R, E>(
     };
     async move {
         let mut limit = CallLimit::of(LATE_STORE_CALL);
-        let recorded = pin!(claim.settle(done));
+        let recorded = pin!(claim.settle(done, true));
         let recorded = limit.wait(recorded, || unsettled.waits()).await;
         let outcome = match recorded {
             // A release that fails costs time, not the event: the lease ends by itself.

@@ -54,11 +54,18 @@ impl Claims {
         };
         let (key, token) = (delivery.key(), ClaimToken::new(delivery.body()));
         let asked = self.clock.monotonic();
-        let claimed = store
+        let mut claimed = store
             .call(|store| store.claim(key, token, self.lease))
             .await;
         let age = self.clock.monotonic().saturating_since(asked);
-        match self.noted(claimed, age, heard()) {
+        if matches!(claimed, Ok(Claimed::Fresh)) && age >= self.lease {
+            // The lease has ended: another copy may have the event by now, or may have handled it.
+            claimed = Err(StoreError::new(StoreErrorKind::TimedOut));
+        }
+        if heard() {
+            self.gate.health_signs.record_store_answer(&claimed);
+        }
+        match claimed {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {
                     store: store.clone(),
@@ -88,26 +95,6 @@ impl Claims {
                 Err(refusal.await)
             }
         }
-    }
-
-    /// Returns the answer of the store after `age`, and counts it for the store's health if it was `heard`.
-    fn noted(
-        &self,
-        claimed: Result<Claimed, StoreError>,
-        age: Duration,
-        heard: bool,
-    ) -> Result<Claimed, StoreError> {
-        let claimed = match claimed {
-            // The lease has ended: another copy may have the event by now, or may have handled it.
-            Ok(Claimed::Fresh) if age >= self.lease => {
-                Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-            answered => answered,
-        };
-        if heard {
-            self.gate.health_signs.record_store_answer(&claimed);
-        }
-        claimed
     }
 
     /// Returns the store's own numbers, if the store reports them.

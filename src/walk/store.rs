@@ -42,7 +42,7 @@ impl<'a, T> Call<'a, T> {
     }
 
     /// Drops the call. A panic of its future is caught.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         if let Some(future) = self.0.take() {
             let _ = caught(|| drop(future));
         }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use http::{Response, StatusCode};
 
-use super::already_handled::AlreadyHandled;
-use super::dead_letter::DeadLetter;
-use super::error_answer::is_mismatch;
 use super::failure_reason::FailureReason;
+use super::handler_error::is_mismatch;
+use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
 use super::supervise::Handled;
-use super::unhandled::Unhandled;
 use crate::event::EventError;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome};

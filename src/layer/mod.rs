@@ -2,13 +2,10 @@
 //!
 #![doc = include_str!("../../docs/layer.md")]
 
-mod already_handled;
 mod body;
 mod budget;
 mod catch;
-mod dead_letter;
 mod drain;
-mod error_answer;
 mod exchange;
 mod failure_reason;
 #[cfg(feature = "metrics")]
@@ -19,6 +16,7 @@ mod handler;
 mod handler_end;
 mod handler_error;
 mod look_up;
+mod marks;
 mod read;
 mod response;
 mod run;
@@ -30,19 +28,16 @@ mod store_call;
 mod supervise;
 mod take_in;
 mod timer;
-mod unhandled;
 mod waiting;
 
-pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};
-pub use dead_letter::{DeadLetter, DeadLettered, HookError};
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use handler_error::HandlerError;
+pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, HookError, Unhandled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
-pub use unhandled::Unhandled;
 
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

@@ -7,8 +7,8 @@ use http::Request;
 
 use super::body::VerifiedBody;
 use super::budget::BodyBudget;
-use super::dead_letter::DeadLetterHook;
 use super::drain::ShutdownSignal;
+use super::marks::DeadLetterHook;
 use super::response::Shape;
 use super::waiting::WaitingCopies;
 use crate::config::ConfigError;

@@ -8,9 +8,9 @@ use http::{Response, StatusCode};
 use tokio::time::Instant;
 
 use super::catch::{CatchUnwind, caught};
-use super::dead_letter::{DeadLetter, DeadLettered};
 use super::guard::Guard;
 use super::handler_end::{HandlerEnd, classify};
+use super::marks::{DeadLetter, DeadLettered};
 use super::response::Own;
 use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
 use super::supervise::{Handled, Watch, supervise};

@@ -24,7 +24,6 @@ mod run_state;
 mod service;
 mod settings;
 mod settle;
-mod store_call;
 mod supervise;
 mod take_in;
 mod timer;
@@ -59,8 +58,8 @@ pub(crate) use {
     run::Attached,
     run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
     settings::LayerSettings,
-    store_call::call_store,
     supervise::{Handled, bounded},
+    timer::call_store,
     waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]

@@ -1,4 +1,4 @@
-//! Timers that are made once something has to be waited for. Most deliveries never wait, and make none.
+//! Timers that are made once something has to be waited for: most deliveries never wait, and make none. Limited calls of a store.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -6,7 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use crate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
+use crate::walk::Call;
 
 /// A timer, once there is one.
 #[derive(Default)]
@@ -58,4 +61,13 @@ impl CallLimit {
     pub(super) fn has_waited(&self) -> bool {
         self.ends.is_some()
     }
+}
+
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+pub(crate) async fn call_store<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, Call::new(call)).await;
+    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

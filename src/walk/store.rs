@@ -37,7 +37,7 @@ impl Store {
 pub(crate) struct Call<'a, T>(Option<StoreFuture<'a, T>>);
 
 impl<'a, T> Call<'a, T> {
-    fn new(call: impl FnOnce() -> StoreFuture<'a, T>) -> Self {
+    pub(crate) fn new(call: impl FnOnce() -> StoreFuture<'a, T>) -> Self {
         Self(caught(call).ok())
     }
 

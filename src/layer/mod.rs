@@ -15,7 +15,6 @@ mod handle;
 mod handler;
 mod handler_end;
 mod handler_error;
-mod look_up;
 mod marks;
 mod read;
 mod response;

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
-    Phase, ResponseBody, RunState, bounded,
+    Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Phase,
+    ResponseBody, RunState, bounded,
 };
 use crate::observe::{Reason, Settled, Step};
 use crate::outcome::{Failure, Outcome, Refusal};
@@ -41,9 +40,8 @@ where
     B: Body,
     R: Send + 'static,
 {
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let (parts, body) = request.into_parts();
-    delivering.begun(&parts);
+    let delivering = Exchange::begin(Arc::clone(acceptor), &parts);
     delivering.span().around(async move {
         let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
             Ok(taken_in) => taken_in,
@@ -122,10 +120,9 @@ async fn request(
     let call = pin!(CatchUnwind::new(async {
         storing.sink.accept(delivery, storing.retention).await
     }));
-    // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
-    let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
+    let limit = pin!(sleep_until(Instant::now() + longest));
     let aborted = pin!(guard.settings.shutdown.aborted());
-    match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
+    match bounded(call, aborted, limit).await {
         Handled::Answered(answered) => Some(answered),
         Handled::Panicked(panicked) => {
             let below = format!("the sink panicked: {panicked}");
@@ -150,7 +147,7 @@ fn judged<R>(
     state: &RunState<R, Infallible>,
 ) -> Ended<R, Infallible> {
     let Some(answered) = asked else {
-        return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
+        return Ended::own(Outcome::Failed(Failure::Drained));
     };
     let health_signs = &guard.auth.gate.health_signs;
     if !state.is_detached() || state.hung_up() {
@@ -160,10 +157,8 @@ fn judged<R>(
         Ok(accepted) => {
             health_signs.accepted();
             match accepted {
-                Accepted::New => Ended::own(Own::Accepted, Outcome::Accepted),
-                Accepted::Duplicate { same_body } => {
-                    Ended::own(Own::Replayed, Outcome::Replayed { same_body })
-                }
+                Accepted::New => Ended::own(Outcome::Accepted),
+                Accepted::Duplicate { same_body } => Ended::own(Outcome::Replayed { same_body }),
             }
         }
         Err(error) => Ended::refused(Refusal::from(error)),

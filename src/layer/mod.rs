@@ -13,7 +13,6 @@ mod gauges;
 mod guard;
 mod handle;
 mod handler;
-mod handler_end;
 mod handler_error;
 mod marks;
 mod read;
@@ -21,7 +20,6 @@ mod response;
 mod run;
 mod run_state;
 mod service;
-mod settings;
 mod settle;
 mod supervise;
 mod take_in;
@@ -51,19 +49,13 @@ pub(crate) use {
     catch::CatchUnwind,
     drain::drain,
     exchange::Exchange,
-    guard::{Guard, Guarded},
+    guard::{Guard, Guarded, LayerSettings},
     handle::handle,
-    response::Own,
     run::Attached,
     run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
-    settings::LayerSettings,
     supervise::{Handled, bounded},
     timer::call_store,
     waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]
-pub(crate) use {
-    drain::TO_RELEASE,
-    handle::HandlerService,
-    handler_end::{HandlerEnd, classify},
-};
+pub(crate) use {drain::TO_RELEASE, handle::HandlerService, settle::classify};

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Phase,
+    Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, Phase,
     ResponseBody, RunState, bounded,
 };
 use crate::observe::{Reason, Settled, Step};
@@ -33,7 +33,7 @@ pub(super) struct Storing {
 ///
 /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
 pub(super) fn accept<B, R>(
-    acceptor: &Arc<Guarded<Storing>>,
+    acceptor: &Arc<Guard<Storing>>,
     request: Request<B>,
 ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
 where
@@ -52,13 +52,12 @@ where
             Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
         };
         let state = Arc::new(RunState::new(now));
-        let acceptor = Arc::clone(delivering.guarded());
-        let run = run(acceptor, delivery.clone(), Arc::clone(&state));
+        let guard = Arc::clone(delivering.guard());
+        let run = run(guard, delivery.clone(), Arc::clone(&state));
         let ended = Attached::to(state, run).until(budget_ends).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            let guard = &delivering.guarded().guard;
-            guard.auth.gate.health_signs.store_failed();
+            delivering.guard().auth.gate.health_signs.store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
@@ -69,11 +68,10 @@ where
 
 /// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.
 async fn run<R>(
-    acceptor: Arc<Guarded<Storing>>,
+    guard: Arc<Guard<Storing>>,
     delivery: Delivery,
     state: Arc<RunState<R, Infallible>>,
 ) -> Option<Ended<R, Infallible>> {
-    let guard = &acceptor.guard;
     let permit = match guard.auth.gate.enter() {
         Ok(permit) => permit,
         Err(kind) => return Some(Ended::refused(Refusal::new(kind))),
@@ -81,8 +79,8 @@ async fn run<R>(
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
     state.enter(Phase::Handling);
     let started = Instant::now();
-    let asked = request(guard, &acceptor.next, &delivery).await;
-    let ended = judged(asked, guard, &state);
+    let asked = request(&guard, &delivery).await;
+    let ended = judged(asked, &guard, &state);
     let outcome = ended.outcome;
     let reason = match &ended.end {
         // The request, if there is one, gets the refusal itself.
@@ -112,13 +110,13 @@ async fn run<R>(
 /// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained
 /// and the drain's time is over.
 async fn request(
-    guard: &Guard,
-    storing: &Storing,
+    guard: &Guard<Storing>,
     delivery: &Delivery,
 ) -> Option<Result<Accepted, StoreError>> {
     let longest = guard.settings.run_limit.min(LATE_STORE_CALL);
     let call = pin!(CatchUnwind::new(async {
-        storing.sink.accept(delivery, storing.retention).await
+        let Storing { sink, retention } = &guard.next;
+        sink.accept(delivery, *retention).await
     }));
     let limit = pin!(sleep_until(Instant::now() + longest));
     let aborted = pin!(guard.settings.shutdown.aborted());
@@ -143,7 +141,7 @@ async fn request(
 /// Turns the sink's answer into the end of the run, and notes it for the receiver's health.
 fn judged<R>(
     asked: Option<Result<Accepted, StoreError>>,
-    guard: &Guard,
+    guard: &Guard<Storing>,
     state: &RunState<R, Infallible>,
 ) -> Ended<R, Infallible> {
     let Some(answered) = asked else {

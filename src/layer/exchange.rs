@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::guard::{Guard, Guarded, LEAST_TO_BEGIN};
+use super::guard::{Guard, LEAST_TO_BEGIN};
 use super::response::OwnAnswer;
 use super::run::{Attached, Work, run};
 use super::run_state::{End, Ended, RunState};
@@ -24,7 +24,7 @@ pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
 pub(crate) struct Exchange<N> {
-    guarded: Arc<Guarded<N>>,
+    guard: Arc<Guard<N>>,
     observation: Observation,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Exchange<N> {
     reason = "a `Delivery` is a proof, which only this crate makes"
 )]
 pub(super) fn deliver<S, B, R>(
-    receiver: Arc<Guarded<Claims>>,
+    receiver: Arc<Guard<Claims>>,
     mut inner: S,
     request: Request<B>,
 ) -> impl Future<Output = Answered<R, S::Error>> + use<S, B, R>
@@ -51,7 +51,7 @@ where
     let exchange = Exchange::begin(receiver, &parts);
     exchange.span().around(async move {
         if let Some(delivery) = parts.extensions.get::<Delivery>()
-            && delivery.by() == exchange.guard().auth.gate.id
+            && delivery.by() == exchange.guard.auth.gate.id
         {
             // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the claim.
             // If this layer waited for that claim, the request would wait for itself.
@@ -70,7 +70,7 @@ where
             Err(refusal) => return Ok(exchange.refuse(refusal, Some(delivery))),
         };
         let work = Work {
-            guarded: Arc::clone(&exchange.guarded),
+            guard: Arc::clone(&exchange.guard),
             delivery: delivery.clone(),
             inner,
             parts,
@@ -83,13 +83,13 @@ where
 }
 
 impl<N> Exchange<N> {
-    pub(crate) fn begin(guarded: Arc<Guarded<N>>, parts: &Parts) -> Self {
+    pub(crate) fn begin(guard: Arc<Guard<N>>, parts: &Parts) -> Self {
         let exchange = Self {
-            guarded,
+            guard,
             observation: Observation::begin(&parts.method),
         };
         let begun = Step::Begun(exchange.observed(), parts);
-        exchange.guard().tell(begun);
+        exchange.guard.tell(begun);
         exchange
     }
 
@@ -98,17 +98,13 @@ impl<N> Exchange<N> {
         self.observation.span.clone()
     }
 
-    pub(crate) fn guarded(&self) -> &Arc<Guarded<N>> {
-        &self.guarded
-    }
-
-    pub(super) fn guard(&self) -> &Guard {
-        &self.guarded.guard
+    pub(crate) fn guard(&self) -> &Arc<Guard<N>> {
+        &self.guard
     }
 
     pub(super) fn observed(&self) -> Observed<'_> {
         Observed {
-            auth: &self.guard().auth,
+            auth: &self.guard.auth,
             of: &self.observation,
         }
     }
@@ -119,13 +115,12 @@ impl<N> Exchange<N> {
     }
 
     pub(super) fn budget_ends(&self) -> Instant {
-        self.started() + self.guard().settings.budget
+        self.started() + self.guard.settings.budget
     }
 
     /// Returns the end of the delivery's budget, or a refusal if too little time is left to begin.
     pub(crate) fn recognised(&self, delivery: &Delivery, now: Instant) -> Result<Instant, Refusal> {
-        self.guard()
-            .tell(Step::Recognised(self.observed(), delivery));
+        self.guard.tell(Step::Recognised(self.observed(), delivery));
         let budget_ends = self.budget_ends();
         if budget_ends.saturating_duration_since(now) < LEAST_TO_BEGIN {
             return Err(Refusal::new(RefusalKind::OutOfTime));
@@ -138,13 +133,13 @@ impl<N> Exchange<N> {
         refusal: Refusal,
         delivery: Option<Delivery>,
     ) -> Response<ResponseBody<R>> {
-        let mut response = self.guard().own_response(&OwnAnswer::from(&refusal));
+        let mut response = self.guard.own_response(&OwnAnswer::from(&refusal));
         let (now, outcome) = (Instant::now(), Outcome::Refused(refusal.kind()));
         let refusal = Arc::new(refusal);
         let reason = Some(Arc::clone(&refusal) as Reason);
         let verified = delivery.as_ref().map(Delivery::verified);
         if let Some(verified) = verified.or(refusal.authentic()) {
-            self.guard()
+            self.guard
                 .report_failure(verified, delivery.as_ref(), outcome, reason.clone());
         }
         let status = response.status().as_u16();
@@ -161,11 +156,11 @@ impl<N> Exchange<N> {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
                 // answers.
                 if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
-                    self.guard().auth.gate.health_signs.store_failed();
+                    self.guard.auth.gate.health_signs.store_failed();
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }
-            End::Own(own) => self.guard().own_response(&OwnAnswer::to(own)),
+            End::Own(own) => self.guard.own_response(&OwnAnswer::to(own)),
             End::Response(response) => response.map(ResponseBody::inner),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
@@ -196,7 +191,7 @@ impl<N> Exchange<N> {
             elapsed: now.saturating_duration_since(self.started()),
         };
         self.observation.end_is_told();
-        self.guard().tell(Step::Answered(self.observed(), &answer));
+        self.guard.tell(Step::Answered(self.observed(), &answer));
         answer
     }
 }
@@ -205,7 +200,7 @@ impl<N> Exchange<N> {
 impl<N> Drop for Exchange<N> {
     fn drop(&mut self) {
         if !self.observation.is_end_told() {
-            self.guard().tell(Step::HungUp(self.observed()));
+            self.guard.tell(Step::HungUp(self.observed()));
         }
     }
 }

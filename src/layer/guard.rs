@@ -20,13 +20,14 @@ use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::Verified;
 use crate::walk::{Authenticator, Delivery, in_range};
 
-/// Authenticates requests, and answers them under the settings of the layer.
-pub(crate) struct Guard {
+/// Authenticates requests, and answers them under the settings of the layer. The next step are claims, for a handler, or a sink.
+pub(crate) struct Guard<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
+    pub(crate) next: N,
 }
 
-impl Guard {
+impl<N> Guard<N> {
     /// Reports an authentic delivery that was not handled.
     pub(crate) fn report_failure(
         &self,
@@ -72,16 +73,10 @@ impl Guard {
     }
 }
 
-/// A guard and the step that follows it: claims, for a handler, or a sink.
-pub(crate) struct Guarded<N> {
-    pub(crate) guard: Guard,
-    pub(crate) next: N,
-}
-
-impl<N: fmt::Debug> fmt::Debug for Guarded<N> {
+impl<N: fmt::Debug> fmt::Debug for Guard<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded")
-            .field("auth", &self.guard.auth)
+        f.debug_struct("Guard")
+            .field("auth", &self.auth)
             .field("next", &self.next)
             .finish_non_exhaustive()
     }

@@ -14,13 +14,13 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::exchange::deliver;
-use super::guard::Guarded;
+use super::guard::Guard;
 use super::handler::{FromDelivery, IntoAnswer};
 use crate::walk::{Claims, Delivery};
 
 /// See [`Receiver::handle`](crate::Receiver::handle).
 pub(crate) fn handle<B, D, H, F>(
-    receiver: Arc<Guarded<Claims>>,
+    receiver: Arc<Guard<Claims>>,
     request: Request<B>,
     handler: H,
 ) -> impl Future<Output = Response<Bytes>> + use<B, D, H, F>

@@ -49,7 +49,7 @@ pub(crate) use {
     catch::CatchUnwind,
     drain::drain,
     exchange::Exchange,
-    guard::{Guard, Guarded, LayerSettings},
+    guard::{Guard, LayerSettings},
     handle::handle,
     run::Attached,
     run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},

@@ -18,7 +18,7 @@ use tower_service::Service;
 
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
-use super::guard::Guarded;
+use super::guard::Guard;
 use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
 use super::settle::{dead_letter, judge, settle};
 use super::supervise::{ClaimedRun, supervise};
@@ -33,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(400);
 
 /// The parts of a run.
 pub(super) struct Work<S> {
-    pub(super) guarded: Arc<Guarded<Claims>>,
+    pub(super) guard: Arc<Guard<Claims>>,
     pub(super) delivery: Delivery,
     pub(super) inner: S,
     pub(super) parts: Parts,
@@ -120,26 +120,26 @@ where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     async move {
-        let (guarded, delivery) = (&*work.guarded, &work.delivery);
+        let (guard, delivery) = (&*work.guard, &work.delivery);
         let mut has_waited = false;
         // Matched at once: a variable for the result would be in the frame until the end.
-        let claim = match claim_in_turn(guarded, delivery, &state, &mut has_waited).await {
+        let claim = match claim_in_turn(guard, delivery, &state, &mut has_waited).await {
             Ok(claim) => claim,
             Err(ended) => {
-                report_unheard(&ended, guarded, delivery, &state);
+                report_unheard(&ended, guard, delivery, &state);
                 return Some(ended);
             }
         };
         if !state.begins_to_handle() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
-            report_unheard(&Ended::refused(too_late), guarded, delivery, &state);
+            report_unheard(&Ended::refused(too_late), guard, delivery, &state);
             let mut limit = CallLimit::of(LATE_STORE_CALL);
             let _ = limit.wait(pin!(claim.settle(false, false)), || ()).await;
             return None;
         }
         let run = ClaimedRun {
-            guarded,
+            guard,
             claim: &claim,
             state: &state,
             started: if has_waited { Instant::now() } else { now },
@@ -149,7 +149,7 @@ where
             let mut future = pin!(CatchUnwind::ended(None));
             future
                 .as_mut()
-                .begin(|| inner.call(request(work.parts, guarded, delivery)));
+                .begin(|| inner.call(request(work.parts, guard, delivery)));
             supervise(future.as_mut(), &run).await
         };
         let _ = caught(|| drop(inner));
@@ -166,11 +166,11 @@ where
 }
 
 /// Returns the request for the handler. Made once the event is claimed: a copy needs none.
-fn request(parts: Parts, guarded: &Guarded<Claims>, delivery: &Delivery) -> Request<VerifiedBody> {
+fn request(parts: Parts, guard: &Guard<Claims>, delivery: &Delivery) -> Request<VerifiedBody> {
     let body = VerifiedBody::new(delivery.body().clone());
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(delivery.clone());
-    if let Some(prepare) = guarded.guard.settings.prepare {
+    if let Some(prepare) = guard.settings.prepare {
         prepare(&mut request, delivery);
     }
     request
@@ -180,7 +180,7 @@ fn request(parts: Parts, guarded: &Guarded<Claims>, delivery: &Delivery) -> Requ
 /// the last attempt.
 fn report_unheard<R, E>(
     ended: &Ended<R, E>,
-    guarded: &Guarded<Claims>,
+    guard: &Guard<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
 ) {
@@ -188,15 +188,13 @@ fn report_unheard<R, E>(
         && state.hung_up()
     {
         let (verified, reason) = (delivery.verified(), Arc::new(refusal.clone()) as Reason);
-        guarded
-            .guard
-            .report_failure(verified, Some(delivery), ended.outcome, Some(reason));
+        guard.report_failure(verified, Some(delivery), ended.outcome, Some(reason));
     }
 }
 
 /// Claims the event, and waits for another copy's run if there is one.
 async fn claim_in_turn<R, E>(
-    guarded: &Guarded<Claims>,
+    guard: &Guard<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
     has_waited: &mut bool,
@@ -206,7 +204,7 @@ async fn claim_in_turn<R, E>(
         // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
         let heard = || !state.is_detached();
         let mut limit = CallLimit::of(LATE_STORE_CALL);
-        let admitted = pin!(guarded.next.admit_while(delivery, heard));
+        let admitted = pin!(guard.next.admit_while(&guard.auth, delivery, heard));
         let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
         let admitted = limit.wait(admitted, || ()).await.unwrap_or_else(too_slow);
         *has_waited |= limit.has_waited();
@@ -217,7 +215,7 @@ async fn claim_in_turn<R, E>(
             }
             Admission::Running { retry_after } => retry_after,
         };
-        state.wait(&guarded.guard.settings.waiting, *delivery.key(), lease_left)?;
+        state.wait(&guard.settings.waiting, *delivery.key(), lease_left)?;
         *has_waited = true;
         // Boxed, as it is rare and must not enlarge the frame of the other runs.
         Box::pin(sleep(wait.min(lease_left.max(Duration::from_millis(1))))).await;

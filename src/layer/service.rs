@@ -13,13 +13,13 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::exchange::{Answered, deliver};
-use super::guard::Guarded;
+use super::guard::Guard;
 use crate::walk::Claims;
 
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
-    pub(crate) receiver: Arc<Guarded<Claims>>,
+    pub(crate) receiver: Arc<Guard<Claims>>,
 }
 
 impl<S> Layer<S> for WebhookLayer {
@@ -36,7 +36,7 @@ impl<S> Layer<S> for WebhookLayer {
 /// A guarded service; made by [`WebhookLayer`].
 #[derive(Clone, Debug)]
 pub struct WebhookService<S> {
-    receiver: Arc<Guarded<Claims>>,
+    receiver: Arc<Guard<Claims>>,
     inner: S,
 }
 

@@ -118,7 +118,7 @@ pub(super) async fn dead_letter<R, E>(
     run: &ClaimedRun<'_, R, E>,
 ) -> Ended<R, E> {
     let failed = |failure, reason| (Outcome::Failed(failure), Some(reason));
-    let (outcome, reason) = match &run.guarded.guard.settings.dead_letter {
+    let (outcome, reason) = match &run.guard.settings.dead_letter {
         Some(hook) => {
             let reason = FailureReason::new(letter.reason());
             let letter = DeadLettered {
@@ -168,7 +168,7 @@ pub(super) fn settle<'a, R, E>(
     let reason = ended.reason.clone();
     let mut unsettled = Some(ended);
     async move {
-        let guard = &run.guarded.guard;
+        let guard = run.guard;
         let mut limit = CallLimit::of(LATE_STORE_CALL);
         // The request may have to be answered before the store is.
         let waits = || {

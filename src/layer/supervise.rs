@@ -9,7 +9,7 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::catch::{CatchUnwind, Panicked, caught};
-use super::guard::Guarded;
+use super::guard::Guard;
 use super::run_state::RunState;
 use crate::dedupe::Ownership;
 use crate::outcome::Failure;
@@ -25,7 +25,7 @@ pub(crate) enum Handled<T> {
 
 /// A run that holds a claim.
 pub(super) struct ClaimedRun<'a, R, E> {
-    pub(super) guarded: &'a Guarded<Claims>,
+    pub(super) guard: &'a Guard<Claims>,
     pub(super) claim: &'a Claim,
     pub(super) state: &'a RunState<R, E>,
     pub(super) started: Instant,
@@ -33,7 +33,7 @@ pub(super) struct ClaimedRun<'a, R, E> {
 
 impl<R, E> ClaimedRun<'_, R, E> {
     fn renew_every(&self) -> Duration {
-        self.guarded.next.lease / 3
+        self.guard.next.lease / 3
     }
 
     /// Returns the time until the first renewal of the lease. Counted from the call that asked for the claim, because the
@@ -45,7 +45,7 @@ impl<R, E> ClaimedRun<'_, R, E> {
     /// Returns whether lease and limit need timers. While the request waits, its budget ends before either of them: most runs
     /// end without any timer.
     fn needs_timers(&self) -> bool {
-        let settings = &self.guarded.guard.settings;
+        let settings = &self.guard.settings;
         self.first_renewal().min(settings.run_limit) < settings.budget || self.state.is_detached()
     }
 
@@ -74,7 +74,7 @@ pub(super) async fn supervise<F: Future, R, E>(
     future: Pin<&mut CatchUnwind<F>>,
     run: &ClaimedRun<'_, R, E>,
 ) -> Handled<F::Output> {
-    let aborted = pin!(run.guarded.guard.settings.shutdown.aborted());
+    let aborted = pin!(run.guard.settings.shutdown.aborted());
     // The limit and the renewals. Made when they are first needed: most runs never need them.
     let mut limits = None;
     let limit = pin!(poll_fn(|context| {
@@ -82,7 +82,7 @@ pub(super) async fn supervise<F: Future, R, E>(
             return Poll::Pending;
         }
         let limits = limits.get_or_insert_with(|| {
-            let limit = run.started + run.guarded.guard.settings.run_limit;
+            let limit = run.started + run.guard.settings.run_limit;
             Box::pin(timeout_at(limit, run.keep_lease()))
         });
         limits.as_mut().poll(context)

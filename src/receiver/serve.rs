@@ -118,8 +118,8 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn drain(&self, limit: Duration) -> Drained {
-        let guard = &self.shared.guard;
-        layer::drain(&guard.auth.gate, &guard.settings.shutdown, limit).await
+        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
+        layer::drain(gate, &settings.shutdown, limit).await
     }
 
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
@@ -147,6 +147,6 @@ impl Receiver {
     pub fn record_metrics(&self) {
         let claims = &self.shared.next;
         let retention = claims.store.is_some().then_some(claims.retention);
-        layer::record_gauges(&self.shared.guard, retention, || claims.observe_store());
+        layer::record_gauges(&self.shared, retention, || claims.observe_store());
     }
 }

@@ -52,9 +52,9 @@ pub(crate) use {
     guard::{Guard, LayerSettings},
     handle::handle,
     run::Attached,
-    run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
+    run_state::{End, Ended, Phase, RunState},
     supervise::{Handled, bounded},
-    timer::call_store,
+    timer::{LATE_STORE_CALL, call_store},
     waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]

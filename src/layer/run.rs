@@ -19,10 +19,10 @@ use tower_service::Service;
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::Guard;
-use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
+use super::run_state::{End, Ended, Phase, RunState};
 use super::settle::{dead_letter, judge, settle};
 use super::supervise::{ClaimedRun, supervise};
-use super::timer::{CallLimit, Timer};
+use super::timer::{Timer, in_time};
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Admission, Claim, Claims, Delivery};
@@ -134,8 +134,7 @@ where
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&Ended::refused(too_late), guard, delivery, &state);
-            let mut limit = CallLimit::of(LATE_STORE_CALL);
-            let _ = limit.wait(pin!(claim.settle(false, false)), || ()).await;
+            let _ = in_time(pin!(claim.settle(false, false)), || ()).await;
             return None;
         }
         let run = ClaimedRun {
@@ -203,11 +202,10 @@ async fn claim_in_turn<R, E>(
     loop {
         // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
         let heard = || !state.is_detached();
-        let mut limit = CallLimit::of(LATE_STORE_CALL);
         let admitted = pin!(guard.next.admit_while(&guard.auth, delivery, heard));
         let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
-        let admitted = limit.wait(admitted, || ()).await.unwrap_or_else(too_slow);
-        *has_waited |= limit.has_waited();
+        let admitted = in_time(admitted, || *has_waited = true).await;
+        let admitted = admitted.unwrap_or_else(too_slow);
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {

@@ -12,8 +12,6 @@ use crate::dedupe::EventKey;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
-/// The time limit of a store call when no request waits for its answer any more.
-pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 /// The largest part of the budget that one call of the store gets.
 const STORE_CALL: Duration = Duration::from_secs(1);
 

@@ -11,9 +11,9 @@ use super::catch::{CatchUnwind, caught};
 use super::failure_reason::FailureReason;
 use super::handler_error::is_mismatch;
 use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
-use super::run_state::{End, Ended, LATE_STORE_CALL};
+use super::run_state::{End, Ended};
 use super::supervise::{ClaimedRun, Handled, supervise};
-use super::timer::CallLimit;
+use super::timer::in_time;
 use crate::dedupe::Ownership;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled, Step};
@@ -169,14 +169,13 @@ pub(super) fn settle<'a, R, E>(
     let mut unsettled = Some(ended);
     async move {
         let guard = run.guard;
-        let mut limit = CallLimit::of(LATE_STORE_CALL);
         // The request may have to be answered before the store is.
         let waits = || {
             if let Some(ended) = unsettled.take() {
                 run.state.settling(ended, now);
             }
         };
-        let recorded = limit.wait(pin!(run.claim.settle(done, true)), waits).await;
+        let recorded = in_time(pin!(run.claim.settle(done, true)), waits).await;
         let outcome = match &recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
             _ if !done => outcome,
@@ -203,11 +202,13 @@ pub(super) fn settle<'a, R, E>(
             let (delivery, reason) = (&settled.delivery, settled.reason.clone());
             guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
         }
-        let mut ended = unsettled.or_else(|| run.state.settled());
-        if let Some(ended) = &mut ended {
-            ended.outcome = outcome;
-            ended.at = (!limit.has_waited()).then_some(now);
+        match unsettled {
+            Some(ended) => Some(Ended {
+                outcome,
+                at: Some(now),
+                ..ended
+            }),
+            None => run.state.settled().map(|ended| Ended { outcome, ..ended }),
         }
-        ended
     }
 }

@@ -18,7 +18,7 @@ use crate::layer::{
     Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, Phase,
     ResponseBody, RunState, bounded,
 };
-use crate::observe::{Reason, Settled, Step};
+use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::walk::Delivery;
 
@@ -43,18 +43,17 @@ where
     let (parts, body) = request.into_parts();
     let delivering = Exchange::begin(Arc::clone(acceptor), &parts);
     delivering.span().around(async move {
-        let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
-            Ok(taken_in) => taken_in,
-            Err(refusal) => return delivering.refuse(refusal, None),
-        };
-        let budget_ends = match delivering.recognised(&delivery, now) {
-            Ok(budget_ends) => budget_ends,
-            Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
+        let taken_in = delivering.take_in(&parts, pin!(body)).await;
+        let (delivery, now) = match delivering.recognised(taken_in) {
+            Ok(recognised) => recognised,
+            Err(refused) => return refused,
         };
         let state = Arc::new(RunState::new(now));
         let guard = Arc::clone(delivering.guard());
         let run = run(guard, delivery.clone(), Arc::clone(&state));
-        let ended = Attached::to(state, run).until(budget_ends).await;
+        let ended = Attached::to(state, run)
+            .until(delivering.budget_ends())
+            .await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
             delivering.guard().auth.gate.health_signs.store_failed();
@@ -81,27 +80,19 @@ async fn run<R>(
     let started = Instant::now();
     let asked = request(&guard, &delivery).await;
     let ended = judged(asked, &guard, &state);
-    let outcome = ended.outcome;
     let reason = match &ended.end {
         // The request, if there is one, gets the refusal itself.
         End::Refused(refusal) => Some(Arc::new(refusal.clone()) as Reason),
         _ => None,
     };
-    let late = state.is_detached();
     let settled = Settled {
-        outcome,
+        outcome: ended.outcome,
         delivery,
         reason,
         elapsed: started.elapsed(),
-        late,
+        late: state.is_detached(),
     };
-    guard.tell(Step::Settled(&settled));
-    // A refusal that is sent as an answer is reported together with that answer.
-    let unheard = late && matches!(outcome, Outcome::Refused(_));
-    if unheard || matches!(outcome, Outcome::Failed(_)) {
-        let (delivery, reason) = (&settled.delivery, settled.reason);
-        guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
-    }
+    guard.report_run(&settled);
     // The permit is dropped last: when a drain sees no run, every run must have been reported.
     drop(permit);
     Some(ended)

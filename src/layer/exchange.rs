@@ -20,6 +20,9 @@ use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Claims, Delivery};
 
+/// A delivery, and when its body was complete; or the reason why there is none.
+pub(super) type TakenIn = Result<(Delivery, Instant), Refusal>;
+
 pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
@@ -61,13 +64,10 @@ where
             let answer = Box::pin(inner.call(Request::from_parts(parts, body))).await;
             return answer.map(|response| response.map(ResponseBody::inner));
         }
-        let (delivery, now) = match exchange.take_in(&parts, pin!(body)).await {
-            Ok(taken_in) => taken_in,
-            Err(refusal) => return Ok(exchange.refuse(refusal, None)),
-        };
-        let budget_ends = match exchange.recognised(&delivery, now) {
-            Ok(budget_ends) => budget_ends,
-            Err(refusal) => return Ok(exchange.refuse(refusal, Some(delivery))),
+        let taken_in = exchange.take_in(&parts, pin!(body)).await;
+        let (delivery, now) = match exchange.recognised(taken_in) {
+            Ok(recognised) => recognised,
+            Err(refused) => return Ok(refused),
         };
         let work = Work {
             guard: Arc::clone(&exchange.guard),
@@ -77,7 +77,7 @@ where
         };
         let state = Arc::new(RunState::new(now));
         let run = Attached::to(Arc::clone(&state), run(work, now, state));
-        let ended = run.until(budget_ends).await;
+        let ended = run.until(exchange.budget_ends()).await;
         exchange.conclude(ended, delivery)
     })
 }
@@ -114,25 +114,26 @@ impl<N> Exchange<N> {
         self.observation.started
     }
 
-    pub(super) fn budget_ends(&self) -> Instant {
+    pub(crate) fn budget_ends(&self) -> Instant {
         self.started() + self.guard.settings.budget
     }
 
-    /// Returns the end of the delivery's budget, or a refusal if too little time is left to begin.
-    pub(crate) fn recognised(&self, delivery: &Delivery, now: Instant) -> Result<Instant, Refusal> {
-        self.guard.tell(Step::Recognised(self.observed(), delivery));
-        let budget_ends = self.budget_ends();
-        if budget_ends.saturating_duration_since(now) < LEAST_TO_BEGIN {
-            return Err(Refusal::new(RefusalKind::OutOfTime));
+    /// Goes on with a delivery, unless it was refused or too little of its budget is left.
+    pub(crate) fn recognised<R>(
+        &self,
+        taken_in: TakenIn,
+    ) -> Result<(Delivery, Instant), Response<ResponseBody<R>>> {
+        let (delivery, now) = taken_in.map_err(|refusal| self.refuse(refusal, None))?;
+        self.guard
+            .tell(Step::Recognised(self.observed(), &delivery));
+        if self.budget_ends().saturating_duration_since(now) < LEAST_TO_BEGIN {
+            let out_of_time = Refusal::new(RefusalKind::OutOfTime);
+            return Err(self.refuse(out_of_time, Some(delivery)));
         }
-        Ok(budget_ends)
+        Ok((delivery, now))
     }
 
-    pub(crate) fn refuse<R>(
-        &self,
-        refusal: Refusal,
-        delivery: Option<Delivery>,
-    ) -> Response<ResponseBody<R>> {
+    fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
         let mut response = self.guard.own_response(&OwnAnswer::from(&refusal));
         let (now, outcome) = (Instant::now(), Outcome::Refused(refusal.kind()));
         let refusal = Arc::new(refusal);

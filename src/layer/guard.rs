@@ -15,7 +15,7 @@ use super::response::{OwnAnswer, Shape};
 use super::waiting::WaitingCopies;
 use crate::config::ConfigError;
 use crate::dedupe::RetrySchedule;
-use crate::observe::{Failed, Observers, Reason, Step};
+use crate::observe::{Failed, Observers, Reason, Settled, Step};
 use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::Verified;
 use crate::walk::{Authenticator, Delivery, in_range};
@@ -28,6 +28,18 @@ pub(crate) struct Guard<N> {
 }
 
 impl<N> Guard<N> {
+    /// Reports the end of a run, and its delivery if it was not handled. A refusal that is sent as an answer is reported together
+    /// with that answer.
+    pub(crate) fn report_run(&self, run: &Settled) {
+        self.tell(Step::Settled(run));
+        if matches!(run.outcome, Outcome::Failed(_))
+            || run.late && matches!(run.outcome, Outcome::Refused(_))
+        {
+            let (delivery, reason) = (&run.delivery, run.reason.clone());
+            self.report_failure(delivery.verified(), Some(delivery), run.outcome, reason);
+        }
+    }
+
     /// Reports an authentic delivery that was not handled.
     pub(crate) fn report_failure(
         &self,

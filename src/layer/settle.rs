@@ -16,7 +16,7 @@ use super::supervise::{ClaimedRun, Handled, supervise};
 use super::timer::in_time;
 use crate::dedupe::Ownership;
 use crate::event::EventError;
-use crate::observe::{Reason, Settled, Step};
+use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
 use crate::walk::Delivery;
 
@@ -197,11 +197,7 @@ pub(super) fn settle<'a, R, E>(
             // Read now and not earlier: a slow commit can make the run late.
             late: run.state.is_detached(),
         };
-        guard.tell(Step::Settled(&settled));
-        if let Outcome::Failed(_) = outcome {
-            let (delivery, reason) = (&settled.delivery, settled.reason.clone());
-            guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
-        }
+        guard.report_run(&settled);
         match unsettled {
             Some(ended) => Some(Ended {
                 outcome,

@@ -12,17 +12,14 @@ use http_body::Body;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, TakenIn};
 use super::read::{Reading, awaits_leave, discard, is_read_on};
 use crate::UnixSeconds;
 use crate::lookup::{LONGEST, LookupError, LookupErrorKind, RingSearch, Waiting};
 use crate::observe::{Step, in_this_span};
 use crate::outcome::Refusal;
 use crate::verify::Intake;
-use crate::walk::{Authenticator, CheckedHead, Delivery, RequestHead};
-
-/// A delivery, and when its body was complete; or the reason why there is none.
-type TakenIn = Result<(Delivery, Instant), Refusal>;
+use crate::walk::{Authenticator, CheckedHead, RequestHead};
 
 /// A request in one of these steps, and the thing that it waits for.
 #[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.

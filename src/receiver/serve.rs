@@ -10,6 +10,8 @@ use http_body::Body;
 
 use super::Receiver;
 use crate::layer::{self, Drained, FromDelivery, IntoAnswer, WebhookLayer};
+#[cfg(feature = "metrics")]
+use crate::walk::Claims;
 #[cfg(doc)]
 use crate::walk::Delivery;
 
@@ -145,8 +147,10 @@ impl Receiver {
     /// ```
     #[cfg(feature = "metrics")]
     pub fn record_metrics(&self) {
-        let claims = &self.shared.next;
-        let retention = claims.store.is_some().then_some(claims.retention);
-        layer::record_gauges(&self.shared, retention, || claims.observe_store());
+        let Claims {
+            store, retention, ..
+        } = &self.shared.next;
+        let retention = store.is_some().then_some(*retention);
+        layer::record_gauges(&self.shared, retention, || store.as_ref()?.observe());
     }
 }

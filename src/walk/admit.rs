@@ -6,8 +6,6 @@ use super::authenticate::Authenticator;
 use super::claim::{Claim, ClaimRecord};
 use super::delivery::Delivery;
 use super::store::Store;
-#[cfg(feature = "metrics")]
-use crate::dedupe::StoreStats;
 use crate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
@@ -92,11 +90,5 @@ impl Claims {
                 Err(refusal.await)
             }
         }
-    }
-
-    /// Returns the store's own numbers, if the store reports them.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn observe_store(&self) -> Option<StoreStats> {
-        self.store.as_ref()?.observe()
     }
 }

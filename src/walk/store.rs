@@ -26,8 +26,9 @@ impl Store {
         Call::new(|| call(&*self.0))
     }
 
+    /// Returns the store's own numbers, if the store reports them.
     #[cfg(feature = "metrics")]
-    pub(super) fn observe(&self) -> Option<StoreStats> {
+    pub(crate) fn observe(&self) -> Option<StoreStats> {
         caught(|| self.0.observe()).ok().flatten()
     }
 }

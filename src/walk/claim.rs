@@ -81,10 +81,8 @@ impl Claim {
     /// Returns the age of the claim when the store answered: this much of its lease had passed.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> Duration {
-        self.record
-            .as_ref()
-            .map(|record| record.age)
-            .unwrap_or_default()
+        let record = self.record.as_ref();
+        record.map_or(Duration::ZERO, |record| record.age)
     }
 
     /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit. The store's

@@ -19,7 +19,7 @@ use tower_service::Service;
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
 use super::guard::Guard;
-use super::run_state::{End, Ended, Phase, RunState};
+use super::run_state::{End, Ended, RunState};
 use super::settle::{dead_letter, judge, settle};
 use super::supervise::{ClaimedRun, supervise};
 use super::timer::{Timer, in_time};
@@ -139,7 +139,7 @@ where
         }
         let run = ClaimedRun {
             guard,
-            claim: &claim,
+            claim,
             state: &state,
             started: if has_waited { Instant::now() } else { now },
         };
@@ -155,11 +155,11 @@ where
         let ended = match judge(handled) {
             Ok(ended) => ended,
             // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
-            Err(letter) => Box::pin(dead_letter(letter, delivery, &run)).await,
+            Err(letter) => Box::pin(dead_letter(letter, &work.delivery, &run)).await,
         };
         let ended = settle(ended, work.delivery, &run).await;
         // The permit is dropped last: when a drain sees no run, every run must have been reported.
-        drop(claim);
+        drop(run);
         ended
     }
 }
@@ -218,8 +218,6 @@ async fn claim_in_turn<R, E>(
         // Boxed, as it is rare and must not enlarge the frame of the other runs.
         Box::pin(sleep(wait.min(lease_left.max(Duration::from_millis(1))))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
-        state.enter(Phase::Claiming {
-            since: Instant::now(),
-        });
+        state.claims_again();
     }
 }

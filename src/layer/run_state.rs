@@ -69,6 +69,8 @@ pub(crate) struct RunState<R, E> {
 
 struct RunProgress<R, E> {
     phase: Phase,
+    /// When the store was called.
+    since: Instant,
     /// The rest of the lease of another copy's run, once this one has waited for it.
     lease_left: Option<Duration>,
     /// Whether the request has taken the end of its delivery, or is about to take it.
@@ -84,19 +86,20 @@ struct RunProgress<R, E> {
 #[derive(Clone, Copy)]
 pub(crate) enum Phase {
     /// It waits for the store to answer the claim. Whether it holds a claim is unknown.
-    Claiming { since: Instant },
+    Claiming,
     /// It waits for another copy's run. It holds no claim.
     Waiting,
     /// It waits for the handler. It holds a claim.
     Handling,
     /// It waits for the store to commit or release. The answer is ready.
-    Settling { since: Instant },
+    Settling,
 }
 
 impl<R, E> RunState<R, E> {
     pub(crate) fn new(since: Instant) -> Self {
         let progress = RunProgress {
-            phase: Phase::Claiming { since },
+            phase: Phase::Claiming,
+            since,
             lease_left: None,
             heard: false,
             place: None,
@@ -114,6 +117,14 @@ impl<R, E> RunState<R, E> {
 
     pub(crate) fn enter(&self, phase: Phase) {
         self.lock().phase = phase;
+    }
+
+    /// Asks the store for the claim once more.
+    pub(super) fn claims_again(&self) {
+        let now = Instant::now();
+        let mut progress = self.lock();
+        progress.phase = Phase::Claiming;
+        progress.since = now;
     }
 
     /// Waits for another copy's run. Takes a place among the copies that wait, unless it already has one.
@@ -163,7 +174,8 @@ impl<R, E> RunState<R, E> {
     pub(crate) fn settling(&self, ended: Ended<R, E>, since: Instant) {
         let ended = Some(Box::new(ended));
         let mut progress = self.lock();
-        progress.phase = Phase::Settling { since };
+        progress.phase = Phase::Settling;
+        progress.since = since;
         progress.ended = ended;
     }
 
@@ -181,10 +193,9 @@ impl<R, E> RunState<R, E> {
 
     /// Returns the latest time for the answer to the request, by the phase of the run.
     pub(crate) fn due(&self, budget_ends: Instant) -> Instant {
-        match self.lock().phase {
-            Phase::Claiming { since } | Phase::Settling { since } => {
-                budget_ends.min(since + STORE_CALL)
-            }
+        let progress = self.lock();
+        match progress.phase {
+            Phase::Claiming | Phase::Settling => budget_ends.min(progress.since + STORE_CALL),
             Phase::Waiting | Phase::Handling => budget_ends,
         }
     }
@@ -197,7 +208,7 @@ impl<R, E> RunState<R, E> {
             return *ended;
         }
         match (progress.phase, progress.lease_left) {
-            (Phase::Handling | Phase::Settling { .. }, _) => Ended::own(Outcome::RunsOn),
+            (Phase::Handling | Phase::Settling, _) => Ended::own(Outcome::RunsOn),
             (_, Some(lease_left)) => Ended::still_running(lease_left),
             (_, None) => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
         }

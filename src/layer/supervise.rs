@@ -26,7 +26,7 @@ pub(crate) enum Handled<T> {
 /// A run that holds a claim.
 pub(super) struct ClaimedRun<'a, R, E> {
     pub(super) guard: &'a Guard<Claims>,
-    pub(super) claim: &'a Claim,
+    pub(super) claim: Claim,
     pub(super) state: &'a RunState<R, E>,
     pub(super) started: Instant,
 }
@@ -70,24 +70,27 @@ impl<R, E> ClaimedRun<'_, R, E> {
 
 /// Polls a handler, or a dead-letter hook, to its end. The future is borrowed: if it were passed by value, it would be in two
 /// frames, and a run with a large frame costs more to allocate than to execute.
-pub(super) async fn supervise<F: Future, R, E>(
-    future: Pin<&mut CatchUnwind<F>>,
-    run: &ClaimedRun<'_, R, E>,
-) -> Handled<F::Output> {
-    let aborted = pin!(run.guard.settings.shutdown.aborted());
-    // The limit and the renewals. Made when they are first needed: most runs never need them.
-    let mut limits = None;
-    let limit = pin!(poll_fn(|context| {
-        if !run.needs_timers() {
-            return Poll::Pending;
-        }
-        let limits = limits.get_or_insert_with(|| {
-            let limit = run.started + run.guard.settings.run_limit;
-            Box::pin(timeout_at(limit, run.keep_lease()))
-        });
-        limits.as_mut().poll(context)
-    }));
-    bounded(future, aborted, limit).await
+#[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
+pub(super) fn supervise<'a, F: Future, R, E>(
+    future: Pin<&'a mut CatchUnwind<F>>,
+    run: &'a ClaimedRun<'a, R, E>,
+) -> impl Future<Output = Handled<F::Output>> + use<'a, F, R, E> {
+    async move {
+        let aborted = pin!(run.guard.settings.shutdown.aborted());
+        // The limit and the renewals. Made when they are first needed: most runs never need them.
+        let mut limits = None;
+        let limit = pin!(poll_fn(|context| {
+            if !run.needs_timers() {
+                return Poll::Pending;
+            }
+            let limits = limits.get_or_insert_with(|| {
+                let limit = run.started + run.guard.settings.run_limit;
+                Box::pin(timeout_at(limit, run.keep_lease()))
+            });
+            limits.as_mut().poll(context)
+        }));
+        bounded(future, aborted, limit).await
+    }
 }
 
 /// Polls a future from outside this crate to its end, to the order to abort, or to its limit, whichever comes first. It is

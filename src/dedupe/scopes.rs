@@ -30,7 +30,7 @@ pub(crate) struct ScopesByName(Arc<Mutex<std::collections::BTreeMap<String, Scop
 #[cfg(any(feature = "postgres", feature = "redis"))]
 impl ScopesByName {
     pub(crate) fn of(&self, name: &str) -> ScopesInUse {
-        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lists = lock(&self.0);
         lists.entry(name.to_owned()).or_default().clone()
     }
 }

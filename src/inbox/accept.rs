@@ -10,16 +10,15 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use http_body::Body;
-use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, End, Ended, Exchange, Guard, Guarded, Handled, LATE_STORE_CALL, Own,
-    Phase, ResponseBody, RunState, bounded,
+    Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, Phase,
+    ResponseBody, RunState, bounded,
 };
-use crate::observe::{Reason, Settled, Step};
+use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::walk::Delivery;
 
@@ -34,33 +33,30 @@ pub(super) struct Storing {
 ///
 /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
 pub(super) fn accept<B, R>(
-    acceptor: &Arc<Guarded<Storing>>,
+    acceptor: &Arc<Guard<Storing>>,
     request: Request<B>,
 ) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
 where
     B: Body,
     R: Send + 'static,
 {
-    let delivering = Exchange::begin(Arc::clone(acceptor), request.method());
     let (parts, body) = request.into_parts();
-    delivering.begun(&parts);
+    let delivering = Exchange::begin(Arc::clone(acceptor), &parts);
     delivering.span().around(async move {
-        let (delivery, now) = match delivering.take_in(&parts, pin!(body)).await {
-            Ok(taken_in) => taken_in,
-            Err(refusal) => return delivering.refuse(refusal, None),
-        };
-        let budget_ends = match delivering.recognised(&delivery, now) {
-            Ok(budget_ends) => budget_ends,
-            Err(refusal) => return delivering.refuse(refusal, Some(delivery)),
+        let taken_in = delivering.take_in(&parts, pin!(body)).await;
+        let (delivery, now) = match delivering.recognised(taken_in) {
+            Ok(recognised) => recognised,
+            Err(refused) => return refused,
         };
         let state = Arc::new(RunState::new(now));
-        let acceptor = Arc::clone(delivering.guarded());
-        let run = run(acceptor, delivery.clone(), Arc::clone(&state));
-        let ended = Attached::to(state, run).until(budget_ends).await;
+        let guard = Arc::clone(delivering.guard());
+        let run = run(guard, delivery.clone(), Arc::clone(&state));
+        let ended = Attached::to(state, run)
+            .until(delivering.budget_ends())
+            .await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            let guard = &delivering.guarded().guard;
-            guard.auth.gate.health_signs.store_failed();
+            delivering.guard().auth.gate.health_signs.store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
@@ -71,11 +67,10 @@ where
 
 /// Runs one acceptance. It holds a permit, so that a drain waits for it, and it reports its end like any run.
 async fn run<R>(
-    acceptor: Arc<Guarded<Storing>>,
+    guard: Arc<Guard<Storing>>,
     delivery: Delivery,
     state: Arc<RunState<R, Infallible>>,
 ) -> Option<Ended<R, Infallible>> {
-    let guard = &acceptor.guard;
     let permit = match guard.auth.gate.enter() {
         Ok(permit) => permit,
         Err(kind) => return Some(Ended::refused(Refusal::new(kind))),
@@ -83,29 +78,21 @@ async fn run<R>(
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
     state.enter(Phase::Handling);
     let started = Instant::now();
-    let asked = request(guard, &acceptor.next, &delivery).await;
-    let ended = judged(asked, guard, &state);
-    let outcome = ended.outcome;
+    let asked = request(&guard, &delivery).await;
+    let ended = judged(asked, &guard, &state);
     let reason = match &ended.end {
         // The request, if there is one, gets the refusal itself.
         End::Refused(refusal) => Some(Arc::new(refusal.clone()) as Reason),
         _ => None,
     };
-    let late = state.is_detached();
     let settled = Settled {
-        outcome,
+        outcome: ended.outcome,
         delivery,
         reason,
         elapsed: started.elapsed(),
-        late,
+        late: state.is_detached(),
     };
-    guard.tell(Step::Settled(&settled));
-    // A refusal that is sent as an answer is reported together with that answer.
-    let unheard = late && matches!(outcome, Outcome::Refused(_));
-    if unheard || matches!(outcome, Outcome::Failed(_)) {
-        let (delivery, reason) = (&settled.delivery, settled.reason);
-        guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
-    }
+    guard.report_run(&settled);
     // The permit is dropped last: when a drain sees no run, every run must have been reported.
     drop(permit);
     Some(ended)
@@ -114,18 +101,17 @@ async fn run<R>(
 /// Calls the sink. The limit is the run limit, and at most the limit of a late store call. `None` if the receiver was drained
 /// and the drain's time is over.
 async fn request(
-    guard: &Guard,
-    storing: &Storing,
+    guard: &Guard<Storing>,
     delivery: &Delivery,
 ) -> Option<Result<Accepted, StoreError>> {
     let longest = guard.settings.run_limit.min(LATE_STORE_CALL);
     let call = pin!(CatchUnwind::new(async {
-        storing.sink.accept(delivery, storing.retention).await
+        let Storing { sink, retention } = &guard.next;
+        sink.accept(delivery, *retention).await
     }));
-    // Not bound to the task's budget of polls: a sink that uses it up each time would stop the timer.
-    let mut limit = pin!(unconstrained(sleep_until(Instant::now() + longest)));
+    let limit = pin!(sleep_until(Instant::now() + longest));
     let aborted = pin!(guard.settings.shutdown.aborted());
-    match bounded(call, aborted, |context| limit.as_mut().poll(context)).await {
+    match bounded(call, aborted, limit).await {
         Handled::Answered(answered) => Some(answered),
         Handled::Panicked(panicked) => {
             let below = format!("the sink panicked: {panicked}");
@@ -146,11 +132,11 @@ async fn request(
 /// Turns the sink's answer into the end of the run, and notes it for the receiver's health.
 fn judged<R>(
     asked: Option<Result<Accepted, StoreError>>,
-    guard: &Guard,
+    guard: &Guard<Storing>,
     state: &RunState<R, Infallible>,
 ) -> Ended<R, Infallible> {
     let Some(answered) = asked else {
-        return Ended::own(Own::Aborted, Outcome::Failed(Failure::Drained));
+        return Ended::own(Outcome::Failed(Failure::Drained));
     };
     let health_signs = &guard.auth.gate.health_signs;
     if !state.is_detached() || state.hung_up() {
@@ -160,10 +146,8 @@ fn judged<R>(
         Ok(accepted) => {
             health_signs.accepted();
             match accepted {
-                Accepted::New => Ended::own(Own::Accepted, Outcome::Accepted),
-                Accepted::Duplicate { same_body } => {
-                    Ended::own(Own::Replayed, Outcome::Replayed { same_body })
-                }
+                Accepted::New => Ended::own(Outcome::Accepted),
+                Accepted::Duplicate { same_body } => Ended::own(Outcome::Replayed { same_body }),
             }
         }
         Err(error) => Ended::refused(Refusal::from(error)),

@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::accept::{Storing, accept};
 use super::sink::Sink;
 use crate::config::ConfigError;
-use crate::layer::{self, Drained, Guarded, ResponseBody, ResponseFuture, VerifiedBody};
+use crate::layer::{self, Drained, Guard, ResponseBody, ResponseFuture, VerifiedBody};
 use crate::lookup::Keys;
 #[cfg(doc)]
 use crate::receiver::Receiver;
@@ -92,7 +92,7 @@ use crate::walk::Health;
 /// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
 #[derive(Clone)]
 pub struct Acceptor {
-    shared: Arc<Guarded<Storing>>,
+    shared: Arc<Guard<Storing>>,
 }
 
 /// Accepting in place of handling (feature `tower`).
@@ -125,11 +125,11 @@ impl ReceiverBuilder {
     /// # Ok::<(), hookgate::ConfigError>(())
     /// ```
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {
-        let (guard, retention) = self.build_to_accept(sink.scopes_in_use().cloned())?;
+        let scopes = sink.scopes_in_use().cloned();
         let sink: Box<dyn Sink> = Box::new(sink);
-        let next = Storing { sink, retention };
+        let guard = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
         Ok(Acceptor {
-            shared: Arc::new(Guarded { guard, next }),
+            shared: Arc::new(guard),
         })
     }
 }
@@ -156,26 +156,26 @@ impl Acceptor {
     /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
     /// that still go on after `limit` are dropped.
     pub async fn drain(&self, limit: Duration) -> Drained {
-        let guard = &self.shared.guard;
-        layer::drain(&guard.auth.gate, &guard.settings.shutdown, limit).await
+        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
+        layer::drain(gate, &settings.shutdown, limit).await
     }
 
     /// Returns the health, for a readiness probe: see [`Receiver::health`]. The store is the sink.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.shared.guard.auth.gate.health()
+        self.shared.auth.gate.health()
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.
     #[must_use]
     pub fn keys(&self) -> &Keys {
-        self.shared.guard.auth.keys()
+        self.shared.auth.keys()
     }
 
     /// Returns the number of calls of the sink under way.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.shared.guard.auth.gate.runs()
+        self.shared.auth.gate.runs()
     }
 
     /// Sets the gauges to the current values: see [`Receiver::record_metrics`]. The metrics of the sink are its own.
@@ -183,7 +183,7 @@ impl Acceptor {
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
         let retention = Some(self.shared.next.retention);
-        layer::record_gauges(&self.shared.guard, retention, || None);
+        layer::record_gauges(&self.shared, retention, || None);
     }
 }
 
@@ -209,7 +209,7 @@ where
 impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acceptor")
-            .field("auth", &self.shared.guard.auth)
+            .field("auth", &self.shared.auth)
             .field("sink", &self.shared.next.sink)
             .finish()
     }

@@ -107,11 +107,6 @@ impl Bodies {
         self.held_by_large -= large(body);
         Some(buffer)
     }
-
-    fn remove_largest(&mut self) -> Option<SharedBuffer> {
-        let (&largest, _) = self.under_way.last_key_value()?;
-        self.remove(largest)
-    }
 }
 
 fn large(body: Held) -> usize {
@@ -144,11 +139,10 @@ impl BodyShare<'_> {
         held.bytes = bytes;
         bodies.add(*held, buffer.clone());
         // If `held_by_large` is over its limit, some large body exists, so the largest body of all is a large one.
-        while bodies.held > self.budget.limit || bodies.held_by_large > self.budget.for_large() {
-            match bodies.remove_largest() {
-                Some(largest) => freed.push(largest),
-                None => break,
-            }
+        while (bodies.held > self.budget.limit || bodies.held_by_large > self.budget.for_large())
+            && let Some((&largest, _)) = bodies.under_way.last_key_value()
+        {
+            freed.extend(bodies.remove(largest));
         }
         let stays = bodies.under_way.contains_key(held);
         drop(bodies);
@@ -167,21 +161,17 @@ impl BodyShare<'_> {
 
     /// The body is complete: its share is given back, and its buffer can no longer be freed.
     pub(super) fn finish(&mut self) -> Result<(), BudgetSpent> {
-        match self.body.take() {
-            None => Ok(()),
-            Some((held, _)) => match self.budget.lock().remove(held) {
-                Some(_) => Ok(()),
-                None => Err(BudgetSpent),
-            },
-        }
+        let Some((held, _)) = self.body.take() else {
+            return Ok(());
+        };
+        let removed = self.budget.lock().remove(held);
+        removed.map(drop).ok_or(BudgetSpent)
     }
 }
 
 impl Drop for BodyShare<'_> {
     fn drop(&mut self) {
-        if let Some((held, _)) = self.body.take() {
-            let _buffer = self.budget.lock().remove(held);
-        }
+        let _ = self.finish();
     }
 }
 

@@ -12,80 +12,85 @@ use tokio::time::Instant;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::guard::{Guard, Guarded};
-use super::run::{Attached, Work};
-use super::run_state::{End, Ended};
-use super::settings::LEAST_TO_BEGIN;
+use super::guard::{Guard, LEAST_TO_BEGIN};
+use super::response::OwnAnswer;
+use super::run::{Attached, Work, run};
+use super::run_state::{End, Ended, RunState};
 use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Claims, Delivery};
+
+/// A delivery, and when its body was complete; or the reason why there is none.
+pub(super) type TakenIn = Result<(Delivery, Instant), Refusal>;
 
 pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
 pub(crate) struct Exchange<N> {
-    guarded: Arc<Guarded<N>>,
+    guard: Arc<Guard<N>>,
     observation: Observation,
 }
 
-impl Exchange<Claims> {
-    /// Not an `async fn`, which keeps each argument twice: as passed, and as used.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a `Delivery` is a proof, which only this crate makes"
-    )]
-    pub(super) fn answer<S, B, R>(
-        self,
-        mut inner: S,
-        request: Request<B>,
-    ) -> impl Future<Output = Answered<R, S::Error>> + use<S, B, R>
-    where
-        S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Send + 'static,
-        R: Send + 'static,
-        B: Body,
-    {
-        let (parts, body) = request.into_parts();
-        self.begun(&parts);
-        async move {
-            if let Some(delivery) = parts.extensions.get::<Delivery>()
-                && delivery.by() == self.guard().auth.id()
-            {
-                // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the
-                // claim. If this layer waited for that claim, the request would wait for itself.
-                self.observation.passed_on();
-                let body = VerifiedBody::new(delivery.body().clone());
-                // Boxed, because it is rare and must not enlarge the frame of the other requests.
-                let answer = Box::pin(inner.call(Request::from_parts(parts, body))).await;
-                return answer.map(|response| response.map(ResponseBody::inner));
-            }
-            let (delivery, now) = match self.take_in(&parts, pin!(body)).await {
-                Ok(taken_in) => taken_in,
-                Err(refusal) => return Ok(self.refuse(refusal, None)),
-            };
-            let budget_ends = match self.recognised(&delivery, now) {
-                Ok(budget_ends) => budget_ends,
-                Err(refusal) => return Ok(self.refuse(refusal, Some(delivery))),
-            };
-            let work = Work {
-                guarded: Arc::clone(&self.guarded),
-                delivery: delivery.clone(),
-                inner,
-                parts,
-            };
-            let ended = Attached::begin(work, now).until(budget_ends).await;
-            self.conclude(ended, delivery)
+/// Takes a delivery from its request to its answer.
+///
+/// Not an `async fn`, which keeps each argument twice: as passed, and as used.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a `Delivery` is a proof, which only this crate makes"
+)]
+pub(super) fn deliver<S, B, R>(
+    receiver: Arc<Guard<Claims>>,
+    mut inner: S,
+    request: Request<B>,
+) -> impl Future<Output = Answered<R, S::Error>> + use<S, B, R>
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
+    R: Send + 'static,
+    B: Body,
+{
+    let (parts, body) = request.into_parts();
+    let exchange = Exchange::begin(receiver, &parts);
+    exchange.span().around(async move {
+        if let Some(delivery) = parts.extensions.get::<Delivery>()
+            && delivery.by() == exchange.guard.auth.gate.id
+        {
+            // An outer layer of the same receiver, such as `Router::layer` over a route's own layer, already holds the claim.
+            // If this layer waited for that claim, the request would wait for itself.
+            exchange.observation.end_is_told();
+            let body = VerifiedBody::new(delivery.body().clone());
+            // Boxed, because it is rare and must not enlarge the frame of the other requests.
+            let answer = Box::pin(inner.call(Request::from_parts(parts, body))).await;
+            return answer.map(|response| response.map(ResponseBody::inner));
         }
-    }
+        let taken_in = exchange.take_in(&parts, pin!(body)).await;
+        let (delivery, now) = match exchange.recognised(taken_in) {
+            Ok(recognised) => recognised,
+            Err(refused) => return Ok(refused),
+        };
+        let work = Work {
+            guard: Arc::clone(&exchange.guard),
+            delivery: delivery.clone(),
+            inner,
+            parts,
+        };
+        let state = Arc::new(RunState::new(now));
+        let run = Attached::to(Arc::clone(&state), run(work, now, state));
+        let ended = run.until(exchange.budget_ends()).await;
+        exchange.conclude(ended, delivery)
+    })
 }
 
 impl<N> Exchange<N> {
-    pub(crate) fn begin(guarded: Arc<Guarded<N>>, method: &http::Method) -> Self {
-        Self {
-            guarded,
-            observation: Observation::begin(method),
-        }
+    pub(crate) fn begin(guard: Arc<Guard<N>>, parts: &Parts) -> Self {
+        let exchange = Self {
+            guard,
+            observation: Observation::begin(&parts.method),
+        };
+        let begun = Step::Begun(exchange.observed(), parts);
+        exchange.guard.tell(begun);
+        exchange
     }
 
     /// The span of this request.
@@ -93,23 +98,15 @@ impl<N> Exchange<N> {
         self.observation.span.clone()
     }
 
-    pub(crate) fn guarded(&self) -> &Arc<Guarded<N>> {
-        &self.guarded
-    }
-
-    pub(super) fn guard(&self) -> &Guard {
-        &self.guarded.guard
+    pub(crate) fn guard(&self) -> &Arc<Guard<N>> {
+        &self.guard
     }
 
     pub(super) fn observed(&self) -> Observed<'_> {
         Observed {
-            auth: &self.guard().auth,
+            auth: &self.guard.auth,
             of: &self.observation,
         }
-    }
-
-    pub(crate) fn begun(&self, parts: &Parts) {
-        self.guard().tell(Step::Begun(self.observed(), parts));
     }
 
     /// The time of the layer's `call`.
@@ -117,68 +114,68 @@ impl<N> Exchange<N> {
         self.observation.started
     }
 
-    pub(super) fn budget_ends(&self) -> Instant {
-        self.started() + self.guard().settings.budget
+    pub(crate) fn budget_ends(&self) -> Instant {
+        self.started() + self.guard.settings.budget
     }
 
-    /// Returns the end of the delivery's budget, or a refusal if too little time is left to begin.
-    pub(crate) fn recognised(&self, delivery: &Delivery, now: Instant) -> Result<Instant, Refusal> {
-        self.guard()
-            .tell(Step::Recognised(self.observed(), delivery));
-        let budget_ends = self.budget_ends();
-        if budget_ends.saturating_duration_since(now) < LEAST_TO_BEGIN {
-            return Err(Refusal::new(RefusalKind::OutOfTime));
-        }
-        Ok(budget_ends)
-    }
-
-    pub(crate) fn refuse<R>(
+    /// Goes on with a delivery, unless it was refused or too little of its budget is left.
+    pub(crate) fn recognised<R>(
         &self,
-        refusal: Refusal,
-        delivery: Option<Delivery>,
-    ) -> Response<ResponseBody<R>> {
-        let refusal = Arc::new(refusal);
-        let mut response = self.guard().own_response(&*refusal);
-        let reason: Reason = Arc::clone(&refusal) as Reason;
-        let status = response.status().as_u16();
-        let outcome = Outcome::Refused(refusal.kind());
-        let answer = self.answered(outcome, status, delivery, Some(reason), Instant::now());
-        let delivery = answer.delivery.as_ref();
-        let verified = delivery.map(Delivery::verified).or(refusal.authentic());
-        if let Some(verified) = verified {
-            self.guard()
-                .report_failure(verified, delivery, answer.outcome, answer.reason.clone());
+        taken_in: TakenIn,
+    ) -> Result<(Delivery, Instant), Response<ResponseBody<R>>> {
+        let (delivery, now) = taken_in.map_err(|refusal| self.refuse(refusal, None))?;
+        self.guard
+            .tell(Step::Recognised(self.observed(), &delivery));
+        if self.budget_ends().saturating_duration_since(now) < LEAST_TO_BEGIN {
+            let out_of_time = Refusal::new(RefusalKind::OutOfTime);
+            return Err(self.refuse(out_of_time, Some(delivery)));
         }
-        self.send(&mut response, answer);
+        Ok((delivery, now))
+    }
+
+    fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
+        let mut response = self.guard.own_response(&OwnAnswer::from(&refusal));
+        let (now, outcome) = (Instant::now(), Outcome::Refused(refusal.kind()));
+        let refusal = Arc::new(refusal);
+        let reason = Some(Arc::clone(&refusal) as Reason);
+        let verified = delivery.as_ref().map(Delivery::verified);
+        if let Some(verified) = verified.or(refusal.authentic()) {
+            self.guard
+                .report_failure(verified, delivery.as_ref(), outcome, reason.clone());
+        }
+        let status = response.status().as_u16();
+        let answer = self.answered(outcome, status, delivery, reason, now);
+        response.extensions_mut().insert(answer);
         response
     }
 
     pub(crate) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+        let (outcome, reason) = (ended.outcome, ended.reason);
         let now = ended.at.unwrap_or_else(Instant::now);
-        let (mut response, reason) = match ended.end {
+        let mut response = match ended.end {
             End::Refused(refusal) => {
                 // A refusal without a source means that this layer has given up the call. The steps note the store's own
                 // answers.
                 if refusal.kind() == RefusalKind::StoreTooSlow && refusal.source().is_none() {
-                    self.guard().auth.gate.health_signs.store_failed();
+                    self.guard.auth.gate.health_signs.store_failed();
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }
-            End::Own(own) => (self.guard().own_response(own), ended.reason),
-            End::Response(response) => (response.map(ResponseBody::inner), ended.reason),
+            End::Own(own) => self.guard.own_response(&OwnAnswer::to(own)),
+            End::Response(response) => response.map(ResponseBody::inner),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
-                let answer = self.answered(ended.outcome, 500, Some(delivery), ended.reason, now);
-                self.tell(&answer);
+                self.answered(outcome, 500, Some(delivery), reason, now);
                 return Err(error);
             }
         };
         let status = response.status().as_u16();
-        let answer = self.answered(ended.outcome, status, Some(delivery), reason, now);
-        self.send(&mut response, answer);
+        let answer = self.answered(outcome, status, Some(delivery), reason, now);
+        response.extensions_mut().insert(answer);
         Ok(response)
     }
 
+    /// Tells the answer.
     fn answered(
         &self,
         outcome: Outcome,
@@ -187,27 +184,24 @@ impl<N> Exchange<N> {
         reason: Option<Reason>,
         now: Instant,
     ) -> Answer {
-        Answer {
+        let answer = Answer {
             outcome,
             status,
             delivery,
             reason,
             elapsed: now.saturating_duration_since(self.started()),
-        }
-    }
-
-    fn send<R>(&self, response: &mut Response<R>, answer: Answer) {
-        self.tell(&answer);
-        response.extensions_mut().insert(answer);
-    }
-
-    fn tell(&self, answer: &Answer) {
-        self.guard().tell(Step::Answered(self.observed(), answer));
+        };
+        self.observation.end_is_told();
+        self.guard.tell(Step::Answered(self.observed(), &answer));
+        answer
     }
 }
 
+/// Tells the end of a request that was not answered.
 impl<N> Drop for Exchange<N> {
     fn drop(&mut self) {
-        self.guard().settings.observers.end(self.observed());
+        if !self.observation.is_end_told() {
+            self.guard.tell(Step::HungUp(self.observed()));
+        }
     }
 }

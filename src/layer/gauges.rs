@@ -11,8 +11,8 @@ use crate::observe::metrics::{Meter, names};
 use crate::walk::{Health, Unready};
 
 /// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
-pub(crate) fn record(
-    guard: &Guard,
+pub(crate) fn record<N>(
+    guard: &Guard<N>,
     retention: Option<Duration>,
     observe: impl FnOnce() -> Option<StoreStats>,
 ) {
@@ -56,7 +56,7 @@ fn health(to: Meter<'_>, health: &Health) {
     moment(to, names::LAST_ACCEPTED, health.last_accepted);
 }
 
-fn limits(to: Meter<'_>, guard: &Guard, retention: Option<Duration>) {
+fn limits<N>(to: Meter<'_>, guard: &Guard<N>, retention: Option<Duration>) {
     let schedule = &guard.auth.schedule;
     age(to, names::ATTEMPT_TIMEOUT, Some(schedule.attempt_timeout()));
     if retention.is_some() {

@@ -1,25 +1,45 @@
 //! The guard: authentication and the settings of the layer, before a handler or before a sink.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
-use http::Response;
+use http::{Request, Response};
 
-use super::body::ResponseBody;
+use super::body::{ResponseBody, VerifiedBody};
+use super::budget::BodyBudget;
 use super::catch::caught;
-use super::response::OwnAnswer;
-use super::settings::LayerSettings;
-use crate::observe::{Failed, Reason, Step};
+use super::drain::ShutdownSignal;
+use super::marks::DeadLetterHook;
+use super::response::{OwnAnswer, Shape};
+use super::waiting::WaitingCopies;
+use crate::config::ConfigError;
+use crate::dedupe::RetrySchedule;
+use crate::observe::{Failed, Observers, Reason, Settled, Step};
 use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::Verified;
-use crate::walk::{Authenticator, Delivery};
+use crate::walk::{Authenticator, Delivery, in_range};
 
-/// Authenticates requests, and answers them under the settings of the layer.
-pub(crate) struct Guard {
+/// Authenticates requests, and answers them under the settings of the layer. The next step are claims, for a handler, or a sink.
+pub(crate) struct Guard<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
+    pub(crate) next: N,
 }
 
-impl Guard {
+impl<N> Guard<N> {
+    /// Reports the end of a run, and its delivery if it was not handled. A refusal that is sent as an answer is reported together
+    /// with that answer.
+    pub(crate) fn report_run(&self, run: &Settled) {
+        self.tell(Step::Settled(run));
+        if matches!(run.outcome, Outcome::Failed(_))
+            || run.late && matches!(run.outcome, Outcome::Refused(_))
+        {
+            let (delivery, reason) = (&run.delivery, run.reason.clone());
+            self.report_failure(delivery.verified(), Some(delivery), run.outcome, reason);
+        }
+    }
+
     /// Reports an authentic delivery that was not handled.
     pub(crate) fn report_failure(
         &self,
@@ -55,31 +75,80 @@ impl Guard {
     }
 
     /// Makes the response for an answer of the receiver.
-    pub(super) fn own_response<R>(
-        &self,
-        answer: impl Into<OwnAnswer>,
-    ) -> Response<ResponseBody<R>> {
-        let answer = answer.into();
+    pub(super) fn own_response<R>(&self, answer: &OwnAnswer) -> Response<ResponseBody<R>> {
         let shape = self.settings.shape.as_ref();
         // If the shape panics, the delivery still gets the default answer.
-        let shaped = shape.and_then(|shape| caught(|| shape(&answer)).ok());
+        let shaped = shape.and_then(|shape| caught(|| shape(answer)).ok());
         shaped
             .unwrap_or_else(|| answer.to_response())
             .map(ResponseBody::own)
     }
 }
 
-/// A guard and the step that follows it: claims, for a handler, or a sink.
-pub(crate) struct Guarded<N> {
-    pub(crate) guard: Guard,
-    pub(crate) next: N,
-}
-
-impl<N: fmt::Debug> fmt::Debug for Guarded<N> {
+impl<N: fmt::Debug> fmt::Debug for Guard<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guarded")
-            .field("auth", &self.guard.auth)
+        f.debug_struct("Guard")
+            .field("auth", &self.auth)
             .field("next", &self.next)
             .finish_non_exhaustive()
+    }
+}
+
+/// If no more than this is left of the budget after the body, no run is begun: its answer would be too late.
+pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
+
+/// The settings that need the layer: deadlines, which need timers, and hooks, which need an answer.
+pub(crate) struct LayerSettings {
+    pub(crate) budget: Duration,
+    pub(crate) body_deadline: Duration,
+    pub(crate) bodies: BodyBudget,
+    pub(crate) run_limit: Duration,
+    pub(crate) waiting: Arc<WaitingCopies>,
+    /// Called with the request before the handler gets it.
+    pub(crate) prepare: Option<fn(&mut Request<VerifiedBody>, &Delivery)>,
+    /// Shared with the gate, which tells it the end of the last run.
+    pub(crate) shutdown: Arc<ShutdownSignal>,
+    pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
+    pub(crate) shape: Option<Arc<Shape>>,
+    pub(crate) observers: Observers,
+}
+
+impl Default for LayerSettings {
+    fn default() -> Self {
+        Self {
+            budget: Duration::from_millis(4_500),
+            body_deadline: Duration::from_secs(2),
+            bodies: BodyBudget::new(64 << 20),
+            run_limit: Duration::from_secs(600),
+            waiting: Arc::new(WaitingCopies::new(64, 4)),
+            prepare: None,
+            shutdown: Arc::default(),
+            dead_letter: None,
+            shape: None,
+            observers: Observers::default(),
+        }
+    }
+}
+
+impl LayerSettings {
+    pub(crate) fn check(
+        &self,
+        schedule: &RetrySchedule,
+        max_body: usize,
+    ) -> Result<(), ConfigError> {
+        self.bodies.check(max_body)?;
+        in_range(
+            "budget",
+            self.budget,
+            LEAST_TO_BEGIN,
+            schedule.attempt_timeout(),
+        )?;
+        in_range(
+            "body_deadline",
+            self.body_deadline,
+            Duration::ZERO,
+            Duration::MAX,
+        )?;
+        in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)
     }
 }

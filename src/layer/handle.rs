@@ -1,7 +1,7 @@
 //! All steps of a delivery in one call, for servers without tower services.
 
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::exchange::Exchange;
-use super::guard::Guarded;
+use super::exchange::deliver;
+use super::guard::Guard;
 use super::handler::{FromDelivery, IntoAnswer};
 use crate::walk::{Claims, Delivery};
 
 /// See [`Receiver::handle`](crate::Receiver::handle).
 pub(crate) fn handle<B, D, H, F>(
-    receiver: Arc<Guarded<Claims>>,
+    receiver: Arc<Guard<Claims>>,
     request: Request<B>,
     handler: H,
 ) -> impl Future<Output = Response<Bytes>> + use<B, D, H, F>
@@ -30,11 +30,9 @@ where
     H: FnOnce(D) -> F + Send + 'static,
     F: Future<Output: IntoAnswer> + Send + 'static,
 {
-    let delivering = Exchange::begin(receiver, request.method());
-    let span = delivering.span();
     let mut handler = Some(handler);
     let inner = HandlerService::<_, D>::new(move || handler.take());
-    let answer = span.around(delivering.answer(inner, request));
+    let answer = deliver(receiver, inner, request);
     async move {
         match answer.await {
             Ok(response) => response.map(ResponseBody::into_bytes),
@@ -89,14 +87,14 @@ where
             (request.extensions().get::<Delivery>(), (self.next)())
         else {
             let missing = http::StatusCode::INTERNAL_SERVER_ERROR.into_answer();
-            return Box::pin(std::future::ready(Ok(missing)));
+            return Box::pin(ready(Ok(missing)));
         };
         match D::from_delivery(delivery) {
             Ok(argument) => {
                 let handled = handler(argument);
                 Box::pin(async move { Ok(handled.await.into_answer()) })
             }
-            Err(mismatch) => Box::pin(std::future::ready(Ok(mismatch.into_answer()))),
+            Err(mismatch) => Box::pin(ready(Ok(mismatch.into_answer()))),
         }
     }
 }

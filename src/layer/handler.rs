@@ -4,12 +4,9 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::already_handled::AlreadyHandled;
-use super::dead_letter::DeadLetter;
 use super::failure_reason::FailureReason;
-use super::unhandled::Unhandled;
-use crate::event::Event;
-use crate::event::EventError;
+use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
+use crate::event::{Event, EventError};
 use crate::walk::Delivery;
 
 /// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a

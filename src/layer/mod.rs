@@ -2,13 +2,10 @@
 //!
 #![doc = include_str!("../../docs/layer.md")]
 
-mod already_handled;
 mod body;
 mod budget;
 mod catch;
-mod dead_letter;
 mod drain;
-mod error_answer;
 mod exchange;
 mod failure_reason;
 #[cfg(feature = "metrics")]
@@ -16,33 +13,27 @@ mod gauges;
 mod guard;
 mod handle;
 mod handler;
-mod handler_end;
 mod handler_error;
-mod look_up;
+mod marks;
 mod read;
 mod response;
 mod run;
 mod run_state;
 mod service;
-mod settings;
 mod settle;
-mod store_call;
 mod supervise;
 mod take_in;
 mod timer;
-mod unhandled;
 mod waiting;
 
-pub use already_handled::AlreadyHandled;
 pub use body::{ResponseBody, VerifiedBody};
-pub use dead_letter::{DeadLetter, DeadLettered, HookError};
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use handler_error::HandlerError;
+pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, HookError, Unhandled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
-pub use unhandled::Unhandled;
 
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
@@ -58,19 +49,13 @@ pub(crate) use {
     catch::CatchUnwind,
     drain::drain,
     exchange::Exchange,
-    guard::{Guard, Guarded},
+    guard::{Guard, LayerSettings},
     handle::handle,
-    response::Own,
     run::Attached,
-    run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState},
-    settings::LayerSettings,
-    store_call::call_store,
+    run_state::{End, Ended, Phase, RunState},
     supervise::{Handled, bounded},
+    timer::{LATE_STORE_CALL, call_store},
     waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]
-pub(crate) use {
-    drain::TO_RELEASE,
-    handle::HandlerService,
-    handler_end::{HandlerEnd, classify},
-};
+pub(crate) use {drain::TO_RELEASE, handle::HandlerService, settle::classify};

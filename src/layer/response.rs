@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
 
-use crate::outcome::{Refusal, RefusalKind};
+use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
 /// The message to the sender for a delivery that does not fit.
 pub(crate) const TYPE_MISMATCH: &str = "the delivery is no event that is handled here";
@@ -19,25 +19,6 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
 /// Makes the response for an answer of the receiver.
 pub(crate) type Shape = dyn Fn(&OwnAnswer) -> Response<Bytes> + Send + Sync;
 
-/// The answers that the receiver makes itself for a delivery that is not refused.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Own {
-    /// The sink has stored it.
-    Accepted,
-    /// It was already done.
-    Replayed,
-    /// The dead-letter hook has taken it.
-    DeadLettered,
-    /// The run failed without an answer.
-    Failed,
-    /// The delivery did not fit the type that the handler asked for, or there is no handler for such an event.
-    TypeMismatch,
-    /// The run was aborted; a retry can claim its event.
-    Aborted,
-    /// The run goes on beyond the budget.
-    RunsOn,
-}
-
 /// An answer that the receiver makes itself, for [`ReceiverBuilder::with_answers`](crate::ReceiverBuilder::with_answers) to
 /// shape.
 ///
@@ -51,6 +32,33 @@ pub struct OwnAnswer {
 }
 
 impl OwnAnswer {
+    /// Returns the answer for an outcome that has no handler's response.
+    pub(crate) fn to(outcome: Outcome) -> Self {
+        let (status, error) = match outcome {
+            Outcome::Accepted | Outcome::DeadLettered | Outcome::Replayed { .. } => {
+                (StatusCode::OK, None)
+            }
+            Outcome::Failed(Failure::TypeMismatch | Failure::Unhandled) => {
+                let error = ("VALIDATION_ERROR", TYPE_MISMATCH);
+                (StatusCode::UNPROCESSABLE_ENTITY, Some(error))
+            }
+            // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
+            Outcome::RunsOn | Outcome::Failed(Failure::RunLimit | Failure::Drained) => {
+                return Self::from(&Refusal::new(RefusalKind::StillRunning));
+            }
+            _ => {
+                let error = ("INTERNAL_ERROR", "the delivery could not be handled");
+                (StatusCode::INTERNAL_SERVER_ERROR, Some(error))
+            }
+        };
+        Self {
+            status,
+            error,
+            retry_after: None,
+            replayed: matches!(outcome, Outcome::Replayed { .. }),
+        }
+    }
+
     /// Returns the status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -120,35 +128,6 @@ impl From<&Refusal> for OwnAnswer {
     }
 }
 
-impl From<Own> for OwnAnswer {
-    fn from(own: Own) -> Self {
-        let done = |replayed| Self {
-            status: StatusCode::OK,
-            error: None,
-            retry_after: None,
-            replayed,
-        };
-        match own {
-            Own::Replayed => done(true),
-            Own::Accepted | Own::DeadLettered => done(false),
-            Own::TypeMismatch => Self {
-                status: StatusCode::UNPROCESSABLE_ENTITY,
-                error: Some(("VALIDATION_ERROR", TYPE_MISMATCH)),
-                retry_after: None,
-                replayed: false,
-            },
-            Own::Failed => Self {
-                status: StatusCode::INTERNAL_SERVER_ERROR,
-                error: Some(("INTERNAL_ERROR", "the delivery could not be handled")),
-                retry_after: None,
-                replayed: false,
-            },
-            // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
-            Own::RunsOn | Own::Aborted => Self::from(&Refusal::new(RefusalKind::StillRunning)),
-        }
-    }
-}
-
 /// Returns the service's error envelope. The texts are from this crate and need no escaping.
 pub(crate) fn envelope(code: &str, message: &str) -> String {
     format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
@@ -188,7 +167,7 @@ mod tests {
         );
         assert_eq!(header(RefusalKind::StoreFull, RETRY_AFTER).unwrap(), "10");
         assert_eq!(header(RefusalKind::BodyTooSlow, RETRY_AFTER), None);
-        let replay = OwnAnswer::from(Own::Replayed).to_response();
+        let replay = OwnAnswer::to(Outcome::Replayed { same_body: true }).to_response();
         assert_eq!(replay.headers()["idempotent-replayed"], "true");
         assert!(replay.body().is_empty() && replay.headers().len() == 1);
     }

@@ -18,12 +18,11 @@ use tower_service::Service;
 
 use super::body::VerifiedBody;
 use super::catch::{CatchUnwind, caught};
-use super::guard::{Guard, Guarded};
-use super::response::Own;
-use super::run_state::{End, Ended, LATE_STORE_CALL, Phase, RunState};
+use super::guard::Guard;
+use super::run_state::{End, Ended, RunState};
 use super::settle::{dead_letter, judge, settle};
-use super::supervise::{Watch, supervise};
-use super::timer::{CallLimit, Timer};
+use super::supervise::{ClaimedRun, supervise};
+use super::timer::{Timer, in_time};
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Admission, Claim, Claims, Delivery};
@@ -34,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(400);
 
 /// The parts of a run.
 pub(super) struct Work<S> {
-    pub(super) guarded: Arc<Guarded<Claims>>,
+    pub(super) guard: Arc<Guard<Claims>>,
     pub(super) delivery: Delivery,
     pub(super) inner: S,
     pub(super) parts: Parts,
@@ -52,19 +51,8 @@ pub(crate) struct Attached<R: 'static, E: 'static> {
     state: Arc<RunState<R, E>>,
 }
 
-impl<R: Send + 'static, E: Send + 'static> Attached<R, E> {
-    /// `now` is the time at which the body was complete.
-    pub(super) fn begin<S>(work: Work<S>, now: Instant) -> Self
-    where
-        S: Service<Request<VerifiedBody>, Response = Response<R>, Error = E> + Send + 'static,
-        S::Future: Send + 'static,
-    {
-        let state = Arc::new(RunState::new(now));
-        let run = run(work, now, Arc::clone(&state));
-        Self::to(state, run)
-    }
-
-    /// Attaches a run of another kind, which has `state`.
+impl<R: 'static, E: 'static> Attached<R, E> {
+    /// Attaches a run that has this state.
     pub(crate) fn to(
         state: Arc<RunState<R, E>>,
         run: impl Future<Output = Option<Ended<R, E>>> + Send + 'static,
@@ -121,110 +109,91 @@ impl<R: 'static, E: 'static> Drop for Attached<R, E> {
     }
 }
 
+/// Claims the event, calls the handler, and settles the run. `now` is the time at which the body was complete.
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
-fn run<S, R>(
+pub(super) fn run<S, R>(
     work: Work<S>,
-    mut now: Instant,
+    now: Instant,
     state: Arc<RunState<R, S::Error>>,
 ) -> impl Future<Output = Option<Ended<R, S::Error>>> + use<S, R>
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     async move {
-        let (guarded, delivery) = (&*work.guarded, &work.delivery);
+        let (guard, delivery) = (&*work.guard, &work.delivery);
         let mut has_waited = false;
         // Matched at once: a variable for the result would be in the frame until the end.
-        let claim = match claim_in_turn(guarded, delivery, &state, &mut has_waited).await {
+        let claim = match claim_in_turn(guard, delivery, &state, &mut has_waited).await {
             Ok(claim) => claim,
             Err(ended) => {
-                state.leave_queue();
-                return unclaimed(ended, &guarded.guard, delivery, &state);
+                report_unheard(&ended, guard, delivery, &state);
+                return Some(ended);
             }
         };
-        if has_waited {
-            state.leave_queue();
-        }
         if !state.begins_to_handle() {
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
-            report_unheard(&guarded.guard, delivery, &state, too_late);
-            let mut limit = CallLimit::of(LATE_STORE_CALL);
-            let _ = limit.wait(pin!(claim.give_up_unheard()), || ()).await;
+            report_unheard(&Ended::refused(too_late), guard, delivery, &state);
+            let _ = in_time(pin!(claim.settle(false, false)), || ()).await;
             return None;
         }
-        if has_waited {
-            now = Instant::now();
-        }
+        let run = ClaimedRun {
+            guard,
+            claim,
+            state: &state,
+            started: if has_waited { Instant::now() } else { now },
+        };
         let mut inner = work.inner;
         let handled = {
             let mut future = pin!(CatchUnwind::ended(None));
             future
                 .as_mut()
-                .begin(|| inner.call(request(work.parts, guarded, delivery)));
-            supervise(future.as_mut(), &Watch::new(guarded, &claim, &state, now)).await
+                .begin(|| inner.call(request(work.parts, guard, delivery)));
+            supervise(future.as_mut(), &run).await
         };
         let _ = caught(|| drop(inner));
         let ended = match judge(handled) {
             Ok(ended) => ended,
             // Boxed, because dead letters are rare and their future must not enlarge the frame of the other runs.
-            Err(letter) => {
-                let watch = Watch::new(guarded, &claim, &state, now);
-                Box::pin(dead_letter(letter, delivery, &watch)).await
-            }
+            Err(letter) => Box::pin(dead_letter(letter, &work.delivery, &run)).await,
         };
-        let guard = &guarded.guard;
-        let ended = settle(ended, now, guard, work.delivery, &claim, &state).await;
+        let ended = settle(ended, work.delivery, &run).await;
         // The permit is dropped last: when a drain sees no run, every run must have been reported.
-        drop(claim);
+        drop(run);
         ended
     }
 }
 
 /// Returns the request for the handler. Made once the event is claimed: a copy needs none.
-fn request(parts: Parts, guarded: &Guarded<Claims>, delivery: &Delivery) -> Request<VerifiedBody> {
+fn request(parts: Parts, guard: &Guard<Claims>, delivery: &Delivery) -> Request<VerifiedBody> {
     let body = VerifiedBody::new(delivery.body().clone());
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(delivery.clone());
-    if let Some(prepare) = guarded.guard.settings.prepare {
+    if let Some(prepare) = guard.settings.prepare {
         prepare(&mut request, delivery);
     }
     request
 }
 
-/// Ends a run that has no claim.
-fn unclaimed<R, E>(
-    ended: Ended<R, E>,
-    guard: &Guard,
-    delivery: &Delivery,
-    state: &RunState<R, E>,
-) -> Option<Ended<R, E>> {
-    match ended.end {
-        End::Refused(refusal) if state.hung_up() => {
-            report_unheard(guard, delivery, state, refusal);
-            None
-        }
-        end => Some(Ended { end, ..ended }),
-    }
-}
-
 /// Reports a refusal if the sender hung up while the store was asked for the claim: no request does it then. It may have been
 /// the last attempt.
 fn report_unheard<R, E>(
-    guard: &Guard,
+    ended: &Ended<R, E>,
+    guard: &Guard<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
-    refusal: Refusal,
 ) {
-    if state.hung_up() {
-        let outcome = Outcome::Refused(refusal.kind());
-        let reason = Some(Arc::new(refusal) as Reason);
-        guard.report_failure(delivery.verified(), Some(delivery), outcome, reason);
+    if let End::Refused(refusal) = &ended.end
+        && state.hung_up()
+    {
+        let (verified, reason) = (delivery.verified(), Arc::new(refusal.clone()) as Reason);
+        guard.report_failure(verified, Some(delivery), ended.outcome, Some(reason));
     }
 }
 
 /// Claims the event, and waits for another copy's run if there is one.
 async fn claim_in_turn<R, E>(
-    guarded: &Guarded<Claims>,
+    guard: &Guard<Claims>,
     delivery: &Delivery,
     state: &RunState<R, E>,
     has_waited: &mut bool,
@@ -233,33 +202,22 @@ async fn claim_in_turn<R, E>(
     loop {
         // Once the request has given up the call, and counted it as failed, a late answer does not show that the store works.
         let heard = || !state.is_detached();
-        let mut limit = CallLimit::of(LATE_STORE_CALL);
-        let admitted = pin!(guarded.next.admit_while(delivery, heard));
+        let admitted = pin!(guard.next.admit_while(&guard.auth, delivery, heard));
         let too_slow = || Err(Refusal::new(RefusalKind::StoreTooSlow));
-        let admitted = limit.wait(admitted, || ()).await.unwrap_or_else(too_slow);
-        *has_waited |= limit.has_waited();
+        let admitted = in_time(admitted, || *has_waited = true).await;
+        let admitted = admitted.unwrap_or_else(too_slow);
         let lease_left = match admitted.map_err(Ended::refused)? {
             Admission::Fresh(claim) => return Ok(claim),
             Admission::Replayed { same_body } => {
-                return Err(Ended::own(Own::Replayed, Outcome::Replayed { same_body }));
+                return Err(Ended::own(Outcome::Replayed { same_body }));
             }
             Admission::Running { retry_after } => retry_after,
         };
-        let still_running = |kind| Ended::refused(Refusal::new(kind).retry_after_lease(lease_left));
-        if state.is_detached() {
-            return Err(still_running(RefusalKind::StillRunning));
-        }
-        state
-            .queue(&guarded.guard.settings.waiting, *delivery.key())
-            .map_err(still_running)?;
-        state.enter(Phase::Waiting { lease_left });
+        state.wait(&guard.settings.waiting, *delivery.key(), lease_left)?;
         *has_waited = true;
         // Boxed, as it is rare and must not enlarge the frame of the other runs.
         Box::pin(sleep(wait.min(lease_left.max(Duration::from_millis(1))))).await;
         wait = (wait * 2).min(LONGEST_WAIT);
-        state.enter(Phase::Claiming {
-            since: Instant::now(),
-            lease_left: Some(lease_left),
-        });
+        state.claims_again();
     }
 }

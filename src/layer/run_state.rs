@@ -7,14 +7,11 @@ use std::time::Duration;
 use http::Response;
 use tokio::time::Instant;
 
-use super::response::Own;
 use super::waiting::{WaitingCopies, WaitingPlace};
 use crate::dedupe::EventKey;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
-/// The time limit of a store call when no request waits for its answer any more.
-pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 /// The largest part of the budget that one call of the store gets.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
@@ -30,8 +27,8 @@ pub(crate) struct Ended<R, E> {
 pub(crate) enum End<R, E> {
     /// The inner service's answer.
     Response(Response<R>),
-    /// An answer of our own.
-    Own(Own),
+    /// An answer of our own, to this outcome. A commit that fails does not change it.
+    Own(Outcome),
     /// No run began.
     Refused(Refusal),
     /// The inner service failed.
@@ -39,9 +36,10 @@ pub(crate) enum End<R, E> {
 }
 
 impl<R, E> Ended<R, E> {
-    pub(crate) fn own(own: Own, outcome: Outcome) -> Self {
+    /// The receiver itself answers, as the outcome says.
+    pub(crate) fn own(outcome: Outcome) -> Self {
         Self {
-            end: End::Own(own),
+            end: End::Own(outcome),
             outcome,
             reason: None,
             at: None,
@@ -56,6 +54,10 @@ impl<R, E> Ended<R, E> {
             at: None,
         }
     }
+
+    fn still_running(lease_left: Duration) -> Self {
+        Self::refused(Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease_left))
+    }
 }
 
 /// The progress of a run, which run and request share.
@@ -67,6 +69,10 @@ pub(crate) struct RunState<R, E> {
 
 struct RunProgress<R, E> {
     phase: Phase,
+    /// When the store was called.
+    since: Instant,
+    /// The rest of the lease of another copy's run, once this one has waited for it.
+    lease_left: Option<Duration>,
     /// Whether the request has taken the end of its delivery, or is about to take it.
     heard: bool,
     /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
@@ -79,27 +85,22 @@ struct RunProgress<R, E> {
 /// The phase of a run: the thing that it waits for.
 #[derive(Clone, Copy)]
 pub(crate) enum Phase {
-    /// It waits for the store to answer the claim. Whether it holds a claim is unknown. After a wait for another copy, the rest
-    /// of that copy's lease is known.
-    Claiming {
-        since: Instant,
-        lease_left: Option<Duration>,
-    },
+    /// It waits for the store to answer the claim. Whether it holds a claim is unknown.
+    Claiming,
     /// It waits for another copy's run. It holds no claim.
-    Waiting { lease_left: Duration },
+    Waiting,
     /// It waits for the handler. It holds a claim.
     Handling,
     /// It waits for the store to commit or release. The answer is ready.
-    Settling { since: Instant },
+    Settling,
 }
 
 impl<R, E> RunState<R, E> {
     pub(crate) fn new(since: Instant) -> Self {
         let progress = RunProgress {
-            phase: Phase::Claiming {
-                since,
-                lease_left: None,
-            },
+            phase: Phase::Claiming,
+            since,
+            lease_left: None,
             heard: false,
             place: None,
             ended: None,
@@ -118,27 +119,38 @@ impl<R, E> RunState<R, E> {
         self.lock().phase = phase;
     }
 
-    /// Takes a place among the copies that wait, unless it already has one.
-    pub(crate) fn queue(
+    /// Asks the store for the claim once more.
+    pub(super) fn claims_again(&self) {
+        let now = Instant::now();
+        let mut progress = self.lock();
+        progress.phase = Phase::Claiming;
+        progress.since = now;
+    }
+
+    /// Waits for another copy's run. Takes a place among the copies that wait, unless it already has one.
+    pub(super) fn wait(
         &self,
         room: &Arc<WaitingCopies>,
         event: EventKey,
-    ) -> Result<(), RefusalKind> {
+        lease_left: Duration,
+    ) -> Result<(), Ended<R, E>> {
         let mut progress = self.lock();
-        if progress.place.is_none() {
-            progress.place = Some(room.enter(event)?);
+        if self.is_detached() {
+            return Err(Ended::still_running(lease_left));
         }
+        if progress.place.is_none() {
+            let refused = |kind| Ended::refused(Refusal::new(kind).retry_after_lease(lease_left));
+            progress.place = Some(room.enter(event).map_err(refused)?);
+        }
+        progress.lease_left = Some(lease_left);
+        progress.phase = Phase::Waiting;
         Ok(())
-    }
-
-    /// Gives the place back.
-    pub(crate) fn leave_queue(&self) {
-        self.lock().place = None;
     }
 
     /// Enters the phase of the handler. Returns false if no request waits for the answer any more: the handler is not called.
     pub(crate) fn begins_to_handle(&self) -> bool {
         let mut progress = self.lock();
+        progress.place = None;
         if self.is_detached() {
             return false;
         }
@@ -162,7 +174,8 @@ impl<R, E> RunState<R, E> {
     pub(crate) fn settling(&self, ended: Ended<R, E>, since: Instant) {
         let ended = Some(Box::new(ended));
         let mut progress = self.lock();
-        progress.phase = Phase::Settling { since };
+        progress.phase = Phase::Settling;
+        progress.since = since;
         progress.ended = ended;
     }
 
@@ -175,16 +188,15 @@ impl<R, E> RunState<R, E> {
     /// such as a clock.
     pub(crate) fn take_end(&self) -> Ended<R, E> {
         self.settled()
-            .unwrap_or_else(|| Ended::own(Own::Failed, Outcome::Failed(Failure::Panicked)))
+            .unwrap_or_else(|| Ended::own(Outcome::Failed(Failure::Panicked)))
     }
 
     /// Returns the latest time for the answer to the request, by the phase of the run.
     pub(crate) fn due(&self, budget_ends: Instant) -> Instant {
-        match self.lock().phase {
-            Phase::Claiming { since, .. } | Phase::Settling { since } => {
-                budget_ends.min(since + STORE_CALL)
-            }
-            Phase::Waiting { .. } | Phase::Handling => budget_ends,
+        let progress = self.lock();
+        match progress.phase {
+            Phase::Claiming | Phase::Settling => budget_ends.min(progress.since + STORE_CALL),
+            Phase::Waiting | Phase::Handling => budget_ends,
         }
     }
 
@@ -195,18 +207,10 @@ impl<R, E> RunState<R, E> {
         if let Some(ended) = progress.ended.take() {
             return *ended;
         }
-        match progress.phase {
-            Phase::Claiming {
-                lease_left: None, ..
-            } => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
-            Phase::Waiting { lease_left }
-            | Phase::Claiming {
-                lease_left: Some(lease_left),
-                ..
-            } => Ended::refused(
-                Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease_left),
-            ),
-            Phase::Handling | Phase::Settling { .. } => Ended::own(Own::RunsOn, Outcome::RunsOn),
+        match (progress.phase, progress.lease_left) {
+            (Phase::Handling | Phase::Settling, _) => Ended::own(Outcome::RunsOn),
+            (_, Some(lease_left)) => Ended::still_running(lease_left),
+            (_, None) => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
         }
     }
 
@@ -216,6 +220,6 @@ impl<R, E> RunState<R, E> {
         let mut progress = self.lock();
         self.detached.store(true, Ordering::SeqCst);
         progress.place = None;
-        !matches!(progress.phase, Phase::Waiting { .. })
+        !matches!(progress.phase, Phase::Waiting)
     }
 }

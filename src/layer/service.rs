@@ -12,14 +12,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
-use super::exchange::{Answered, Exchange};
-use super::guard::Guarded;
+use super::exchange::{Answered, deliver};
+use super::guard::Guard;
 use crate::walk::Claims;
 
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
-    pub(crate) receiver: Arc<Guarded<Claims>>,
+    pub(crate) receiver: Arc<Guard<Claims>>,
 }
 
 impl<S> Layer<S> for WebhookLayer {
@@ -34,18 +34,10 @@ impl<S> Layer<S> for WebhookLayer {
 }
 
 /// A guarded service; made by [`WebhookLayer`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct WebhookService<S> {
-    receiver: Arc<Guarded<Claims>>,
+    receiver: Arc<Guard<Claims>>,
     inner: S,
-}
-
-impl<S: fmt::Debug> fmt::Debug for WebhookService<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookService")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
-    }
 }
 
 impl<S, B, R> Service<Request<B>> for WebhookService<S>
@@ -70,9 +62,8 @@ where
         // its own `poll_ready` (tower-service, "Be careful when cloning inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
-        let delivering = Exchange::begin(Arc::clone(&self.receiver), request.method());
-        let span = delivering.span();
-        ResponseFuture(Box::pin(span.around(delivering.answer(inner, request))))
+        let receiver = Arc::clone(&self.receiver);
+        ResponseFuture(Box::pin(deliver(receiver, inner, request)))
     }
 }
 

@@ -8,115 +8,152 @@ use http::{Response, StatusCode};
 use tokio::time::Instant;
 
 use super::catch::{CatchUnwind, caught};
-use super::dead_letter::{DeadLetter, DeadLettered};
-use super::guard::Guard;
-use super::handler_end::{HandlerEnd, classify};
-use super::response::Own;
-use super::run_state::{End, Ended, LATE_STORE_CALL, RunState};
-use super::supervise::{Handled, Watch, supervise};
-use super::timer::CallLimit;
+use super::failure_reason::FailureReason;
+use super::handler_error::is_mismatch;
+use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
+use super::run_state::{End, Ended};
+use super::supervise::{ClaimedRun, Handled, supervise};
+use super::timer::in_time;
 use crate::dedupe::Ownership;
-use crate::observe::{Reason, Settled, Step};
+use crate::event::EventError;
+use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::walk::Claim;
 use crate::walk::Delivery;
 
 /// Judges the handler's answer. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(
     mut handled: Handled<Result<Response<R>, E>>,
 ) -> Result<Ended<R, E>, DeadLetter> {
-    match classify(&mut handled) {
-        HandlerEnd::Is(outcome, reason) => Ok(Ended {
-            end: end(handled, outcome),
-            outcome,
-            reason,
-            at: None,
-        }),
-        HandlerEnd::Dead(letter) => {
+    let (outcome, reason) = match classify(&mut handled) {
+        Ok(judged) => judged,
+        Err(letter) => {
             // A body's destructor is code of the handler, and a panic in it must not end the run.
             let _ = caught(|| drop(handled));
-            Err(letter)
+            return Err(letter);
         }
+    };
+    let end = match handled {
+        Handled::Answered(Err(error)) => End::Error(error),
+        Handled::Answered(Ok(response)) if !is_own(outcome, response.status()) => {
+            End::Response(response)
+        }
+        unused => {
+            let _ = caught(|| drop(unused)); // as above
+            End::Own(outcome)
+        }
+    };
+    Ok(Ended {
+        end,
+        outcome,
+        reason,
+        at: None,
+    })
+}
+
+/// Returns whether the receiver makes the answer, in place of the response that brought this outcome: a duplicate does not get the
+/// handler's own body, and the 422 of an extractor or of the router has the shape of this crate's other answers.
+fn is_own(outcome: Outcome, status: StatusCode) -> bool {
+    match outcome {
+        Outcome::Replayed { .. } => true,
+        Outcome::Failed(Failure::TypeMismatch | Failure::Unhandled) => {
+            status == StatusCode::UNPROCESSABLE_ENTITY
+        }
+        _ => false,
     }
 }
 
-/// Returns the answer to the sender.
-fn end<R, E>(handled: Handled<Result<Response<R>, E>>, outcome: Outcome) -> End<R, E> {
-    let response = match handled {
-        Handled::Answered(Ok(response)) => response,
-        Handled::Answered(Err(error)) => return End::Error(error),
-        Handled::Panicked(_) => return End::Own(Own::Failed),
-        Handled::Aborted(_) => return End::Own(Own::Aborted),
+/// Classifies a handler's end, for the layer and for the workers of an inbox: it is handled, or it failed, for this reason; or it can
+/// never succeed, and the caller stores the dead letter. The operator's details are taken out of the response.
+pub(crate) fn classify<R, E>(
+    handled: &mut Handled<Result<Response<R>, E>>,
+) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+    let failure = match handled {
+        Handled::Answered(Ok(response)) => return answered(response),
+        Handled::Answered(Err(_)) => Failure::ServiceError,
+        Handled::Panicked(panicked) => {
+            let message: Reason = Arc::new(panicked.clone());
+            return Ok((Outcome::Failed(Failure::Panicked), Some(message)));
+        }
+        Handled::Aborted(failure) => *failure,
     };
-    // The 422 of an extractor or of the router is an answer of this crate, with the shape of its other answers. A handler's own
-    // body stays unchanged.
-    match outcome {
-        Outcome::Failed(Failure::TypeMismatch | Failure::Unhandled)
-            if response.status() == StatusCode::UNPROCESSABLE_ENTITY =>
-        {
-            // A panic of its destructor is caught, as with the body of a dead letter.
-            let _ = caught(|| drop(response));
-            End::Own(Own::TypeMismatch)
-        }
-        // A duplicate does not get the handler's own body.
-        Outcome::Replayed { .. } => {
-            let _ = caught(|| drop(response));
-            End::Own(Own::Replayed)
-        }
-        _ => End::Response(response),
+    Ok((Outcome::Failed(failure), None))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the handler's own marks on its answer"
+)]
+fn answered<R>(response: &mut Response<R>) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+    if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
+        return Err(letter);
     }
+    let already = response.extensions_mut().remove::<AlreadyHandled>();
+    // The status decides: the mark is ignored if later code has turned the response into a failure.
+    if let Some(already) = already.filter(|_| response.status().is_success()) {
+        let same_body = already.same_body();
+        return Ok((Outcome::Replayed { same_body }, None));
+    }
+    let reason = response.extensions_mut().remove::<FailureReason>();
+    let status = response.status();
+    // The status decides: a 2xx means that the event is handled, even if a reason was set.
+    let outcome = match &reason {
+        Some(reason) if status.is_success() && reason.0.is::<Unhandled>() => Outcome::Unhandled,
+        _ if status.is_success() => Outcome::Handled,
+        Some(FailureReason(reason))
+            if reason.is::<EventError>()
+                || status == StatusCode::UNPROCESSABLE_ENTITY && is_mismatch(&**reason) =>
+        {
+            Outcome::Failed(Failure::TypeMismatch)
+        }
+        Some(reason) if reason.0.is::<Unhandled>() => Outcome::Failed(Failure::Unhandled),
+        _ => Outcome::Failed(Failure::Status(status.as_u16())),
+    };
+    Ok((outcome, reason.map(|reason| reason.0)))
 }
 
 /// Passes a dead letter to its hook, under the same supervision as the handler.
 pub(super) async fn dead_letter<R, E>(
     letter: DeadLetter,
     delivery: &Delivery,
-    watch: &Watch<'_, R, E>,
+    run: &ClaimedRun<'_, R, E>,
 ) -> Ended<R, E> {
-    let reason = letter.reason().to_owned();
-    let failed = |failure, reason: Reason| Ended {
-        end: End::Own(Own::Failed),
-        outcome: Outcome::Failed(failure),
-        reason: Some(reason),
-        at: None,
+    let failed = |failure, reason| (Outcome::Failed(failure), Some(reason));
+    let (outcome, reason) = match &run.guard.settings.dead_letter {
+        Some(hook) => {
+            let reason = FailureReason::new(letter.reason());
+            let letter = DeadLettered {
+                delivery: delivery.clone(),
+                reason: letter.reason().to_owned(),
+            };
+            let mut hooked = pin!(CatchUnwind::new(async { hook(letter).await }));
+            match supervise(hooked.as_mut(), run).await {
+                Handled::Answered(Ok(())) => (Outcome::DeadLettered, Some(reason)),
+                Handled::Answered(Err(below)) => {
+                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                }
+                Handled::Panicked(panicked) => {
+                    let below = format!("the dead-letter hook panicked: {panicked}");
+                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                }
+                Handled::Aborted(failure) => (Outcome::Failed(failure), None),
+            }
+        }
+        None => {
+            let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
+            failed(Failure::DeadLetterHookMissing, FailureReason::new(advice))
+        }
     };
-    let Some(hook) = &watch.guarded.guard.settings.dead_letter else {
-        let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
-        return failed(Failure::DeadLetterHookMissing, error(advice.into()));
-    };
-    let letter = DeadLettered {
-        delivery: delivery.clone(),
-        reason: reason.clone(),
-    };
-    let mut hooked = pin!(CatchUnwind::new(async { hook(letter).await }));
-    match supervise(hooked.as_mut(), watch).await {
-        Handled::Answered(Ok(())) => Ended {
-            end: End::Own(Own::DeadLettered),
-            outcome: Outcome::DeadLettered,
-            reason: Some(error(reason)),
-            at: None,
-        },
-        Handled::Answered(Err(below)) => failed(Failure::DeadLetterFailed, Arc::from(below)),
-        Handled::Panicked(panicked) => failed(
-            Failure::DeadLetterFailed,
-            error(format!("the dead-letter hook panicked: {panicked}")),
-        ),
-        Handled::Aborted(failure) => Ended::own(Own::Aborted, Outcome::Failed(failure)),
+    Ended {
+        reason: reason.map(|reason| reason.0),
+        ..Ended::own(outcome)
     }
-}
-
-fn error(text: String) -> Reason {
-    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(text))
 }
 
 /// Commits or releases the claim, and reports the run to the operator. Returns its end, unless the request has it already.
 pub(super) fn settle<'a, R, E>(
     mut ended: Ended<R, E>,
-    started: Instant,
-    guard: &'a Guard,
     delivery: Delivery,
-    claim: &'a Claim,
-    state: &'a RunState<R, E>,
+    run: &'a ClaimedRun<'a, R, E>,
 ) -> impl Future<Output = Option<Ended<R, E>>> + use<'a, R, E> {
     let now = Instant::now();
     let outcome = ended.outcome;
@@ -129,16 +166,17 @@ pub(super) fn settle<'a, R, E>(
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
     let reason = ended.reason.clone();
-    let mut unsettled = Unsettled {
-        ended: Some(ended),
-        now,
-        state,
-    };
+    let mut unsettled = Some(ended);
     async move {
-        let mut limit = CallLimit::of(LATE_STORE_CALL);
-        let recorded = pin!(claim.settle(done));
-        let recorded = limit.wait(recorded, || unsettled.waits()).await;
-        let outcome = match recorded {
+        let guard = run.guard;
+        // The request may have to be answered before the store is.
+        let waits = || {
+            if let Some(ended) = unsettled.take() {
+                run.state.settling(ended, now);
+            }
+        };
+        let recorded = in_time(pin!(run.claim.settle(done, true)), waits).await;
+        let outcome = match &recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
             _ if !done => outcome,
             Some(Ok(Ownership::Held)) => outcome,
@@ -149,52 +187,24 @@ pub(super) fn settle<'a, R, E>(
                 Outcome::HandledUnrecorded(Unrecorded::TooSlow)
             }
         };
+        // An error's destructor is code of the store.
+        let _ = caught(|| drop(recorded));
         let settled = Settled {
             outcome,
             delivery,
             reason,
-            elapsed: now.saturating_duration_since(started),
+            elapsed: now.saturating_duration_since(run.started),
             // Read now and not earlier: a slow commit can make the run late.
-            late: state.is_detached(),
+            late: run.state.is_detached(),
         };
-        guard.tell(Step::Settled(&settled));
-        if let Outcome::Failed(_) = outcome {
-            let delivery = &settled.delivery;
-            guard.report_failure(
-                delivery.verified(),
-                Some(delivery),
+        guard.report_run(&settled);
+        match unsettled {
+            Some(ended) => Some(Ended {
                 outcome,
-                settled.reason.clone(),
-            );
+                at: Some(now),
+                ..ended
+            }),
+            None => run.state.settled().map(|ended| Ended { outcome, ..ended }),
         }
-        let mut ended = unsettled.ended.take().or_else(|| state.settled());
-        if let Some(ended) = &mut ended {
-            ended.outcome = outcome;
-            ended.at = (!limit.has_waited()).then_some(now);
-        }
-        ended
-    }
-}
-
-/// The end of a run while its claim is committed or released.
-struct Unsettled<'a, R, E> {
-    ended: Option<Ended<R, E>>,
-    now: Instant,
-    state: &'a RunState<R, E>,
-}
-
-impl<R, E> Unsettled<'_, R, E> {
-    /// The request may have to be answered before the store is.
-    fn waits(&mut self) {
-        if let Some(ended) = self.ended.take() {
-            self.state.settling(ended, self.now);
-        }
-    }
-}
-
-/// If the program's clock panics meanwhile, the handler's answer is still the answer.
-impl<R, E> Drop for Unsettled<'_, R, E> {
-    fn drop(&mut self) {
-        self.waits();
     }
 }

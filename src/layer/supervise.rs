@@ -6,12 +6,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::catch::{CatchUnwind, Panicked, caught};
-use super::guard::Guarded;
+use super::guard::Guard;
 use super::run_state::RunState;
-use super::settings::LayerSettings;
 use crate::dedupe::Ownership;
 use crate::outcome::Failure;
 use crate::walk::{Claim, Claims};
@@ -24,35 +23,17 @@ pub(crate) enum Handled<T> {
     Aborted(Failure),
 }
 
-/// The data for the supervision of a handler.
-pub(super) struct Watch<'a, R, E> {
-    pub(super) guarded: &'a Guarded<Claims>,
-    claim: &'a Claim,
-    state: &'a RunState<R, E>,
+/// A run that holds a claim.
+pub(super) struct ClaimedRun<'a, R, E> {
+    pub(super) guard: &'a Guard<Claims>,
+    pub(super) claim: Claim,
+    pub(super) state: &'a RunState<R, E>,
     pub(super) started: Instant,
 }
 
-impl<'a, R, E> Watch<'a, R, E> {
-    pub(super) fn new(
-        guarded: &'a Guarded<Claims>,
-        claim: &'a Claim,
-        state: &'a RunState<R, E>,
-        started: Instant,
-    ) -> Self {
-        Self {
-            guarded,
-            claim,
-            state,
-            started,
-        }
-    }
-
-    fn limits(&self) -> &LayerSettings {
-        &self.guarded.guard.settings
-    }
-
+impl<R, E> ClaimedRun<'_, R, E> {
     fn renew_every(&self) -> Duration {
-        self.guarded.next.lease / 3
+        self.guard.next.lease / 3
     }
 
     /// Returns the time until the first renewal of the lease. Counted from the call that asked for the claim, because the
@@ -64,24 +45,8 @@ impl<'a, R, E> Watch<'a, R, E> {
     /// Returns whether lease and limit need timers. While the request waits, its budget ends before either of them: most runs
     /// end without any timer.
     fn needs_timers(&self) -> bool {
-        let limits = self.limits();
-        self.first_renewal().min(limits.run_limit) < limits.budget || self.state.is_detached()
-    }
-
-    /// Keeps the lease, and ends when the run has reached its limit.
-    async fn limit_and_lease(&self) {
-        // Neither is bound to the task's budget of polls: a handler that uses it up each time would stop both.
-        let limit = sleep_until(self.started + self.limits().run_limit);
-        let mut limit = pin!(unconstrained(limit));
-        let mut lease = pin!(unconstrained(self.keep_lease()));
-        poll_fn(|context| {
-            if limit.as_mut().poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            let _ = lease.as_mut().poll(context);
-            Poll::Pending
-        })
-        .await;
+        let settings = &self.guard.settings;
+        self.first_renewal().min(settings.run_limit) < settings.budget || self.state.is_detached()
     }
 
     /// Renews the lease after each third of its length, as long as the claim is held.
@@ -103,23 +68,29 @@ impl<'a, R, E> Watch<'a, R, E> {
     }
 }
 
-/// Polls a handler, or a dead-letter hook, to its end. The future is borrowed: if it were passed by value, it would be in two frames, and a run with a large frame costs more to
-/// allocate than to execute.
-pub(super) async fn supervise<F: Future, R, E>(
-    future: Pin<&mut CatchUnwind<F>>,
-    watch: &Watch<'_, R, E>,
-) -> Handled<F::Output> {
-    let aborted = pin!(watch.guarded.guard.settings.shutdown.aborted());
-    // Made when they are first needed. Most runs never need them.
-    let mut limits = None;
-    let limit = |context: &mut Context<'_>| {
-        if !watch.needs_timers() {
-            return Poll::Pending;
-        }
-        let limits = limits.get_or_insert_with(|| Box::pin(watch.limit_and_lease()));
-        limits.as_mut().poll(context)
-    };
-    bounded(future, aborted, limit).await
+/// Polls a handler, or a dead-letter hook, to its end. The future is borrowed: if it were passed by value, it would be in two
+/// frames, and a run with a large frame costs more to allocate than to execute.
+#[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
+pub(super) fn supervise<'a, F: Future, R, E>(
+    future: Pin<&'a mut CatchUnwind<F>>,
+    run: &'a ClaimedRun<'a, R, E>,
+) -> impl Future<Output = Handled<F::Output>> + use<'a, F, R, E> {
+    async move {
+        let aborted = pin!(run.guard.settings.shutdown.aborted());
+        // The limit and the renewals. Made when they are first needed: most runs never need them.
+        let mut limits = None;
+        let limit = pin!(poll_fn(|context| {
+            if !run.needs_timers() {
+                return Poll::Pending;
+            }
+            let limits = limits.get_or_insert_with(|| {
+                let limit = run.started + run.guard.settings.run_limit;
+                Box::pin(timeout_at(limit, run.keep_lease()))
+            });
+            limits.as_mut().poll(context)
+        }));
+        bounded(future, aborted, limit).await
+    }
 }
 
 /// Polls a future from outside this crate to its end, to the order to abort, or to its limit, whichever comes first. It is
@@ -127,15 +98,15 @@ pub(super) async fn supervise<F: Future, R, E>(
 pub(crate) fn bounded<F: Future>(
     mut future: Pin<&mut CatchUnwind<F>>,
     mut aborted: Pin<&mut impl Future>,
-    mut limit: impl FnMut(&mut Context<'_>) -> Poll<()>,
+    mut limit: Pin<&mut impl Future>,
 ) -> impl Future<Output = Handled<F::Output>> {
     // Not an async function, which keeps each argument twice.
     poll_fn(move |context| {
         let handled = if let Poll::Ready(answer) = future.as_mut().poll(context) {
             answer.map_or_else(Handled::Panicked, Handled::Answered)
-        } else if aborted.as_mut().poll(context).is_ready() {
+        } else if is_ready(aborted.as_mut(), context) {
             Handled::Aborted(Failure::Drained)
-        } else if limit(context).is_ready() {
+        } else if is_ready(limit.as_mut(), context) {
             Handled::Aborted(Failure::RunLimit)
         } else {
             return Poll::Pending;
@@ -144,4 +115,9 @@ pub(crate) fn bounded<F: Future>(
         let _ = caught(|| future.set(CatchUnwind::ended(None)));
         Poll::Ready(handled)
     })
+}
+
+/// Polls a future that is not bound to the task's budget of polls: code that uses it up each time would stop it.
+fn is_ready(future: Pin<&mut impl Future>, context: &mut Context<'_>) -> bool {
+    pin!(unconstrained(future)).poll(context).is_ready()
 }

@@ -1,26 +1,25 @@
-//! The first three steps of a request: head, body, signature.
+//! The first three steps of a request: head with its look-up, body, signature.
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use http::request::Parts;
 use http_body::Body;
-use tokio::time::Instant;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
 
-use super::exchange::Exchange;
-use super::look_up;
+use super::exchange::{Exchange, TakenIn};
 use super::read::{Reading, awaits_leave, discard, is_read_on};
 use crate::UnixSeconds;
-use crate::lookup::{RingSearch, Waiting};
-use crate::observe::Step;
+use crate::lookup::{LONGEST, LookupError, LookupErrorKind, RingSearch, Waiting};
+use crate::observe::{Step, in_this_span};
 use crate::outcome::Refusal;
 use crate::verify::Intake;
-use crate::walk::{CheckedHead, Delivery, RequestHead};
-
-/// A delivery, and when its body was complete; or the reason why there is none.
-type TakenIn = Result<(Delivery, Instant), Refusal>;
+use crate::walk::{Authenticator, CheckedHead, RequestHead};
 
 /// A request in one of these steps, and the thing that it waits for.
 #[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.
@@ -131,9 +130,9 @@ impl<N> Exchange<N> {
                 Next::LookUp(head, checked, waiting) => {
                     // The budget starts at `call`, so it may be nearly over when the future is first polled.
                     let left = self.budget_ends().saturating_duration_since(Instant::now());
-                    let limit = look_up::share_of(self.guard().settings.budget).min(left);
+                    let limit = share_of(self.guard().settings.budget).min(left);
                     let auth = &self.guard().auth;
-                    let mut intake = look_up::within(limit, auth, checked, waiting).await?;
+                    let mut intake = look_up(limit, auth, checked, waiting).await?;
                     // The time of the receiver's own look-up does not count as slowness of the sender.
                     let mut reading = self.reading(Instant::now());
                     let read = poll_fn(|context| reading.poll(body.as_mut(), &mut intake, context));
@@ -193,6 +192,55 @@ impl<N> Exchange<N> {
                     Next::Nothing(Err(refusal))
                 }
             }
+        }
+    }
+}
+
+/// The largest share of the budget for a look-up.
+const MOST_TO_LOOK_UP: Duration = Duration::from_secs(1);
+
+/// Returns the look-up's share of the budget: the same as for a call of the store, and never more than half.
+fn share_of(budget: Duration) -> Duration {
+    MOST_TO_LOOK_UP.min(budget / 2)
+}
+
+/// Waits for the look-up, at most for this time.
+async fn look_up(
+    limit: Duration,
+    auth: &Authenticator,
+    head: CheckedHead<'_>,
+    waiting: Waiting,
+) -> Result<Intake, Refusal> {
+    let mut look_up = DetachedLookUp {
+        waiting: Some(waiting),
+        runtime: Handle::try_current().ok(),
+    };
+    let found = match &mut look_up.waiting {
+        Some(waiting) => timeout(limit, waiting).await.ok(),
+        None => None,
+    };
+    let too_slow = || Err(Arc::new(LookupError::new(LookupErrorKind::TimedOut)));
+    auth.keys_found(&head, found.unwrap_or_else(too_slow))
+}
+
+/// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a
+/// while: the answer of a slow database then serves the retry. Otherwise each retry would meet the same slow database again.
+struct DetachedLookUp {
+    /// Taken out by `drop` alone.
+    waiting: Option<Waiting>,
+    /// Taken here, because the request's future may be dropped on a thread without a runtime.
+    runtime: Option<Handle>,
+}
+
+impl Drop for DetachedLookUp {
+    fn drop(&mut self) {
+        if let Some(mut waiting) = self.waiting.take()
+            && let Some(runtime) = self.runtime.take()
+            && waiting.detach_if_last()
+        {
+            runtime.spawn(in_this_span(async move {
+                let _ = timeout(LONGEST, waiting).await;
+            }));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Timers that are made once something has to be waited for. Most deliveries never wait, and make none.
+//! Timers that are made once something has to be waited for: most deliveries never wait, and make none. Limited calls of a store.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -6,7 +6,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use crate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
+use crate::walk::Call;
+
+/// The time limit of a store call when no request waits for its answer any more.
+pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 
 /// A timer, once there is one.
 #[derive(Default)]
@@ -24,38 +30,30 @@ impl Timer {
     }
 }
 
-/// The longest wait for one call, from its first poll.
-pub(super) struct CallLimit {
-    limit: Duration,
-    ends: Option<Instant>,
+/// Returns the answer of a store; `None` if there is none within the time limit, which begins at the first poll. `waits` is called
+/// before the first wait.
+pub(super) fn in_time<F: Future>(
+    mut call: Pin<&mut F>,
+    mut waits: impl FnMut(),
+) -> impl Future<Output = Option<F::Output>> {
+    let (mut timer, mut ends) = (Timer::default(), None);
+    poll_fn(move |context| {
+        if let Poll::Ready(answer) = call.as_mut().poll(context) {
+            return Poll::Ready(Some(answer));
+        }
+        let ends = *ends.get_or_insert_with(|| {
+            waits();
+            Instant::now() + LATE_STORE_CALL
+        });
+        timer.poll(ends, context).map(|()| None)
+    })
 }
 
-impl CallLimit {
-    pub(super) fn of(limit: Duration) -> Self {
-        Self { limit, ends: None }
-    }
-
-    /// Returns the answer of the call; `None` if it has none within the limit. `first` is called before the first wait.
-    pub(super) fn wait<F: Future>(
-        &mut self,
-        mut call: Pin<&mut F>,
-        mut first: impl FnMut(),
-    ) -> impl Future<Output = Option<F::Output>> {
-        let mut timer = Timer::default();
-        poll_fn(move |context| {
-            if let Poll::Ready(answer) = call.as_mut().poll(context) {
-                return Poll::Ready(Some(answer));
-            }
-            let ends = *self.ends.get_or_insert_with(|| {
-                first();
-                Instant::now() + self.limit
-            });
-            timer.poll(ends, context).map(|()| None)
-        })
-    }
-
-    /// Returns whether the call had to be waited for. If not, a reading of the clock from before the call is still good.
-    pub(super) fn has_waited(&self) -> bool {
-        self.ends.is_some()
-    }
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+pub(crate) async fn call_store<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, Call::new(call)).await;
+    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

@@ -18,7 +18,7 @@ use crate::walk::Delivery;
 pub(crate) struct Observation {
     pub(crate) started: Instant,
     pub(crate) span: Span,
-    is_told: AtomicBool,
+    is_end_told: AtomicBool,
     #[cfg(feature = "metrics")]
     pub(super) recognised: OnceLock<Delivery>,
     #[cfg(feature = "record")]
@@ -30,7 +30,7 @@ impl Observation {
         Self {
             started: Instant::now(),
             span: Span::of_request(method),
-            is_told: AtomicBool::new(false),
+            is_end_told: AtomicBool::new(false),
             #[cfg(feature = "metrics")]
             recognised: OnceLock::new(),
             #[cfg(feature = "record")]
@@ -44,12 +44,12 @@ impl Observation {
         self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_told(&self) -> bool {
-        self.is_told.load(Ordering::Relaxed)
+    pub(crate) fn is_end_told(&self) -> bool {
+        self.is_end_told.load(Ordering::Relaxed)
     }
 
-    /// The end of this request was told, or is told by another observation of it.
-    pub(crate) fn passed_on(&self) {
-        self.is_told.store(true, Ordering::Relaxed);
+    /// The end of this request is told now, or by another observation of it.
+    pub(crate) fn end_is_told(&self) {
+        self.is_end_told.store(true, Ordering::Relaxed);
     }
 }

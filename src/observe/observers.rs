@@ -8,7 +8,7 @@ use super::hooks::Hooks;
 use super::metrics::Metrics;
 #[cfg(feature = "record")]
 use super::record::Recording;
-use super::step::{Observed, Observer, Step};
+use super::step::{Observer, Step};
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
 #[cfg(feature = "record")]
@@ -30,9 +30,6 @@ impl Observers {
     /// Tells each observer of a step.
     #[inline]
     pub(crate) fn tell(&self, step: Step<'_>) {
-        if let Step::Answered(Observed { of, .. }, _) = step {
-            of.passed_on();
-        }
         #[cfg(feature = "tracing")]
         self.tracing.observe(step);
         #[cfg(feature = "metrics")]
@@ -50,12 +47,5 @@ impl Observers {
     #[cfg(feature = "record")]
     pub(crate) fn set_recorder(&mut self, recorder: impl Record) {
         self.recorder.0 = Some(Arc::new(recorder));
-    }
-
-    /// Tells the end of a request that was not answered.
-    pub(crate) fn end(&self, request: Observed<'_>) {
-        if !request.of.is_told() {
-            self.tell(Step::HungUp(request));
-        }
     }
 }

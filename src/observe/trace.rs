@@ -9,7 +9,7 @@ use tracing::field::display;
 
 use super::reports::{Answer, Reason, Settled};
 use super::step::{Observed, Observer, Step};
-use super::warnings::{LogLevel, Warnings};
+use super::warnings::Warnings;
 use crate::caught::caught;
 use crate::lookup::SubscriptionId;
 use crate::outcome::Outcome;
@@ -109,25 +109,25 @@ impl Tracing {
     /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
     fn not_handled(&self, request: Observed<'_>, answer: &Answer, reason: &Reason) {
         let name = answer.outcome.name();
-        let level = match answer.refusal() {
+        let warned = match answer.refusal() {
             Some(refusal) if answer.authentic().is_none() => {
                 let error = refusal.verify_error().map(|error| error.kind().name());
                 let error = error.unwrap_or(refusal.kind().name());
                 let now = request.auth.clock.monotonic();
-                self.warnings.log_level(error, now)
+                self.warnings.warned(error, now)
             }
-            _ => LogLevel::Warning { suppressed: 0 },
+            _ => Some(0),
         };
         let claimed = answer.claimed_subscription().map(SubscriptionId::as_str);
-        match level {
-            LogLevel::Warning { suppressed } => tracing::warn!(target: TARGET,
+        match warned {
+            Some(suppressed) => tracing::warn!(target: TARGET,
                 outcome = name,
                 reason = %Chain(reason),
                 claimed_subscription = claimed,
                 suppressed = (suppressed > 0).then_some(suppressed),
                 "delivery not handled"
             ),
-            LogLevel::Suppressed => {
+            None => {
                 tracing::debug!(target: TARGET,
                     outcome = name,
                     reason = %Chain(reason),

@@ -1,6 +1,7 @@
 //! Decides which refusals of unauthenticated requests are logged at WARN. Any client can cause them, so they must not fill a
 //! log.
 
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -23,18 +24,10 @@ struct Logged {
     suppressed: u64,
 }
 
-/// The level at which a refusal is logged.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum LogLevel {
-    /// At WARN, with the number of refusals that were not at WARN since the last such line.
-    Warning { suppressed: u64 },
-    /// At DEBUG.
-    Suppressed,
-}
-
 impl Warnings {
-    /// Returns the level for a refusal with this reason.
-    pub(super) fn log_level(&self, reason: &'static str, now: Monotonic) -> LogLevel {
+    /// Returns whether a refusal with this reason is logged at WARN, and not at DEBUG: then, the number of refusals that were not at
+    /// WARN since the last such line.
+    pub(super) fn warned(&self, reason: &'static str, now: Monotonic) -> Option<u64> {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Logged {
             last,
@@ -48,16 +41,14 @@ impl Warnings {
             .is_some_and(|(_, at)| within(*at, FORGOTTEN_AFTER));
         if lately && last.is_some_and(|last| within(last, BETWEEN_LINES)) {
             *suppressed = suppressed.saturating_add(1);
-            return LogLevel::Suppressed;
+            return None;
         }
         *last = Some(now);
         match known {
             Some((_, at)) => *at = now,
             None => by_reason.push((reason, now)),
         }
-        LogLevel::Warning {
-            suppressed: std::mem::take(suppressed),
-        }
+        Some(mem::take(suppressed))
     }
 }
 
@@ -77,7 +68,7 @@ mod tests {
         for millis in (0..600_000).step_by(10) {
             for reason in REASONS {
                 requests += 1;
-                if let LogLevel::Warning { suppressed } = warnings.log_level(reason, at(millis)) {
+                if let Some(suppressed) = warnings.warned(reason, at(millis)) {
                     lines += 1;
                     requests -= 1 + suppressed;
                 }
@@ -92,18 +83,16 @@ mod tests {
     #[test]
     fn a_reason_that_was_not_logged_for_a_minute_is_logged_at_once() {
         let warnings = Warnings::default();
-        let warned = LogLevel::Warning { suppressed: 0 };
-        assert_eq!(warnings.log_level("a", at(0)), warned);
-        assert_eq!(warnings.log_level("b", at(1)), warned);
-        assert_eq!(warnings.log_level("a", at(2)), LogLevel::Suppressed);
+        assert_eq!(warnings.warned("a", at(0)), Some(0));
+        assert_eq!(warnings.warned("b", at(1)), Some(0));
+        assert_eq!(warnings.warned("a", at(2)), None);
         for second in 1..60 {
             let suppressed = u64::from(second == 1);
-            let warned = LogLevel::Warning { suppressed };
-            assert_eq!(warnings.log_level("a", at(second * 1_000 + 1)), warned);
+            let warned = warnings.warned("a", at(second * 1_000 + 1));
+            assert_eq!(warned, Some(suppressed));
         }
-        assert_eq!(warnings.log_level("b", at(60_000)), LogLevel::Suppressed);
-        let warned = LogLevel::Warning { suppressed: 1 };
-        assert_eq!(warnings.log_level("b", at(60_001)), warned);
-        assert_eq!(warnings.log_level("b", at(60_002)), LogLevel::Suppressed);
+        assert_eq!(warnings.warned("b", at(60_000)), None);
+        assert_eq!(warnings.warned("b", at(60_001)), Some(1));
+        assert_eq!(warnings.warned("b", at(60_002)), None);
     }
 }

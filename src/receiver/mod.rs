@@ -43,11 +43,10 @@ mod serve;
 
 pub use builder::ReceiverBuilder;
 
-use std::fmt;
 use std::sync::Arc;
 
 #[cfg(feature = "tower")]
-use crate::layer::{Guard, Guarded};
+use crate::layer::Guard;
 use crate::lookup::Keys;
 use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
@@ -59,19 +58,15 @@ use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, RequestHea
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
 /// See the [module docs](self) for the steps, and `Receiver::layer` (feature `tower`) for use in an axum app.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Receiver {
-    shared: Arc<Guarded<Claims>>,
+    shared: Arc<Guard<Claims>>,
 }
 
 #[cfg(not(feature = "tower"))]
-struct Guard {
+#[derive(Debug)]
+struct Guard<N> {
     auth: Authenticator,
-}
-
-#[cfg(not(feature = "tower"))]
-struct Guarded<N> {
-    guard: Guard,
     next: N,
 }
 
@@ -169,7 +164,8 @@ impl Receiver {
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
-        self.shared.next.admit_while(delivery, || true).await
+        let Guard { auth, next, .. } = &*self.shared;
+        next.admit_while(auth, delivery, || true).await
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.
@@ -213,15 +209,6 @@ impl Receiver {
     }
 
     fn auth(&self) -> &Authenticator {
-        &self.shared.guard.auth
-    }
-}
-
-impl fmt::Debug for Receiver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("auth", self.auth())
-            .field("claims", &self.shared.next)
-            .finish_non_exhaustive()
+        &self.shared.auth
     }
 }

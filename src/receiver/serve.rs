@@ -10,6 +10,8 @@ use http_body::Body;
 
 use super::Receiver;
 use crate::layer::{self, Drained, FromDelivery, IntoAnswer, WebhookLayer};
+#[cfg(feature = "metrics")]
+use crate::walk::Claims;
 #[cfg(doc)]
 use crate::walk::Delivery;
 
@@ -118,8 +120,8 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn drain(&self, limit: Duration) -> Drained {
-        let guard = &self.shared.guard;
-        layer::drain(&guard.auth.gate, &guard.settings.shutdown, limit).await
+        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
+        layer::drain(gate, &settings.shutdown, limit).await
     }
 
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
@@ -145,8 +147,10 @@ impl Receiver {
     /// ```
     #[cfg(feature = "metrics")]
     pub fn record_metrics(&self) {
-        let claims = &self.shared.next;
-        let retention = claims.store.is_some().then_some(claims.retention);
-        layer::record_gauges(&self.shared.guard, retention, || claims.observe_store());
+        let Claims {
+            store, retention, ..
+        } = &self.shared.next;
+        let retention = store.is_some().then_some(*retention);
+        layer::record_gauges(&self.shared, retention, || store.as_ref()?.observe());
     }
 }

@@ -1,25 +1,19 @@
 //! Claims: a delivery that is recognised runs once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use super::authenticate::Authenticator;
 use super::claim::{Claim, ClaimRecord};
 use super::delivery::Delivery;
-use super::gate::Gate;
 use super::store::Store;
-use crate::clock::Clock;
-#[cfg(feature = "metrics")]
-use crate::dedupe::StoreStats;
 use crate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
-/// The store with the times of its claims, and the gate.
+/// The store with the times of its claims.
 #[derive(Debug)]
 pub(crate) struct Claims {
-    pub(crate) gate: Arc<Gate>,
     /// Absent if deduplication was switched off.
     pub(crate) store: Option<Store>,
-    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) lease: Duration,
     pub(crate) retention: Duration,
 }
@@ -45,20 +39,28 @@ impl Claims {
     /// Claims the event. The store's answer counts for its health only if `heard` returns true.
     pub(crate) async fn admit_while(
         &self,
+        auth: &Authenticator,
         delivery: &Delivery,
         heard: impl Fn() -> bool,
     ) -> Result<Admission, Refusal> {
-        let permit = self.gate.enter().map_err(Refusal::new)?;
+        let permit = auth.gate.enter().map_err(Refusal::new)?;
         let Some(store) = &self.store else {
             return Ok(Admission::Fresh(Claim::new(None, permit)));
         };
         let (key, token) = (delivery.key(), ClaimToken::new(delivery.body()));
-        let asked = self.clock.monotonic();
-        let claimed = store
+        let asked = auth.clock.monotonic();
+        let mut claimed = store
             .call(|store| store.claim(key, token, self.lease))
             .await;
-        let age = self.clock.monotonic().saturating_since(asked);
-        match self.noted(claimed, age, heard()) {
+        let age = auth.clock.monotonic().saturating_since(asked);
+        if matches!(claimed, Ok(Claimed::Fresh)) && age >= self.lease {
+            // The lease has ended: another copy may have the event by now, or may have handled it.
+            claimed = Err(StoreError::new(StoreErrorKind::TimedOut));
+        }
+        if heard() {
+            auth.gate.health_signs.record_store_answer(&claimed);
+        }
+        match claimed {
             Ok(Claimed::Fresh) => {
                 let record = ClaimRecord {
                     store: store.clone(),
@@ -71,7 +73,7 @@ impl Claims {
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
             }
             Ok(Claimed::Done { body_mark }) => {
-                self.gate.health_signs.accepted();
+                auth.gate.health_signs.accepted();
                 Ok(Admission::Replayed {
                     same_body: body_mark == token.body_mark(),
                 })
@@ -88,31 +90,5 @@ impl Claims {
                 Err(refusal.await)
             }
         }
-    }
-
-    /// Returns the answer of the store after `age`, and counts it for the store's health if it was `heard`.
-    fn noted(
-        &self,
-        claimed: Result<Claimed, StoreError>,
-        age: Duration,
-        heard: bool,
-    ) -> Result<Claimed, StoreError> {
-        let claimed = match claimed {
-            // The lease has ended: another copy may have the event by now, or may have handled it.
-            Ok(Claimed::Fresh) if age >= self.lease => {
-                Err(StoreError::new(StoreErrorKind::TimedOut))
-            }
-            answered => answered,
-        };
-        if heard {
-            self.gate.health_signs.record_store_answer(&claimed);
-        }
-        claimed
-    }
-
-    /// Returns the store's own numbers, if the store reports them.
-    #[cfg(feature = "metrics")]
-    pub(crate) fn observe_store(&self) -> Option<StoreStats> {
-        self.store.as_ref()?.observe()
     }
 }

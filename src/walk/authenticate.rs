@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::delivery::{Delivery, RecognisedBy};
+use super::delivery::Delivery;
 use super::gate::Gate;
 use super::head::RequestHead;
 use super::stale::StaleSample;
@@ -51,17 +51,28 @@ pub(crate) struct Authenticator {
 /// A head that was checked. Its body can be received once its keys are known.
 pub(crate) struct CheckedHead<'h> {
     headers: DeliveryHeaders<'h>,
-    /// Set if the delivery is stale and still checked.
+    /// The reason to refuse it, if the delivery is stale and still checked.
     stale: Option<VerifyErrorKind>,
+}
+
+impl CheckedHead<'_> {
+    /// Refuses a delivery whose keys were not found. The answer to a stale one is the same as if it were not checked.
+    fn refused(&self, error: impl Into<Refusal>) -> Refusal {
+        let refusal = match self.stale {
+            Some(stale) => VerifyError::new(stale).into(),
+            None => error.into(),
+        };
+        refusal.claiming(self.headers.webhook_id())
+    }
 }
 
 impl Authenticator {
     /// Checks the head, and answers from the cache where keys are looked up.
     pub(crate) fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        let (headers, stale) = self.read_head(head, |_| ())?;
-        match self.keys().select(headers.webhook_id()) {
-            Ok(ring) => Ok(self.receive(&CheckedHead { headers, stale }, ring)),
-            Err(error) => Err(head.named_in(stale.map_or(error, VerifyError::new).into())),
+        let checked = self.read_head(head, |_| ())?;
+        match self.keys().select(checked.headers.webhook_id()) {
+            Ok(ring) => Ok(self.receive(&checked, ring)),
+            Err(error) => Err(checked.refused(error)),
         }
     }
 
@@ -71,13 +82,13 @@ impl Authenticator {
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
     ) -> Result<(CheckedHead<'h>, RingSearch), Refusal> {
-        let (headers, stale) = self.read_head(head, seen)?;
+        let checked = self.read_head(head, seen)?;
         // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
         // outage, when they are most useful as a sign, no ring is in the cache.
-        let found = self.keys().find(headers.webhook_id());
-        let found =
-            found.map_err(|error| head.named_in(stale.map_or(error, VerifyError::new).into()))?;
-        Ok((CheckedHead { headers, stale }, found))
+        match self.keys().find(checked.headers.webhook_id()) {
+            Ok(found) => Ok((checked, found)),
+            Err(error) => Err(checked.refused(error)),
+        }
     }
 
     /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
@@ -92,13 +103,10 @@ impl Authenticator {
         head: &CheckedHead<'_>,
         found: Result<Arc<KeyRing>, Arc<LookupError>>,
     ) -> Result<Intake, Refusal> {
-        let refusal: Refusal = match (found, head.stale) {
-            (Ok(ring), _) => return Ok(self.receive(head, ring)),
-            // The answer is the same as for a stale delivery that is not checked.
-            (Err(_), Some(stale)) => VerifyError::new(stale).into(),
-            (Err(error), None) => error.into(),
-        };
-        Err(refusal.claiming(head.headers.webhook_id()))
+        match found {
+            Ok(ring) => Ok(self.receive(head, ring)),
+            Err(error) => Err(head.refused(error)),
+        }
     }
 
     /// Compares the signature, and reads id and type from the signed body. `now` is a reading of this receiver's clock.
@@ -122,7 +130,13 @@ impl Authenticator {
         }
         self.gate.health_signs.authentic(now);
         let traceparent = head.traceparent().map(Box::from);
-        Ok(Delivery::new(verified, event, now, self.id(), traceparent))
+        Ok(Delivery::new(
+            verified,
+            event,
+            now,
+            self.gate.id,
+            traceparent,
+        ))
     }
 
     /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
@@ -136,23 +150,17 @@ impl Authenticator {
         Some(self.schedule.probable_attempt(age))
     }
 
-    /// Identifies the receiver or acceptor.
-    pub(crate) fn id(&self) -> RecognisedBy {
-        self.gate.id
-    }
-
     pub(crate) fn keys(&self) -> &Keys {
         self.verifier.keys()
     }
 
-    /// Reads the head and checks the age. `seen` gets the reading of the clock. For a stale delivery that is still checked,
-    /// also returns the reason of its refusal.
+    /// Reads the head and checks the age. `seen` gets the reading of the clock.
     #[inline]
     fn read_head<'h>(
         &self,
         head: &RequestHead<'h>,
         seen: impl FnOnce(UnixSeconds),
-    ) -> Result<(DeliveryHeaders<'h>, Option<VerifyErrorKind>), Refusal> {
+    ) -> Result<CheckedHead<'h>, Refusal> {
         let named = |refusal| head.named_in(refusal);
         head.refuse_unreadable(self.max_body).map_err(named)?;
         let headers = head.delivery_headers();
@@ -166,7 +174,7 @@ impl Authenticator {
                 Some(stale.map_err(|error| named(error.into()))?)
             }
         };
-        Ok((headers, stale))
+        Ok(CheckedHead { headers, stale })
     }
 
     /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if

@@ -1,14 +1,10 @@
 //! A claim that the caller holds.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::mem;
-use std::pin::Pin;
-use std::task::{Poll, ready};
 use std::time::Duration;
 
 use super::gate::Permit;
-use super::store::Store;
+use super::store::{Call, Store};
 use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 
 /// The right and the duty to handle one event: commit it or release it.
@@ -71,7 +67,7 @@ impl Claim {
     /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
     /// 2xx: any other answer asks for a second run.
     pub async fn commit(self) -> Result<Ownership, StoreError> {
-        self.settle(true).await
+        self.settle(true, true).await
     }
 
     /// Releases the claim, so that the next copy can claim the event at once.
@@ -79,20 +75,22 @@ impl Claim {
     /// # Errors
     /// The store could not answer: the event may stay claimed until the lease ends.
     pub async fn release(self) -> Result<Ownership, StoreError> {
-        self.settle(false).await
+        self.settle(false, true).await
     }
 
     /// Returns the age of the claim when the store answered: this much of its lease had passed.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> Duration {
-        self.record
-            .as_ref()
-            .map(|record| record.age)
-            .unwrap_or_default()
+        let record = self.record.as_ref();
+        record.map_or(Duration::ZERO, |record| record.age)
     }
 
-    /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit.
-    pub(crate) async fn settle(&self, done: bool) -> Result<Ownership, StoreError> {
+    /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit. The store's
+    /// answer counts for its health only if it is `heard`.
+    ///
+    /// After an error, which means that the result is unknown, the store is called again. A commit that finds its own done record
+    /// returns `Held`, so repeating it is safe, and may save a second run.
+    pub(crate) async fn settle(&self, done: bool, heard: bool) -> Result<Ownership, StoreError> {
         let health_signs = self.permit.health_signs();
         if done {
             // The event was handled, even if it can't be recorded.
@@ -101,43 +99,22 @@ impl Claim {
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        let settled = record.settle(done).await;
-        health_signs.record_store_answer(&settled);
-        settled
-    }
-
-    /// As [`release`](Self::release), for a claim that was answered after its caller had stopped waiting. The store's answer now
-    /// is not counted as a sign that the store is healthy. Keeps the permit.
-    #[cfg(feature = "tower")]
-    pub(crate) async fn give_up_unheard(&self) -> Result<Ownership, StoreError> {
-        match &self.record {
-            Some(record) => record.settle(false).await,
-            None => Ok(Ownership::Held),
+        let mut settled = record.settle(done).await;
+        if settled.is_err() {
+            settled = record.settle(done).await;
         }
+        if heard {
+            health_signs.record_store_answer(&settled);
+        }
+        settled
     }
 }
 
 impl ClaimRecord {
-    /// Commits or releases, and does it again after an error, which means that the result is unknown. A commit that finds its own
-    /// done record returns `Held`, so repeating it is safe, and may save a second run.
-    fn settle(&self, done: bool) -> impl Future<Output = Result<Ownership, StoreError>> {
-        let call = move || {
-            self.store.call(|store| match done {
-                true => store.commit(&self.key, self.token, self.retention),
-                false => store.release(&self.key, self.token),
-            })
-        };
-        let (mut under_way, mut is_first) = (call(), true);
-        poll_fn(move |context| {
-            loop {
-                match ready!(Pin::new(&mut under_way).poll(context)) {
-                    Err(_) if mem::take(&mut is_first) => {
-                        under_way.end();
-                        under_way = call();
-                    }
-                    answered => return Poll::Ready(answered),
-                }
-            }
+    fn settle(&self, done: bool) -> Call<'_, Ownership> {
+        self.store.call(|store| match done {
+            true => store.commit(&self.key, self.token, self.retention),
+            false => store.release(&self.key, self.token),
         })
     }
 }

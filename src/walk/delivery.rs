@@ -9,8 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::UnixSeconds;
 use crate::dedupe::EventKey;
-use crate::event::EventError;
-use crate::event::{Event, EventHead};
+use crate::event::{Event, EventError, EventHead};
 use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
@@ -116,13 +115,8 @@ impl Delivery {
     /// Returns the key under which a store remembers the event.
     #[must_use]
     pub fn key(&self) -> &EventKey {
-        let Recognised {
-            verified,
-            head,
-            key,
-            ..
-        } = &*self.0;
-        key.get_or_init(|| EventKey::of(verified.scope(), head.id.as_bytes()))
+        let key = || EventKey::of(self.0.verified.scope(), self.event_id().as_bytes());
+        self.0.key.get_or_init(key)
     }
 
     /// Returns the receiver's wall clock at the time when the delivery was recognised.

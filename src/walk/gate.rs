@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::delivery::RecognisedBy;
-use super::health::Health;
-use super::health_signs::HealthSigns;
+use super::health::{Health, HealthSigns};
 use crate::clock::Clock;
 use crate::dedupe::ScopeHeld;
 use crate::outcome::RefusalKind;
@@ -14,7 +13,8 @@ use crate::sync::{AtomicBool, AtomicUsize};
 
 /// Counts the runs under way and enforces their limit.
 pub(crate) struct Gate {
-    pub(super) id: RecognisedBy,
+    /// Identifies the receiver or acceptor.
+    pub(crate) id: RecognisedBy,
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,

@@ -117,7 +117,7 @@ impl<'h> RequestHead<'h> {
     }
 
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
-        self.found.clone().headers()
+        self.found.headers()
     }
 }
 

@@ -8,7 +8,6 @@ mod delivery;
 mod gate;
 mod head;
 mod health;
-mod health_signs;
 mod range;
 mod stale;
 mod store;
@@ -29,6 +28,8 @@ pub(crate) use gate::Gate;
 #[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;
+#[cfg(feature = "tower")]
+pub(crate) use store::Call;
 pub(crate) use store::Store;
 #[cfg(feature = "inbox")]
 pub(crate) use traceparent::TRACEPARENT;

@@ -26,8 +26,9 @@ impl Store {
         Call::new(|| call(&*self.0))
     }
 
+    /// Returns the store's own numbers, if the store reports them.
     #[cfg(feature = "metrics")]
-    pub(super) fn observe(&self) -> Option<StoreStats> {
+    pub(crate) fn observe(&self) -> Option<StoreStats> {
         caught(|| self.0.observe()).ok().flatten()
     }
 }
@@ -37,12 +38,12 @@ impl Store {
 pub(crate) struct Call<'a, T>(Option<StoreFuture<'a, T>>);
 
 impl<'a, T> Call<'a, T> {
-    fn new(call: impl FnOnce() -> StoreFuture<'a, T>) -> Self {
+    pub(crate) fn new(call: impl FnOnce() -> StoreFuture<'a, T>) -> Self {
         Self(caught(call).ok())
     }
 
     /// Drops the call. A panic of its future is caught.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         if let Some(future) = self.0.take() {
             let _ = caught(|| drop(future));
         }

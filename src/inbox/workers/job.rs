@@ -1,13 +1,12 @@
 //! One run of an entry: its handler, under its lease, and its settlement.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
-use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
@@ -20,7 +19,7 @@ use crate::event::{EventId, EventType};
 use crate::inbox::engine::{End, Job};
 use crate::inbox::entry::{Entry, EntryId, UNREADABLE};
 use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, HandlerEnd, VerifiedBody, bounded, call_store, classify};
+use crate::layer::{CatchUnwind, Handled, VerifiedBody, bounded, call_store, classify};
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
@@ -72,10 +71,8 @@ where
         .around(run(&shared, service, request(&delivery), limit))
         .await;
     let elapsed = began.elapsed();
-    let (outcome, reason) = match classify(&mut handled) {
-        HandlerEnd::Is(outcome, reason) => (outcome, reason),
-        HandlerEnd::Dead(letter) => (Outcome::DeadLettered, Some(text(letter.reason()))),
-    };
+    let (outcome, reason) = classify(&mut handled)
+        .unwrap_or_else(|letter| (Outcome::DeadLettered, Some(text(letter.reason()))));
     // The handler's response body may panic when it is dropped.
     let _ = caught(|| drop(handled));
     let (mut end, mut disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
@@ -160,12 +157,7 @@ where
     });
     let mut phase = shared.phase.subscribe();
     let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
-    // Not bound to the task's poll budget: a handler that uses up the budget each time would keep the timer from firing.
-    let mut limit = pin!(unconstrained(sleep_until(limit)));
-    bounded(handling.as_mut(), aborted, |context| {
-        limit.as_mut().poll(context)
-    })
-    .await
+    bounded(handling.as_mut(), aborted, pin!(sleep_until(limit))).await
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.

@@ -1,6 +1,7 @@
 //! The one way to the recorder of metrics that the program has installed.
 
 use std::borrow::Cow;
+use std::iter;
 use std::time::Duration;
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
@@ -55,25 +56,18 @@ impl<'a> Meter<'a> {
     }
 
     fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Cow<'a, Key> {
-        let new = |labels: Labels<N>| {
-            let (label, value) = self.source;
-            let mut all = Vec::with_capacity(N + 1);
-            all.push(Label::new(label, value.clone()));
-            all.extend(labels.map(|(name, value)| Label::new(name, value)));
-            Key::from_parts(KeyName::from_const_str(name), all)
-        };
-        let Some(known) = self.known else {
-            return Cow::Owned(new(labels));
-        };
-        let found = known.find(name, labels.each_ref().map(|(_, value)| &**value));
-        found.map_or_else(
-            || {
-                let key = new(labels);
-                known.keep(&key);
-                Cow::Owned(key)
-            },
-            Cow::Borrowed,
-        )
+        let values = labels.each_ref().map(|(_, value)| &**value);
+        if let Some(key) = self.known.and_then(|known| known.find(name, values)) {
+            return Cow::Borrowed(key);
+        }
+        let (label, value) = self.source;
+        let labels = labels.map(|(name, value)| Label::new(name, value));
+        let all = iter::once(Label::new(label, value.clone())).chain(labels);
+        let key = Key::from_parts(KeyName::from_const_str(name), all.collect::<Vec<_>>());
+        if let Some(known) = self.known {
+            known.keep(&key);
+        }
+        Cow::Owned(key)
     }
 
     /// Adds to a counter. Zero registers the counter without counting.

@@ -7,24 +7,24 @@ use super::{KeySource, ReceiverBuilder};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
-use crate::receiver::{Guard, Guarded, Receiver};
+use crate::receiver::{Guard, Receiver};
 use crate::verify::KeyRing;
 use crate::walk::{Authenticator, Claims, Gate, Store, in_range};
 
 impl ReceiverBuilder {
-    /// Builds the guard of an acceptor, and the time for which its sink remembers an event. Setting a store is an error. `scopes`
-    /// is the list of the sink.
+    /// Builds the guard of an acceptor. `next` gets the time for which its sink remembers an event. Setting a store is an error.
+    /// `scopes` is the list of the sink.
     #[cfg(feature = "tower")]
-    pub(crate) fn build_to_accept(
+    pub(crate) fn build_to_accept<N>(
         mut self,
         scopes: Option<ScopesInUse>,
-    ) -> Result<(Guard, Duration), ConfigError> {
+        next: impl FnOnce(Duration) -> N,
+    ) -> Result<Guard<N>, ConfigError> {
         if self.store.is_some() || self.without_deduplication {
             return Err(ConfigError::new(Kind::StoreBesideSink));
         }
         let (keys, retention) = (self.take_keys()?, self.retention);
-        let (guard, _) = self.check(keys, true, scopes)?;
-        Ok((guard, retention))
+        self.check(keys, true, scopes, |_| next(retention))
     }
 
     /// Checks the settings against each other.
@@ -47,17 +47,16 @@ impl ReceiverBuilder {
         {
             self.layer.prepare = Some(crate::extract::lift_body_limit);
         }
-        let retention = self.retention;
-        let (guard, lease) = self.check(keys, store.is_some(), scopes)?;
-        let next = Claims {
-            gate: Arc::clone(&guard.auth.gate),
-            store: store.map(Store::new),
-            clock: Arc::clone(&guard.auth.clock),
+        let (remembers, retention) = (store.is_some(), self.retention);
+        let store = store.map(Store::new);
+        let claims = |lease| Claims {
+            store,
             lease,
             retention,
         };
+        let guard = self.check(keys, remembers, scopes, claims)?;
         Ok(Receiver {
-            shared: Arc::new(Guarded { guard, next }),
+            shared: Arc::new(guard),
         })
     }
 
@@ -74,13 +73,14 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest, and returns the lease with the guard. `remembers` is whether a store or a sink remembers events.
-    fn check(
+    /// Checks the rest, and returns the guard. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
+    fn check<N>(
         self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
-    ) -> Result<(Guard, Duration), ConfigError> {
+        next: impl FnOnce(Duration) -> N,
+    ) -> Result<Guard<N>, ConfigError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
         if remembers {
             let needed = self.schedule.minimum_retention(&self.window);
@@ -118,12 +118,12 @@ impl ReceiverBuilder {
             header_mismatch: self.header_mismatch,
             stale: Default::default(),
         };
-        let guard = Guard {
+        Ok(Guard {
             auth,
             #[cfg(feature = "tower")]
             settings: self.layer,
-        };
-        Ok((guard, lease))
+            next: next(lease),
+        })
     }
 }
 

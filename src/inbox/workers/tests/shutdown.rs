@@ -58,6 +58,24 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
     drop(next);
 }
 
+/// The time is real: such a handler is always ready to go on, so a paused clock would stand still.
+#[tokio::test]
+async fn a_handler_that_spends_the_budget_of_its_task_is_given_back_too() {
+    let bench = Bench::with(&["evt_1"]).await;
+    let running = bench.start(bench.workers(), async |_, _| {
+        for _ in 0..u64::MAX {
+            tokio::task::consume_budget().await;
+        }
+        OK
+    });
+    while running.active() == 0 {
+        sleep(millis(1)).await;
+    }
+    assert_eq!(running.shutdown(millis(20)).await.aborted(), 1);
+    let listed = bench.listed("evt_1").await;
+    assert_eq!((listed.state, listed.tries), (EntryState::Queued, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_also_where_the_store_hangs() {
     let bench = Bench::with(&["evt_1"]).await;

@@ -17,7 +17,7 @@ use super::listener::Listener;
 use super::pooled::{Held, PooledConnection};
 use super::session::Sessions;
 use super::spare::SpareConnections;
-use crate::dedupe::{ScopesByName, ScopesInUse, StoreError, StoreErrorKind};
+use crate::dedupe::{ScopesByName, StoreError, StoreErrorKind};
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;
@@ -189,7 +189,7 @@ impl Postgres {
 
     /// Returns the list of the acceptors of this name's inbox. Clones of a list share it.
     #[cfg(feature = "inbox")]
-    pub(crate) fn inbox_scopes_in_use(&self, name: &str) -> ScopesInUse {
+    pub(crate) fn inbox_scopes_in_use(&self, name: &str) -> crate::dedupe::ScopesInUse {
         self.inbox_scopes.of(name)
     }
 

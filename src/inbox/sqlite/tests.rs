@@ -271,26 +271,6 @@ async fn a_lease_that_nobody_takes_is_given_back() {
     assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
 }
 
-/// The caller stops waiting after the answer was sent, and before it has received it.
-#[tokio::test]
-async fn a_lease_that_is_answered_and_not_received_is_given_back() {
-    let (folder, clock) = (Folder::new(), manual());
-    let engine = engine(&folder, &clock);
-    let accepted = engine.accept(entry("evt_1", None), DAY).await;
-    assert_eq!(accepted.unwrap(), Accepted::New);
-    let mut call = engine.lease(request());
-    let asked = std::future::poll_fn(|context| {
-        let _ = std::pin::Pin::new(&mut call).poll(context);
-        std::task::Poll::Ready(())
-    });
-    asked.await;
-    // This call is answered after the lease.
-    engine.accept(entry("evt_1", None), DAY).await.unwrap();
-    drop(call);
-    let jobs = engine.lease(request()).await.unwrap().jobs;
-    assert_eq!((jobs.len(), jobs[0].tries), (1, 1));
-}
-
 /// Entries that were written by a clock that was ahead, and are found by a process that starts after the clock was set back.
 #[test]
 fn what_an_earlier_process_wrote_ahead_of_the_clock_is_due() {

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep_until};
 use super::sink::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, Phase,
-    ResponseBody, RunState, bounded,
+    Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, ResponseBody,
+    RunState, bounded,
 };
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Refusal};
@@ -46,7 +46,7 @@ where
         let taken_in = delivering.take_in(&parts, pin!(body)).await;
         let (delivery, now) = match delivering.recognised(taken_in) {
             Ok(recognised) => recognised,
-            Err(refused) => return refused,
+            Err((refusal, delivery)) => return delivering.refuse(refusal, delivery),
         };
         let state = Arc::new(RunState::new(now));
         let guard = Arc::clone(delivering.guard());
@@ -76,7 +76,7 @@ async fn run<R>(
         Err(kind) => return Some(Ended::refused(Refusal::new(kind))),
     };
     // From here it goes on without its request: the sink has begun, and its work must not be cut off half way.
-    state.enter(Phase::Handling);
+    state.begins_to_handle();
     let started = Instant::now();
     let asked = request(&guard, &delivery).await;
     let ended = judged(asked, &guard, &state);

@@ -67,7 +67,7 @@ where
         let taken_in = exchange.take_in(&parts, pin!(body)).await;
         let (delivery, now) = match exchange.recognised(taken_in) {
             Ok(recognised) => recognised,
-            Err(refused) => return Ok(refused),
+            Err((refusal, delivery)) => return Ok(exchange.refuse(refusal, delivery)),
         };
         let work = Work {
             guard: Arc::clone(&exchange.guard),
@@ -119,21 +119,24 @@ impl<N> Exchange<N> {
     }
 
     /// Goes on with a delivery, unless it was refused or too little of its budget is left.
-    pub(crate) fn recognised<R>(
+    pub(crate) fn recognised(
         &self,
         taken_in: TakenIn,
-    ) -> Result<(Delivery, Instant), Response<ResponseBody<R>>> {
-        let (delivery, now) = taken_in.map_err(|refusal| self.refuse(refusal, None))?;
+    ) -> Result<(Delivery, Instant), (Refusal, Option<Delivery>)> {
+        let (delivery, now) = taken_in.map_err(|refusal| (refusal, None))?;
         self.guard
             .tell(Step::Recognised(self.observed(), &delivery));
         if self.budget_ends().saturating_duration_since(now) < LEAST_TO_BEGIN {
-            let out_of_time = Refusal::new(RefusalKind::OutOfTime);
-            return Err(self.refuse(out_of_time, Some(delivery)));
+            return Err((Refusal::new(RefusalKind::OutOfTime), Some(delivery)));
         }
         Ok((delivery, now))
     }
 
-    fn refuse<R>(&self, refusal: Refusal, delivery: Option<Delivery>) -> Response<ResponseBody<R>> {
+    pub(crate) fn refuse<R>(
+        &self,
+        refusal: Refusal,
+        delivery: Option<Delivery>,
+    ) -> Response<ResponseBody<R>> {
         let mut response = self.guard.own_response(&OwnAnswer::from(&refusal));
         let (now, outcome) = (Instant::now(), Outcome::Refused(refusal.kind()));
         let refusal = Arc::new(refusal);

@@ -20,7 +20,8 @@ use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::Verified;
 use crate::walk::{Authenticator, Delivery, in_range};
 
-/// Authenticates requests, and answers them under the settings of the layer. The next step are claims, for a handler, or a sink.
+/// Authenticates requests, and answers them under the settings of the layer. `next` is the step after that: claims in a receiver, a
+/// sink in an acceptor.
 pub(crate) struct Guard<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,

@@ -52,7 +52,7 @@ pub(crate) use {
     guard::{Guard, LayerSettings},
     handle::handle,
     run::Attached,
-    run_state::{End, Ended, Phase, RunState},
+    run_state::{End, Ended, RunState},
     supervise::{Handled, bounded},
     timer::{LATE_STORE_CALL, call_store},
     waiting::WaitingCopies,

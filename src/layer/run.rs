@@ -213,7 +213,9 @@ async fn claim_in_turn<R, E>(
             }
             Admission::Running { retry_after } => retry_after,
         };
-        state.wait(&guard.settings.waiting, *delivery.key(), lease_left)?;
+        state
+            .wait(&guard.settings.waiting, *delivery.key(), lease_left)
+            .map_err(Ended::refused)?;
         *has_waited = true;
         // Boxed, as it is rare and must not enlarge the frame of the other runs.
         Box::pin(sleep(wait.min(lease_left.max(Duration::from_millis(1))))).await;

@@ -54,10 +54,6 @@ impl<R, E> Ended<R, E> {
             at: None,
         }
     }
-
-    fn still_running(lease_left: Duration) -> Self {
-        Self::refused(Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease_left))
-    }
 }
 
 /// The progress of a run, which run and request share.
@@ -84,7 +80,7 @@ struct RunProgress<R, E> {
 
 /// The phase of a run: the thing that it waits for.
 #[derive(Clone, Copy)]
-pub(crate) enum Phase {
+enum Phase {
     /// It waits for the store to answer the claim. Whether it holds a claim is unknown.
     Claiming,
     /// It waits for another copy's run. It holds no claim.
@@ -115,10 +111,6 @@ impl<R, E> RunState<R, E> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn enter(&self, phase: Phase) {
-        self.lock().phase = phase;
-    }
-
     /// Asks the store for the claim once more.
     pub(super) fn claims_again(&self) {
         let now = Instant::now();
@@ -133,13 +125,13 @@ impl<R, E> RunState<R, E> {
         room: &Arc<WaitingCopies>,
         event: EventKey,
         lease_left: Duration,
-    ) -> Result<(), Ended<R, E>> {
+    ) -> Result<(), Refusal> {
+        let refused = |kind| Refusal::new(kind).retry_after_lease(lease_left);
         let mut progress = self.lock();
         if self.is_detached() {
-            return Err(Ended::still_running(lease_left));
+            return Err(refused(RefusalKind::StillRunning));
         }
         if progress.place.is_none() {
-            let refused = |kind| Ended::refused(Refusal::new(kind).retry_after_lease(lease_left));
             progress.place = Some(room.enter(event).map_err(refused)?);
         }
         progress.lease_left = Some(lease_left);
@@ -209,7 +201,10 @@ impl<R, E> RunState<R, E> {
         }
         match (progress.phase, progress.lease_left) {
             (Phase::Handling | Phase::Settling, _) => Ended::own(Outcome::RunsOn),
-            (_, Some(lease_left)) => Ended::still_running(lease_left),
+            (_, Some(lease_left)) => {
+                let still_running = Refusal::new(RefusalKind::StillRunning);
+                Ended::refused(still_running.retry_after_lease(lease_left))
+            }
             (_, None) => Ended::refused(Refusal::new(RefusalKind::StoreTooSlow)),
         }
     }

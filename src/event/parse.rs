@@ -119,17 +119,27 @@ impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for DataSeed<'_, 
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
         Ok(match self.0.as_str() {
-            "row.created" => {
-                let row = RowVisitor(Some("properties"), "createdBy", None, self.1);
-                EventData::RowCreated(json.deserialize_map(row)?)
-            }
+            "row.created" => EventData::RowCreated(json.deserialize_map(RowVisitor {
+                content_key: Some("properties"),
+                actor_key: "createdBy",
+                content: None,
+                seed: self.1,
+            })?),
             "row.updated" => {
-                let row = RowVisitor(Some("changes"), "updatedBy", None, PhantomData);
-                EventData::RowUpdated(RowUpdated::of(json.deserialize_map(row)?))
+                EventData::RowUpdated(RowUpdated::of(json.deserialize_map(RowVisitor {
+                    content_key: Some("changes"),
+                    actor_key: "updatedBy",
+                    content: None,
+                    seed: PhantomData,
+                })?))
             }
             "row.deleted" => {
-                let row = RowVisitor(None, "deletedBy", Some(()), PhantomData);
-                let row = json.deserialize_map(row)?;
+                let row = json.deserialize_map(RowVisitor {
+                    content_key: None,
+                    actor_key: "deletedBy",
+                    content: Some(()),
+                    seed: PhantomData,
+                })?;
                 EventData::RowDeleted(RowDeleted {
                     datamodel_id: row.datamodel_id,
                     datamodel_name: row.datamodel_name,
@@ -149,9 +159,14 @@ impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for DataSeed<'_, 
 
 /// Reads any of the three payloads as the most common one, `RowCreated`, directly into its place. The content and the actor
 /// of the other two are then moved from its `properties` and its `created_by`.
-///
-/// It has the content's key, the actor's, the content if it has no key, and the seed that reads it.
-struct RowVisitor<C, S>(Option<&'static str>, &'static str, Option<C>, S);
+struct RowVisitor<C, S> {
+    content_key: Option<&'static str>,
+    actor_key: &'static str,
+    /// The content of a row that has no key for it.
+    content: Option<C>,
+    /// Reads the content.
+    seed: S,
+}
 
 impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for RowVisitor<S::Value, S> {
     type Value = RowCreated<S::Value>;
@@ -161,7 +176,12 @@ impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for RowVisitor<S::Value, 
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let Self(content_key, actor_key, mut content, seed) = self;
+        let Self {
+            content_key,
+            actor_key,
+            mut content,
+            seed,
+        } = self;
         let (mut datamodel_id, mut datamodel_name, mut row_id) = (None, None, None);
         let (mut actor, mut extra) = (None, Fields::default());
         while let Some(Name(name)) = map.next_key()? {

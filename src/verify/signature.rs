@@ -149,8 +149,7 @@ impl Key {
     #[inline(never)]
     fn of_bytes(name: Arc<str>, key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        let core = Core::new_from_slice(key).expect("HMAC takes keys of any length");
-        let core = Box::new(core);
+        let core = Box::new(Core::new_from_slice(key).expect("HMAC takes keys of any length"));
         Self { name, core }
     }
 

@@ -5,8 +5,8 @@ use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 
 use moka::{notification::RemovalCause, policy::EvictionPolicy, sync::Cache};
 
-use super::hash::KeyHasher;
-use super::nanos::{Nanos, nanos, nanos_of};
+use super::expiry::{Nanos, nanos, nanos_of};
+use super::hash::KeyState;
 use super::running::Running;
 use super::{Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership};
 use super::{ScopesInUse, StoreStats, store::Answer};
@@ -40,7 +40,7 @@ pub struct MokaStore {
     capacity: Capacity,
     clock: Arc<dyn Clock>,
     running: Arc<Mutex<Running>>,
-    done: Cache<Keyed<Done>, (), KeyHasher>,
+    done: Cache<Keyed<Done>, (), KeyState>,
     evictions: Arc<Mutex<StoreStats>>,
     scopes: ScopesInUse,
 }
@@ -72,7 +72,7 @@ impl MokaStore {
                 .eviction_policy(EvictionPolicy::lru())
                 .max_capacity(u64::try_from(capacity.records()).unwrap_or(u64::MAX))
                 .eviction_listener(count)
-                .build_with_hasher(KeyHasher::default()),
+                .build_with_hasher(KeyState::default()),
             evictions,
             scopes: ScopesInUse::default(),
         }
@@ -87,8 +87,7 @@ impl MokaStore {
     /// Returns the numbers of records and evictions, after moka's housekeeping: for a metric, not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let (mut running, now) = self.enter();
-        running.free(now);
+        let (running, _) = self.enter();
         self.done.run_pending_tasks();
         StoreStats {
             running: running.len(),
@@ -101,7 +100,7 @@ impl MokaStore {
     fn enter(&self) -> (MutexGuard<'_, Running>, Nanos) {
         let mut running = lock(&self.running);
         let now = nanos(self.clock.monotonic());
-        running.tidy(now);
+        running.free(now);
         (running, now)
     }
 

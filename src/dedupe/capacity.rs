@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::nanos::Nanos;
+use super::expiry::Nanos;
 
 /// The number of records that a store in memory holds, and its behaviour when it is full.
 ///
@@ -95,6 +95,12 @@ impl Capacity {
     #[must_use]
     pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
         self.when_full = when_full;
+        self
+    }
+
+    /// Returns the same with at most this number of records.
+    pub(super) fn at_most(mut self, records: usize) -> Self {
+        self.records = self.records.min(records);
         self
     }
 

@@ -2,34 +2,49 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The hasher of the maps that are keyed by an [`EventKey`](super::EventKey). It builds copies of itself.
+/// Builds the hasher of the maps that are keyed by an [`EventKey`](super::EventKey).
 ///
 /// The bits of a key are already spread evenly. So one multiplication, keyed for each map, is enough; SipHash takes about forty
 /// instructions a word for the same, several times in each delivery. A sender could search for ids whose digests begin alike, to
 /// fill one bucket. The hash key prevents this: it comes from the operating system's randomness and is never shown.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeyHasher {
+#[derive(Clone, Debug)]
+pub(super) struct KeyState {
     seeds: [u64; 2],
-    hash: u64,
 }
 
-impl Default for KeyHasher {
+impl Default for KeyState {
     fn default() -> Self {
         let random = RandomState::new();
         Self {
             seeds: [random.hash_one(0_u8), random.hash_one(1_u8)],
+        }
+    }
+}
+
+impl KeyState {
+    /// Hashes these 128 bits.
+    pub(super) fn hash(&self, bits: u128) -> u64 {
+        let mut hasher = self.build_hasher();
+        hasher.write_u128(bits);
+        hasher.finish()
+    }
+}
+
+impl BuildHasher for KeyState {
+    type Hasher = KeyHasher;
+
+    fn build_hasher(&self) -> KeyHasher {
+        KeyHasher {
+            seeds: self.seeds,
             hash: 0,
         }
     }
 }
 
-impl BuildHasher for KeyHasher {
-    type Hasher = Self;
-
-    #[inline]
-    fn build_hasher(&self) -> Self {
-        *self
-    }
+#[derive(Debug)]
+pub(super) struct KeyHasher {
+    seeds: [u64; 2],
+    hash: u64,
 }
 
 impl Hasher for KeyHasher {
@@ -77,14 +92,14 @@ mod tests {
 
     #[test]
     fn a_key_hashes_alike_in_one_state_and_otherwise_in_another() {
-        let (one, other) = (KeyHasher::default(), KeyHasher::default());
+        let (one, other) = (KeyState::default(), KeyState::default());
         assert!(keys().all(|key| one.hash_one(key) == one.clone().hash_one(key)));
         assert!(keys().any(|key| one.hash_one(key) != other.hash_one(key)));
     }
 
     #[test]
     fn every_byte_of_a_key_counts_and_all_bits_of_a_hash_are_spread() {
-        let state = KeyHasher::default();
+        let state = KeyState::default();
         let hashes: HashSet<u64> = keys().map(|key| state.hash_one(key)).collect();
         assert_eq!(hashes.len(), 40_000);
         // The maps take the lowest bits for the position, and the highest for a tag or a segment; the store takes the 40th and
@@ -110,7 +125,7 @@ mod tests {
 
     #[test]
     fn other_writes_are_hashed_too() {
-        let state = KeyHasher::default();
+        let state = KeyState::default();
         let texts = ["", "a", "b", "aa", "0123456789abcdef", "0123456789abcdef0"];
         let hashes: HashSet<u64> = texts.iter().map(|text| state.hash_one(text)).collect();
         assert_eq!(hashes.len(), texts.len());

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::nanos::nanos_of;
+use super::expiry::nanos_of;
 
 /// The longest lease that was given to a store and its clones. A receiver has one length of leases.
 ///

@@ -14,8 +14,21 @@
 //!
 //! There are three states, since two states lose events. If an event were marked *seen* before its handler has succeeded, the
 //! retry of a failed run would be ignored. If it were marked afterwards, two copies could run. And a copy that finds a
-//! **running** claim must not be answered *done*: that run may still fail. [`DedupeStore`] has the rules of each step. The token
-//! guards our record only: it can't stop effects that are already under way.
+//! **running** claim must not be answered *done*: that run may still fail.
+//!
+//! # What is promised
+//! - **Once.** Of any number of copies that come at the same moment, one gets the claim. The holder of a claim is identified by a
+//!   token, and a run that lost its lease can't undo the record of a later run. The token guards our record only: it can't
+//!   stop effects that are already under way.
+//! - **A claim ends by itself.** It has a lease, which is renewed while its run is alive. When a process dies, its leases end
+//!   before the first retry comes, so the retry runs. The lease is counted from when the claim is called: an answer that comes
+//!   after the lease has ended starts no run.
+//! - **Remembered long enough.** A finished event is kept for a fixed time from its commit, and duplicates don't extend it. That
+//!   time must be longer than the sender's *whole* [`RetrySchedule`], more than a day, and not merely the 300 s for which a
+//!   signature is fresh. Each retry carries a new timestamp, so its signature is fresh, and only this record shows that it is a
+//!   duplicate.
+//! - **No event is forgotten without a report.** A store in memory has an explicit [`Capacity`]. When it is full it either evicts
+//!   the oldest finished event, which is counted with its age, or refuses fresh ones; running claims are never forgotten.
 //!
 //! # Choosing a store
 //! [Guarantees](crate::guide::guarantees) has five questions that lead to a store, and the promises of each for each fault. In this
@@ -29,12 +42,12 @@
 mod cache;
 mod capacity;
 mod error;
+mod expiry;
 mod hash;
 mod key;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod longest_lease;
 mod memory;
-mod nanos;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
 mod running;

@@ -3,19 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use super::hash::KeyHasher;
+use super::expiry::{BATCH, ExpiryQueue, Nanos, nanos_of};
+use super::hash::KeyState;
 use super::key::{ClaimToken, EventKey};
-use super::nanos::{Nanos, nanos_of};
 use super::store::{Claimed, Ownership};
 
-/// The running claims of some events. Nothing evicts them. An ended one no longer counts for its event; its memory is freed later.
+/// The running claims of the events of one shard. Nothing evicts them.
 #[derive(Default)]
 pub(super) struct Running {
-    claims: HashMap<EventKey, RunningClaim, KeyHasher>,
-    /// No lease ends before this.
-    next_end: Nanos,
-    /// The number of claims from which on ended ones are looked for.
-    most: usize,
+    claims: HashMap<EventKey, RunningClaim, KeyState>,
+    leases: ExpiryQueue<EventKey>,
 }
 
 struct RunningClaim {
@@ -56,9 +53,16 @@ impl Running {
     ) -> Claimed {
         let lease = nanos_of(lease);
         let end = now.saturating_add(lease);
-        self.next_end = self.next_end.min(end);
         let claim = RunningClaim { token, end, lease };
-        self.claims.insert(*key, claim);
+        let before = self.claims.insert(*key, claim);
+        // Where the end is the same, the queue has its entry already.
+        if before.is_none_or(|before| before.end != end) {
+            self.leases.push(end, *key);
+            let claims = &self.claims;
+            self.leases.tidy(claims.len(), |end, key| {
+                claims.get(key).is_some_and(|claim| claim.end == end)
+            });
+        }
         Claimed::Fresh
     }
 
@@ -84,7 +88,7 @@ impl Running {
         now: Nanos,
     ) -> Option<Nanos> {
         let is_held = self.holds(key, token, now);
-        let claim = is_held.then(|| self.claims.remove(key))??;
+        let claim = is_held.then(|| self.claims.remove(key)).flatten()?;
         Some(claim.lease)
     }
 
@@ -100,77 +104,21 @@ impl Running {
         ended && self.claims.remove(key).is_some()
     }
 
-    /// Frees all claims whose lease has ended, and returns their number.
+    /// Frees some claims whose lease has ended, and returns their number.
     pub(super) fn free(&mut self, now: Nanos) -> usize {
-        if now < self.next_end {
-            return 0;
+        let before = self.claims.len();
+        for _ in 0..BATCH {
+            let Some((_, key)) = self.leases.pop_ended(now) else {
+                break;
+            };
+            // The entry may be an old one of a claim whose lease was extended since.
+            self.free_one(&key, now);
         }
-        let (before, mut next_end) = (self.claims.len(), Nanos::MAX);
-        self.claims.retain(|_, claim| {
-            let stays = claim.end > now;
-            if stays {
-                next_end = next_end.min(claim.end);
-            }
-            stays
-        });
-        self.next_end = next_end;
         before - self.claims.len()
     }
 
-    /// As [`free`](Self::free), once the claims are twice as many as after the last time: a constant share of each claim.
-    pub(super) fn tidy(&mut self, now: Nanos) -> usize {
-        const WORTH_IT: usize = 64;
-        if self.claims.len() < self.most {
-            return 0;
-        }
-        let freed = self.free(now);
-        self.most = self.claims.len().saturating_mul(2).max(WORTH_IT);
-        freed
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LEASE: Duration = Duration::from_nanos(100);
-
-    fn key(number: u64) -> EventKey {
-        EventKey::new("default", &number.to_string())
-    }
-
-    #[test]
-    fn claims_that_ended_are_freed_before_they_are_many_more_than_those_that_run() {
-        let mut running = Running::default();
-        let token = ClaimToken::new(b"{}");
-        let mut freed = 0;
-        for now in 0..10_000 {
-            freed += running.tidy(now);
-            // Two of three are left behind.
-            running.claim(&key(now), token, now, LEASE);
-            if now % 3 == 0 {
-                running.release(&key(now), token, now);
-            }
-            assert!(running.len() <= 200, "{now}: {}", running.len());
-        }
-        freed += running.free(9_999);
-        assert_eq!((running.len(), freed), (66, 6_600));
-        assert_eq!(running.free(9_999), 0);
-    }
-
-    #[test]
-    fn a_lease_that_was_extended_ends_at_its_new_end() {
-        let mut running = Running::default();
-        let token = ClaimToken::new(b"{}");
-        for number in 0..3 {
-            running.claim(&key(number), token, number, LEASE);
-        }
-        assert_eq!(running.renew(&key(0), token, 50, LEASE), Ownership::Held);
-        assert_eq!(running.free(100), 0);
-        assert_eq!(running.free(101), 1);
-        assert_eq!(running.free(149), 1);
-        assert_eq!(running.len(), 1);
-        assert_eq!(running.free(150), 1);
-        assert!(!running.free_one(&key(0), 150));
+    /// Returns whether [`free`](Self::free) has left some for the next call.
+    pub(super) fn has_ended(&self, now: Nanos) -> bool {
+        self.leases.has_ended(now)
     }
 }

@@ -1,13 +1,11 @@
 //! The done records of one shard whose retentions are equally long, in 15 bytes each and a place in the index.
 
-use std::hash::BuildHasher;
-
 use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
 use super::steps::{Limits, Steps};
-use crate::dedupe::hash::KeyHasher;
+use crate::dedupe::expiry::Nanos;
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
-use crate::dedupe::nanos::Nanos;
 
 /// Done records in the order of their commits, which is the order in which they end.
 pub(super) struct DoneRecords {
@@ -44,26 +42,24 @@ const STEPS: Limits = Limits {
 /// An event, as the records and the index know it.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
-    pub(super) shard: u8,
     key: [u8; KEY_BYTES],
     place: Place,
 }
 
 /// A done record that was found.
+#[derive(Clone, Copy)]
 pub(super) struct Found {
+    number: u64,
     pub(super) body_mark: u32,
-    /// The token that committed it, for one lease.
-    pub(super) by: Option<ClaimToken>,
 }
 
 impl Identity {
     /// Returns the identity of this event. `hash` is the hash of its whole key.
-    pub(super) fn new(event: &EventKey, hash: u64, state: &KeyHasher) -> Self {
+    pub(super) fn new(event: &EventKey, hash: u64, state: &KeyState) -> Self {
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(&event.as_bytes()[..KEY_BYTES]);
-        let [.., shard, _, tag] = hash.to_le_bytes();
+        let [.., tag] = hash.to_le_bytes();
         Self {
-            shard: shard % SHARDS,
             key,
             place: Place {
                 home: home(&key, state),
@@ -74,10 +70,10 @@ impl Identity {
 }
 
 /// Hashes the part of a key that a record holds.
-fn home(key: &[u8; KEY_BYTES], state: &KeyHasher) -> u64 {
+fn home(key: &[u8; KEY_BYTES], state: &KeyState) -> u64 {
     let mut bytes = [0; 16];
     bytes[..KEY_BYTES].copy_from_slice(key);
-    state.hash_one(u128::from_le_bytes(bytes))
+    state.hash(u128::from_le_bytes(bytes))
 }
 
 impl DoneRecords {
@@ -103,17 +99,20 @@ impl DoneRecords {
         let live = self
             .steps
             .first_live(self.retention, now, self.records.end());
-        let (records, tokens) = (&self.records, &self.tokens);
+        let records = &self.records;
         self.index.find(event.place, records.first(), |number| {
-            let record = records.get(number)?;
-            (number >= live && record.key == event.key).then(|| {
-                let by = tokens.get(number).filter(|(_, until)| now < *until);
-                Found {
-                    body_mark: u32::from_le_bytes(record.body_mark),
-                    by: by.map(|(by, _)| ClaimToken::from_bytes(by)),
-                }
-            })
+            let record = records
+                .get(number)
+                .filter(|record| record.key == event.key)?;
+            let body_mark = u32::from_le_bytes(record.body_mark);
+            (number >= live).then_some(Found { number, body_mark })
         })
+    }
+
+    /// Returns whether this token committed the record, and at most one lease ago.
+    pub(super) fn is_by(&self, found: Found, token: ClaimToken, now: Nanos) -> bool {
+        let by = self.tokens.get(found.number);
+        by.is_some_and(|(by, until)| by == *token.as_bytes() && now < until)
     }
 
     /// Adds a record, and the token of its commit for one lease.
@@ -123,7 +122,7 @@ impl DoneRecords {
         token: ClaimToken,
         now: Nanos,
         lease: Nanos,
-        state: &KeyHasher,
+        state: &KeyState,
     ) {
         let number = self.records.end();
         self.records.push(Record {
@@ -153,7 +152,7 @@ impl DoneRecords {
     }
 
     /// Removes the record that was committed first.
-    pub(super) fn pop(&mut self, state: &KeyHasher) {
+    pub(super) fn pop(&mut self, state: &KeyState) {
         let number = self.records.first();
         let Some(record) = self.records.pop() else {
             return;

@@ -1,12 +1,11 @@
 //! The order of all commits, in a byte each.
 
-use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 use super::fifo::Fifo;
 use super::steps::{Limits, Steps};
 use crate::dedupe::capacity::StoreStats;
-use crate::dedupe::nanos::Nanos;
+use crate::dedupe::expiry::Nanos;
 
 /// The shards of the done records, in the order of their commits: a queue for each length of retention, since each is in the order
 /// of the ends, too.
@@ -15,13 +14,12 @@ use crate::dedupe::nanos::Nanos;
 /// other line that a thread writes would have to come from one core to the other with each commit.
 #[repr(C)] // keeps the fields in this order
 pub(super) struct Order {
-    /// The number of records.
-    pub(super) len: usize,
+    len: usize,
     /// No retention ends before this.
     next_end: Nanos,
     batch: Batch,
-    /// By their retention. None is empty.
-    queues: BTreeMap<Nanos, Queue>,
+    /// None is empty.
+    queues: Vec<Queue>,
     /// The age of an evicted record is exact to a 4,000th of the capacity, and of the retention.
     steps: Limits,
     /// Only the fields about evictions are used.
@@ -47,6 +45,7 @@ const IN_BATCH: usize = 14;
 const _: () = assert!(size_of::<u64>() + offset_of!(Order, queues) <= 64);
 
 struct Queue {
+    retention: Nanos,
     shards: Fifo<u8, 4_096>,
     steps: Steps,
 }
@@ -68,10 +67,15 @@ impl Order {
             len: 0,
             next_end: Nanos::MAX,
             batch: Batch::default(),
-            queues: BTreeMap::new(),
+            queues: Vec::new(),
             steps,
             evictions: StoreStats::default(),
         }
+    }
+
+    /// Returns the number of records.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     pub(super) fn push(&mut self, retention: Nanos, shard: u8, now: Nanos) {
@@ -84,22 +88,34 @@ impl Order {
     /// Inserts a commit into its queue, and begins a batch after it.
     fn begin_batch(&mut self, retention: Nanos, shard: u8, now: Nanos) {
         self.end_batch();
-        let queue = self.queues.entry(retention).or_insert_with(|| Queue {
-            shards: Fifo::default(),
-            steps: Steps::new(retention, self.steps),
+        let at = self.of_retention(retention).unwrap_or_else(|| {
+            self.queues.push(Queue {
+                retention,
+                shards: Fifo::default(),
+                steps: Steps::new(retention, self.steps),
+            });
+            self.queues.len() - 1
         });
-        queue.steps.push(queue.shards.end(), now);
-        queue.shards.push(shard);
-        self.next_end = self.next_end.min(now.saturating_add(retention));
-        self.batch = queue.batch(retention);
+        if let Some(queue) = self.queues.get_mut(at) {
+            queue.steps.push(queue.shards.end(), now);
+            queue.shards.push(shard);
+            self.next_end = self.next_end.min(now.saturating_add(retention));
+            self.batch = queue.batch();
+        }
     }
 
     /// Inserts the commits of the batch into their queue.
     fn end_batch(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        if let Some(queue) = self.queues.get_mut(&batch.retention) {
+        let at = self.of_retention(batch.retention);
+        if let Some(queue) = at.and_then(|at| self.queues.get_mut(at)) {
             queue.extend(&batch);
         }
+    }
+
+    fn of_retention(&self, retention: Nanos) -> Option<usize> {
+        let mut queues = self.queues.iter();
+        queues.position(|queue| queue.retention == retention)
     }
 
     /// Returns whether the retention of a record may have ended.
@@ -112,12 +128,10 @@ impl Order {
         if !self.may_have_ended(now) {
             return None;
         }
-        let ends = self.queues.iter_mut().map(|(retention, queue)| {
-            (queue.time_of_first().saturating_add(*retention), *retention)
-        });
-        let (end, retention) = ends.min()?;
+        let ends = self.queues.iter_mut().map(Queue::first_end);
+        let (at, end) = ends.enumerate().min_by_key(|(_, end)| *end)?;
         self.next_end = end;
-        (end <= now).then(|| self.pop(retention))?
+        (end <= now).then(|| self.pop(at))?
     }
 
     /// Takes out a record whose retention has ended. If there is none, the record that was committed first is evicted, and counted.
@@ -125,23 +139,23 @@ impl Order {
         if let Some(ended) = self.pop_ended(now) {
             return Some(ended);
         }
-        let queues = self.queues.iter_mut();
-        let times = queues.map(|(retention, queue)| (queue.time_of_first(), *retention));
-        let (committed, retention) = times.min()?;
-        let evicted = self.pop(retention)?;
-        let end = committed.saturating_add(retention);
+        let times = self.queues.iter_mut().map(Queue::time_of_first);
+        let (at, committed) = times.enumerate().min_by_key(|(_, time)| *time)?;
+        let evicted = self.pop(at)?;
+        let end = committed.saturating_add(evicted.retention);
         self.evictions.count_eviction(committed, end, now);
         Some(evicted)
     }
 
-    fn pop(&mut self, retention: Nanos) -> Option<First> {
-        let shard = self.queues.get_mut(&retention)?.shards.pop()?;
+    fn pop(&mut self, at: usize) -> Option<First> {
+        let queue = self.queues.get_mut(at)?;
+        let (retention, shard) = (queue.retention, queue.shards.pop()?);
         self.len -= 1;
-        if self.queues.get(&retention)?.shards.is_empty() {
+        if queue.shards.is_empty() {
             self.end_batch();
         }
-        if self.queues.get(&retention)?.shards.is_empty() {
-            self.queues.remove(&retention);
+        if self.queues.get(at)?.shards.is_empty() {
+            self.queues.swap_remove(at);
         }
         Some(First { retention, shard })
     }
@@ -163,11 +177,11 @@ impl Batch {
 
 impl Queue {
     /// Returns an empty batch for commits that follow.
-    fn batch(&self, retention: Nanos) -> Batch {
+    fn batch(&self) -> Batch {
         let (until, records) = self.steps.room(self.shards.end());
         let most = records.min(IN_BATCH as u64);
         Batch {
-            retention,
+            retention: self.retention,
             until,
             most: u8::try_from(most).unwrap_or(u8::MAX),
             ..Batch::default()
@@ -184,6 +198,10 @@ impl Queue {
         self.steps
             .time_of_first(self.shards.first())
             .unwrap_or(Nanos::MAX)
+    }
+
+    fn first_end(&mut self) -> Nanos {
+        self.time_of_first().saturating_add(self.retention)
     }
 }
 
@@ -250,12 +268,12 @@ mod tests {
                     let late = |(length, time)| time + length + length / 4_000 <= now;
                     assert!(!model.firsts().any(late));
                 }
-                assert_eq!(order.len, model.len());
+                assert_eq!(order.len(), model.len());
             }
             while let Some(first) = order.evict(now) {
                 model.pop(&first);
             }
-            assert_eq!((order.len, model.len()), (0, 0));
+            assert_eq!((order.len(), model.len()), (0, 0));
             assert!(order.queues.is_empty() && order.evictions.evicted > 1_000);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::dedupe::nanos::Nanos;
+use crate::dedupe::expiry::Nanos;
 
 /// The times of the records in a queue, by their numbers.
 ///

@@ -1,6 +1,5 @@
 //! The records of a store in memory: shards of running claims and done records, and the order of all commits.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,9 +9,9 @@ use super::index;
 use super::order::{First, Order};
 use crate::clock::Clock;
 use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
-use crate::dedupe::hash::KeyHasher;
+use crate::dedupe::expiry::{BATCH, Nanos, nanos, nanos_of};
+use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
-use crate::dedupe::nanos::{Nanos, nanos, nanos_of};
 use crate::dedupe::running::Running;
 use crate::dedupe::store::{Claimed, Ownership};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
@@ -20,18 +19,14 @@ use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
 /// The most records of a store: a sixteenth less than the indexes can tell apart, since shards are not quite equally full.
 pub(super) const MOST: usize = SHARDS as usize * (index::MOST as usize / 16 * 15);
 
-/// The greatest number of ended records that a call frees. More than one, so that a backlog shrinks; bounded, so that no single
-/// call frees the whole backlog.
-const BATCH: usize = 64;
-
 /// The table of [`DedupeStore`](crate::DedupeStore), for one process.
 pub(super) struct Table {
     pub(super) capacity: Capacity,
     pub(super) clock: Arc<dyn Clock>,
     /// For the shard and the tag of an event.
-    hash: KeyHasher,
+    hash: KeyState,
     /// For the place of a record in its shard. A sender does not know the two, and so can't choose ids that fill one place.
-    places: KeyHasher,
+    places: KeyState,
     // Std mutexes: none is held across an await. The order's is taken while a shard's is held, never the other way round.
     shards: [CachePadded<Mutex<Shard>>; SHARDS as usize],
     order: CachePadded<Mutex<Order>>,
@@ -53,9 +48,11 @@ struct Shard {
 }
 
 impl Shard {
-    fn find(&mut self, event: &Identity, now: Nanos) -> Option<Found> {
-        let mut done = self.done.iter_mut();
-        done.find_map(|done| done.find(event, now))
+    fn find(&mut self, event: &Identity, now: Nanos) -> Option<(&DoneRecords, Found)> {
+        self.done.iter_mut().find_map(|done| {
+            let found = done.find(event, now)?;
+            Some((&*done, found))
+        })
     }
 
     fn of_retention(&self, retention: Nanos) -> Option<usize> {
@@ -66,26 +63,26 @@ impl Shard {
 
 impl Table {
     pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
-        let records = capacity.records().min(MOST);
-        let capacity = Capacity::new(records).with_when_full(capacity.when_full());
+        let capacity = capacity.at_most(MOST);
         Self {
             capacity,
             clock,
-            hash: KeyHasher::default(),
-            places: KeyHasher::default(),
+            hash: KeyState::default(),
+            places: KeyState::default(),
             shards: std::array::from_fn(|_| CachePadded::default()),
-            order: CachePadded(Mutex::new(Order::new(records))),
+            order: CachePadded(Mutex::new(Order::new(capacity.records()))),
             held: AtomicUsize::new(0),
         }
     }
 
     pub(super) fn stats(&self) -> StoreStats {
-        let (_, running) = self.free_claims();
+        let entered = self.shards.iter().map(|shard| self.enter(&shard.0).0);
+        let running = entered.map(|shard| shard.running.len()).sum();
         self.free_done(self.now());
         let order = lock(&self.order.0);
         StoreStats {
             running,
-            done: order.len,
+            done: order.len(),
             capacity: Some(self.capacity.records()),
             ..order.evictions
         }
@@ -101,24 +98,25 @@ impl Table {
         loop {
             let claimed = self.try_claim(key, token, lease);
             // Ended records are freed only when there is no space.
-            let is_over =
-                claimed.is_some() || (self.free_claims().0 == 0 && !self.free_done(self.now()));
-            if is_over {
+            if claimed.is_some() || !self.sweep() {
                 return claimed;
             }
         }
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now, _) = self.enter(key);
+        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
         shard.running.renew(key, token, now, lease)
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
-        let (mut shard, now, event) = self.enter(key);
+        let hash = self.hash(key);
+        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
+        let (mut shard, now, _) = self.enter(self.shard(number));
         let Some(lease) = shard.running.release(key, token, now) else {
             let found = shard.find(&event, now);
-            return Ownership::held(found.is_some_and(|found| found.by == Some(token)));
+            let is_repeated = found.is_some_and(|(done, found)| done.is_by(found, token, now));
+            return Ownership::held(is_repeated);
         };
         // Where space is counted, the space of the claim passes to the record.
         let retention = nanos_of(retain);
@@ -132,9 +130,9 @@ impl Table {
         }
         let mut order = lock(&self.order.0);
         // Before the new record is pushed: it is never the one that is evicted.
-        let is_full = !self.refuses() && order.len >= self.capacity.records();
+        let is_full = !self.refuses() && order.len() >= self.capacity.records();
         let evicted = is_full.then(|| order.evict(now)).flatten();
-        order.push(retention, event.shard, now);
+        order.push(retention, number, now);
         let may_have_ended = order.may_have_ended(now);
         drop((order, shard));
         // Until they have left their shards, the store remembers a few records more, which does no harm.
@@ -148,10 +146,14 @@ impl Table {
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now, _) = self.enter(key);
+        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
         let is_held = shard.running.release(key, token, now).is_some();
         self.give_back(usize::from(is_held));
         Ownership::held(is_held)
+    }
+
+    fn hash(&self, key: &EventKey) -> u64 {
+        self.hash.hash(u128::from_le_bytes(*key.as_bytes()))
     }
 
     fn shard(&self, number: u8) -> &Mutex<Shard> {
@@ -162,25 +164,29 @@ impl Table {
         nanos(self.clock.monotonic())
     }
 
-    /// Locks the shard of an event, and reads the time: under the lock, so that the steps on an event and the readings have one
-    /// order.
-    fn enter(&self, key: &EventKey) -> (MutexGuard<'_, Shard>, Nanos, Identity) {
-        let event = Identity::new(key, self.hash.hash_one(key), &self.places);
-        let mut shard = lock(self.shard(event.shard));
+    /// Locks a shard, reads the time, and frees some ended claims in it. Returns whether a lease had ended, too. The time is read under
+    /// the lock, so that the steps on an event and the readings have one order.
+    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos, bool) {
+        let mut shard = lock(shard);
         let now = self.now();
-        self.give_back(shard.running.tidy(now));
-        (shard, now, event)
+        let has_ended = shard.running.has_ended(now);
+        if has_ended {
+            self.give_back(shard.running.free(now));
+        }
+        (shard, now, has_ended)
     }
 
     /// Claims the event, without a look for ended records elsewhere.
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let (mut shard, now, event) = self.enter(key);
+        let hash = self.hash(key);
+        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
+        let (mut shard, now, _) = self.enter(self.shard(number));
         if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
             return Some(claimed);
         }
         // An ended claim leaves its space to the next one. That may still find none, so free the space first.
         self.give_back(usize::from(shard.running.free_one(key, now)));
-        if let Some(Found { body_mark, .. }) = shard.find(&event, now) {
+        if let Some((_, Found { body_mark, .. })) = shard.find(&event, now) {
             return Some(Claimed::Done { body_mark });
         }
         self.reserve()
@@ -213,17 +219,13 @@ impl Table {
         }
     }
 
-    /// Frees the ended claims in every shard, one lock at a time. Returns their number, and the number of the others.
-    fn free_claims(&self) -> (usize, usize) {
-        let (mut freed, mut running) = (0, 0);
+    /// Frees some ended records in every shard, one lock at a time. Returns false where none has ended.
+    fn sweep(&self) -> bool {
+        let mut swept = false;
         for CachePadded(shard) in &self.shards {
-            let mut shard = lock(shard);
-            let ended = shard.running.free(self.now());
-            self.give_back(ended);
-            freed += ended;
-            running += shard.running.len();
+            swept |= self.enter(shard).2;
         }
-        (freed, running)
+        self.free_done(self.now()) || swept
     }
 
     fn refuses(&self) -> bool {
@@ -249,6 +251,11 @@ impl Table {
     }
 }
 
+/// Returns the number of the shard of an event with this hash of its key.
+fn shard_of(hash: u64) -> u8 {
+    hash.to_le_bytes()[5] % SHARDS
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -259,7 +266,7 @@ mod tests {
     fn keys_of_one_shard(table: &Table) -> impl Iterator<Item = EventKey> {
         (0..)
             .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(|key| table.enter(key).2.shard == 7)
+            .filter(|key| shard_of(table.hash(key)) == 7)
     }
 
     /// A call frees at most one batch of ended records. The remaining ended records do not count as live.

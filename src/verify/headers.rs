@@ -121,35 +121,49 @@ impl<'h> HeaderSlots<'h> {
     }
 
     fn take_likely(&mut self, name: &[u8], value: &'h [u8]) {
+        // Most callers pass names in lower case, as HTTP/2 and the http crate write them.
+        match self.slot(name) {
+            Some(slot) => slot.fill(value),
+            None => self.take_in_any_case(name, value),
+        }
+    }
+
+    #[cold]
+    fn take_in_any_case(&mut self, name: &[u8], value: &'h [u8]) {
+        let mut lower = [0; WEBHOOK_ID.len()];
+        if let Some(lower) = lower.get_mut(..name.len()) {
+            lower.copy_from_slice(name);
+            lower.make_ascii_lowercase();
+            if let Some(slot) = self.slot(lower) {
+                slot.fill(value);
+            }
+        }
+    }
+
+    /// Returns the slot of the header with this name, in lower case. No more than two of the five names are equally long.
+    #[inline]
+    fn slot(&mut self, name: &[u8]) -> Option<&mut HeaderSlot<'h>> {
         const SIGNATURE_LEN: usize = SIGNATURE.len();
         const WEBHOOK_ID_LEN: usize = WEBHOOK_ID.len();
-        // No two of the five names have the same length and the same first letter after the prefix.
-        let letter = name.get("x-service-".len()).map(u8::to_ascii_lowercase);
-        let (known, slot) = match (name.len(), letter) {
-            (SIGNATURE_LEN, Some(b's')) => (SIGNATURE, &mut self.signature),
-            (SIGNATURE_LEN, _) => (TIMESTAMP, &mut self.timestamp),
-            (WEBHOOK_ID_LEN, Some(b'w')) => (WEBHOOK_ID, &mut self.webhook_id),
-            (WEBHOOK_ID_LEN, _) => (EVENT_TYPE, &mut self.event_type),
-            _ => (EVENT_ID, &mut self.event_id),
-        };
-        // Most callers pass names in lower case, as HTTP/2 and the http crate write them.
-        if name == known.as_bytes() || name.eq_ignore_ascii_case(known.as_bytes()) {
-            slot.fill(value);
+        let is = |known: &str| name == known.as_bytes();
+        match name.len() {
+            SIGNATURE_LEN if is(SIGNATURE) => Some(&mut self.signature),
+            SIGNATURE_LEN if is(TIMESTAMP) => Some(&mut self.timestamp),
+            WEBHOOK_ID_LEN if is(WEBHOOK_ID) => Some(&mut self.webhook_id),
+            WEBHOOK_ID_LEN if is(EVENT_TYPE) => Some(&mut self.event_type),
+            _ if is(EVENT_ID) => Some(&mut self.event_id),
+            _ => None,
         }
     }
 
     /// Returns `X-Service-Event-Id` and `X-Service-Event-Type`, each where it appears once.
     pub(crate) fn event_hints(&self) -> (Option<&'h [u8]>, Option<&'h [u8]>) {
-        let hint = |slot: HeaderSlot<'h>, name| slot.at_most_once(name).ok().flatten();
-        (
-            hint(self.event_id, EVENT_ID),
-            hint(self.event_type, EVENT_TYPE),
-        )
+        (self.event_id.once(), self.event_type.once())
     }
 
     /// Returns `X-Service-Webhook-Id`, if it appears once.
     pub(crate) fn webhook_hint(&self) -> Option<&'h [u8]> {
-        self.webhook_id.at_most_once(WEBHOOK_ID).ok().flatten()
+        self.webhook_id.once()
     }
 
     /// Returns the headers, or the first fault in the order of the fields.
@@ -171,6 +185,13 @@ impl<'h> HeaderSlot<'h> {
             Self::Absent => Self::Once(value),
             Self::Once(_) | Self::Repeated => Self::Repeated,
         };
+    }
+
+    fn once(self) -> Option<&'h [u8]> {
+        match self {
+            Self::Once(value) => Some(value),
+            Self::Absent | Self::Repeated => None,
+        }
     }
 
     #[inline]

@@ -182,7 +182,8 @@ impl Held {
     };
 }
 
-#[cfg(all(test, shuttle))]
+#[cfg(test)]
+#[cfg(shuttle)]
 mod races {
     use std::sync::Arc;
 

@@ -90,8 +90,10 @@ impl<'t> Rest<'t> {
                 name,
                 email,
                 extra: Fields::default(),
+                email_is_null: false,
             }),
             extra: Fields::default(),
+            actor_is_null: false,
         }))
     }
 }

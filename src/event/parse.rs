@@ -146,6 +146,7 @@ impl<'de, S: DeserializeSeed<'de> + Copy> DeserializeSeed<'de> for DataSeed<'_, 
                     row_id: row.row_id,
                     deleted_by: row.created_by,
                     extra: row.extra,
+                    actor_is_null: row.actor_is_null,
                 })
             }
             _ => EventData::Other(Other {
@@ -200,14 +201,12 @@ impl<'de, S: DeserializeSeed<'de> + Copy> Visitor<'de> for RowVisitor<S::Value, 
                 },
             }
         }
-        if let Some(None) = actor {
-            extra.push(actor_key, Json::null());
-        }
         Ok(RowCreated {
             datamodel_id: required(datamodel_id, "datamodelId")?,
             datamodel_name: required(datamodel_name, "datamodelName")?,
             row_id: required(row_id, "rowId")?,
             properties: required(content, content_key.unwrap_or_default())?,
+            actor_is_null: matches!(actor, Some(None)),
             created_by: actor.flatten().map(|ReadActor(actor)| actor),
             extra,
         })
@@ -242,12 +241,10 @@ impl<'de> Visitor<'de> for ActorVisitor {
                 _ => extra.push(key, map.next_value()?),
             }
         }
-        if email == Some(None) {
-            extra.push("email", Json::null());
-        }
         Ok(Actor {
             id: required(id, "id")?,
             name: required(name, "name")?,
+            email_is_null: email == Some(None),
             email: email.flatten(),
             extra,
         })

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::changes::Changes;
 use super::fields::Fields;
@@ -10,8 +10,7 @@ use super::ids::{ActorId, DataModelId, RowId};
 use super::properties::Properties;
 
 /// A row was first created. `R` is the type of its properties, by default [`Properties`].
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RowCreated<R = Properties> {
     /// The data model that the row belongs to.
@@ -24,16 +23,15 @@ pub struct RowCreated<R = Properties> {
     pub properties: R,
     /// The user who created it. `None` where `createdBy` is `null` or absent: the specification does not say that it is
     /// always present.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Actor>,
-    /// Fields that the specification does not name, and `createdBy` where it is `null`.
-    #[serde(flatten)]
+    /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 /// A row's properties changed.
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RowUpdated {
     /// The data model that the row belongs to.
@@ -46,11 +44,11 @@ pub struct RowUpdated {
     pub changes: Changes,
     /// The user who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that it is
     /// always present.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<Actor>,
-    /// Fields that the specification does not name, and `updatedBy` where it is `null`.
-    #[serde(flatten)]
+    /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 impl RowUpdated {
@@ -63,13 +61,13 @@ impl RowUpdated {
             changes: row.properties,
             updated_by: row.created_by,
             extra: row.extra,
+            actor_is_null: row.actor_is_null,
         }
     }
 }
 
 /// A row was deleted.
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct RowDeleted {
     /// The data model that the row belonged to.
@@ -80,15 +78,15 @@ pub struct RowDeleted {
     pub row_id: RowId,
     /// The user who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that it is
     /// always present.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_by: Option<Actor>,
-    /// Fields that the specification does not name, and `deletedBy` where it is `null`.
-    #[serde(flatten)]
+    /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the actor is present as `null`, so that the row is written again as it was read.
+    pub(super) actor_is_null: bool,
 }
 
 /// The user who caused an event.
-#[derive(Clone, Serialize)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Actor {
     /// The user's id.
@@ -96,11 +94,107 @@ pub struct Actor {
     /// The user's name.
     pub name: String,
     /// The user's e-mail address. Never present in a `row.deleted`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub email: Option<String>,
-    /// Fields that the specification does not name, and `email` where it is `null`.
-    #[serde(flatten)]
+    /// Fields that the specification does not name.
     pub extra: Fields,
+    /// Whether the address is present as `null`, so that the actor is written again as it was read.
+    pub(super) email_is_null: bool,
+}
+
+impl<R: Serialize> Serialize for RowCreated<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(
+            serializer,
+            &self.datamodel_id,
+            &self.datamodel_name,
+            &self.row_id,
+        )?;
+        map.serialize_entry("properties", &self.properties)?;
+        end(
+            map,
+            "createdBy",
+            &self.created_by,
+            self.actor_is_null,
+            &self.extra,
+        )
+    }
+}
+
+impl Serialize for RowUpdated {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = begin(
+            serializer,
+            &self.datamodel_id,
+            &self.datamodel_name,
+            &self.row_id,
+        )?;
+        map.serialize_entry("changes", &self.changes)?;
+        end(
+            map,
+            "updatedBy",
+            &self.updated_by,
+            self.actor_is_null,
+            &self.extra,
+        )
+    }
+}
+
+impl Serialize for RowDeleted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let map = begin(
+            serializer,
+            &self.datamodel_id,
+            &self.datamodel_name,
+            &self.row_id,
+        )?;
+        end(
+            map,
+            "deletedBy",
+            &self.deleted_by,
+            self.actor_is_null,
+            &self.extra,
+        )
+    }
+}
+
+impl Serialize for Actor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("name", &self.name)?;
+        end(map, "email", &self.email, self.email_is_null, &self.extra)
+    }
+}
+
+/// Writes the fields that all rows begin with.
+fn begin<S: Serializer>(
+    serializer: S,
+    datamodel_id: &DataModelId,
+    datamodel_name: &str,
+    row_id: &RowId,
+) -> Result<S::SerializeMap, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("datamodelId", datamodel_id)?;
+    map.serialize_entry("datamodelName", datamodel_name)?;
+    map.serialize_entry("rowId", row_id)?;
+    Ok(map)
+}
+
+/// Writes the optional field, also where it was `null`, and the fields that the specification does not name.
+fn end<M: SerializeMap, T: Serialize>(
+    mut map: M,
+    key: &'static str,
+    value: &Option<T>,
+    is_null: bool,
+    extra: &Fields,
+) -> Result<M::Ok, M::Error> {
+    if value.is_some() || is_null {
+        map.serialize_entry(key, value)?;
+    }
+    for (name, value) in extra.iter() {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
 }
 
 /// Implements `Debug` with these fields only.

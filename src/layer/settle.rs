@@ -198,6 +198,7 @@ pub(super) fn settle<'a, R, E>(
             late: run.state.is_detached(),
         };
         guard.report_run(&settled);
+        // It is still here if the store answered at once: then the request has not taken it, and the time is known.
         match unsettled {
             Some(ended) => Some(Ended {
                 outcome,

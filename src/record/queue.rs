@@ -30,7 +30,7 @@ pub(super) struct QueueState {
     waiting: VecDeque<LoggedDelivery>,
     /// The sum over the entries that wait and those that the writer holds.
     held: Amount,
-    accepted: usize,
+    accepted: u64,
     pub(super) written: u64,
     pub(super) dropped: u64,
     /// The number of these that the log does not mention yet.
@@ -45,8 +45,8 @@ pub(super) struct QueueState {
 
 impl QueueState {
     /// The number of accepted entries that were written or dropped.
-    fn settled(&self) -> usize {
-        self.accepted - self.held.entries
+    fn settled(&self) -> u64 {
+        self.accepted - self.held.entries as u64
     }
 }
 

@@ -265,7 +265,10 @@ impl Writer {
                 Ok(unrotated) => {
                     match unrotated {
                         Some(error) => self.failed(error),
-                        None => self.queue.lock().last_error = None,
+                        None => {
+                            let ended = self.queue.lock().last_error.take();
+                            drop(ended); // once the lock is free
+                        }
                     }
                     return true;
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::gate::Permit;
 use super::store::{Call, Store};
+use crate::caught::caught;
 use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 
 /// The right and the duty to handle one event: commit it or release it.
@@ -101,7 +102,9 @@ impl Claim {
         };
         let mut settled = record.settle(done).await;
         if settled.is_err() {
-            settled = record.settle(done).await;
+            let first = std::mem::replace(&mut settled, record.settle(done).await);
+            // An error's destructor is code of the store, and a panic in it must not cost the run its answer.
+            let _ = caught(|| drop(first));
         }
         if heard {
             health_signs.record_store_answer(&settled);
@@ -129,20 +132,26 @@ impl fmt::Debug for Claim {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use super::Claim;
     use crate::{
-        Admission, MemoryStore, Receiver, RequestHead, Secret, Signature, Timestamp, block_on,
+        Admission, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, Ownership,
+        Receiver, RequestHead, Secret, Signature, StoreError, StoreErrorKind, StoreFuture,
+        Timestamp, block_on,
     };
 
-    #[test]
-    fn a_claim_shows_its_key_and_not_its_token() {
+    fn claim_in(store: impl DedupeStore) -> (Claim, EventKey) {
         let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
         let timestamp = Timestamp::parse(b"1763690000").unwrap();
         let body = br#"{"id":"evt_1","type":"t"}"#.as_slice();
         let signature = Signature::sign(&secret, &timestamp, body).to_header_value();
         let receiver = Receiver::builder()
             .secret(secret)
-            .store(MemoryStore::default())
-            .clock(crate::ManualClock::at(timestamp.seconds()))
+            .store(store)
+            .clock(ManualClock::at(timestamp.seconds()))
             .build()
             .unwrap();
         let head = RequestHead::new(
@@ -158,9 +167,86 @@ mod tests {
         let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
             panic!("nothing else was claimed");
         };
-        assert_eq!(
-            format!("{claim:?}"),
-            format!("Claim {{ key: Some({:?}), .. }}", delivery.key())
-        );
+        (claim, *delivery.key())
+    }
+
+    #[test]
+    fn a_claim_shows_its_key_and_not_its_token() {
+        let (claim, key) = claim_in(MemoryStore::default());
+        let expected = format!("Claim {{ key: Some({key:?}), .. }}");
+        assert_eq!(format!("{claim:?}"), expected);
+    }
+
+    #[derive(Debug)]
+    struct Bomb;
+
+    impl fmt::Display for Bomb {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("made up")
+        }
+    }
+
+    impl std::error::Error for Bomb {}
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("made-up panic in a destructor");
+        }
+    }
+
+    /// Its first answer to a commit or a release is an error whose destructor panics.
+    #[derive(Debug, Default)]
+    struct FailsOnce(AtomicBool);
+
+    impl FailsOnce {
+        fn answer(&self) -> StoreFuture<'_, Ownership> {
+            let error = || StoreError::new(StoreErrorKind::Unavailable).caused_by(Bomb);
+            StoreFuture::ready(match self.0.swap(true, Ordering::SeqCst) {
+                true => Ok(Ownership::Held),
+                false => Err(error()),
+            })
+        }
+    }
+
+    impl DedupeStore for FailsOnce {
+        fn claim<'a>(
+            &'a self,
+            _: &'a EventKey,
+            _: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Claimed> {
+            StoreFuture::ready(Ok(Claimed::Fresh))
+        }
+
+        fn renew<'a>(
+            &'a self,
+            _: &'a EventKey,
+            _: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            StoreFuture::ready(Ok(Ownership::Held))
+        }
+
+        fn commit<'a>(
+            &'a self,
+            _: &'a EventKey,
+            _: ClaimToken,
+            _: Duration,
+        ) -> StoreFuture<'a, Ownership> {
+            self.answer()
+        }
+
+        fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
+            self.answer()
+        }
+    }
+
+    #[test]
+    fn a_first_error_that_panics_when_dropped_costs_nothing() {
+        for done in [true, false] {
+            let (claim, _) = claim_in(FailsOnce::default());
+            let settled = block_on(claim.settle(done, true));
+            assert_eq!(settled.unwrap(), Ownership::Held);
+        }
     }
 }

@@ -153,6 +153,27 @@ fn an_actor_may_be_null_or_absent() {
 }
 
 #[test]
+fn an_actor_that_a_program_fills_is_written_once() {
+    let actor = CREATED.find(r#","createdBy""#).unwrap();
+    let null = format!(r#"{},"createdBy":null}}}}"#, &CREATED[..actor]);
+    let (from, mut into) = (
+        event::<Properties>(UPDATED).unwrap(),
+        event::<Properties>(&null).unwrap(),
+    );
+    let (EventData::RowUpdated(from), EventData::RowCreated(row)) = (from.data, &mut into.data)
+    else {
+        panic!("the two events");
+    };
+    row.created_by = from.updated_by.map(|mut actor| {
+        actor.email = Some("hidden".into()); // it was null
+        actor
+    });
+    let written = serde_json::to_string(&into).unwrap();
+    assert_eq!(written.matches("createdBy").count(), 1, "{written}");
+    assert_eq!(written.matches("email").count(), 1, "{written}");
+}
+
+#[test]
 fn data_may_be_missing_where_the_specification_shows_no_payload() {
     let bare = |event_type: &str| {
         format!(r#"{{"id":"1","type":"{event_type}","createdAt":"","workspaceId":"ws_1"}}"#)

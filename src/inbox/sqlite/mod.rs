@@ -269,7 +269,7 @@ impl Engine for SqliteEngine {
 }
 
 /// Leased entries that no worker has yet. If their worker no longer waits they are returned: otherwise they would wait until their
-/// leases end.
+/// leases end. A lease that was rolled back is dropped too; that changes nothing, because each lease has its own token.
 struct Leased {
     batch: Batch,
     calls: Calls<InboxFile>,

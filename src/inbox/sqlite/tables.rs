@@ -29,7 +29,7 @@ pub(super) struct InboxTables<'c> {
     data_version: Statement<'c>,
     seen_version: i64,
     file: InboxFile,
-    /// The number of entries that the calls since the last commit may have made due.
+    /// The largest number of entries that the calls since the last commit have made due; more, if a commit has failed meanwhile.
     pub(super) due: usize,
 }
 

@@ -168,7 +168,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Returns what is stored with the entry: its state, the time until it is due, and the reason of the failure.
+    /// Returns the values that are stored with the entry: its state, the time until it is due, and the reason of the failure.
     pub(crate) fn stored(&self) -> (EntryState, Duration, Option<&str>) {
         match self {
             Self::Done => (EntryState::Done, Duration::ZERO, None),

@@ -10,7 +10,7 @@ use crate::event::{DataModelId, EventType};
 /// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
 #[derive(Clone, Debug)]
 pub(super) struct ArmTable<A> {
-    /// For each type its arms: by model, and at first that of any model.
+    /// The arms of each type, by data model. `None` is the arm for any model.
     pub(super) types: BTreeMap<EventType, BTreeMap<Option<DataModelId>, A>>,
     pub(super) otherwise: Option<A>,
 }

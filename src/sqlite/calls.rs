@@ -27,10 +27,10 @@ pub(crate) trait FileStore: Send + 'static {
 
 /// The tables of a store. The thread keeps them in order beside its calls.
 pub(crate) trait Tables {
-    /// Whether there is something to tidy, apart from times that a clock has left that was set back.
+    /// Whether there is something to tidy, apart from times that are wrong because the clock was set back.
     fn is_due(&mut self, now: i64) -> rusqlite::Result<bool>;
 
-    /// Deletes what has ended, one chunk, and corrects the times that a clock has left that was set back.
+    /// Deletes one chunk of ended records. If the clock was set back, corrects the times that it had written before.
     fn tidy(&mut self, now: i64, is_set_back: bool) -> rusqlite::Result<()>;
 
     /// Whether the next chunk follows without a wait. Asked before each wait for a call.

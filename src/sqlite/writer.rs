@@ -33,7 +33,7 @@ pub(crate) struct Limits {
 }
 
 impl<S: FileStore> Calls<S> {
-    /// Starts the thread with its connection. When it ends, it calls `end`, closes the connection, and drops what it owns beside it.
+    /// Starts the thread with its connection. When it ends, it calls `end`, closes the connection, and drops the rest of `owned`.
     pub(crate) fn start<K: Send + 'static>(
         store: S,
         owned: (Connection, K),

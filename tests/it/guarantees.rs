@@ -1,43 +1,6 @@
-//! `docs/guarantees.md` against the tests that exist, and its sizes against their formula.
-
-use std::collections::BTreeSet;
-
-use crate::faults;
+//! The sizes of `docs/guarantees.md` against their formula and the constants of the stores.
 
 const PAGE: &str = include_str!("../../docs/guarantees.md");
-
-/// Names in back-quotes that look like a test: words joined by underscores.
-fn named() -> BTreeSet<&'static str> {
-    let mut inside = false;
-    let mut names = BTreeSet::new();
-    for line in PAGE.lines() {
-        // Code has names of its own.
-        if line.starts_with("```") {
-            inside = !inside;
-        }
-        if inside {
-            continue;
-        }
-        let quoted = line.split('`').skip(1).step_by(2);
-        names.extend(quoted.filter(|name| {
-            let plain =
-                |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
-            name.chars().all(plain) && name.matches('_').count() >= 2
-        }));
-    }
-    names
-}
-
-#[test]
-fn every_guarantee_names_tests_that_exist() {
-    let tests = faults::tests();
-    let missing: Vec<_> = named()
-        .into_iter()
-        .filter(|name| !tests.contains(*name))
-        .collect();
-    assert!(missing.is_empty(), "{missing:#?}");
-    assert!(named().len() > 40, "{}", named().len());
-}
 
 #[test]
 fn the_sizes_follow_from_their_formula() {

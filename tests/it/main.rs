@@ -18,7 +18,6 @@ mod examples;
 mod explain;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod factory;
-mod faults;
 #[cfg(feature = "axum")]
 mod fuzz;
 mod guarantees;
@@ -34,8 +33,6 @@ mod health;
 mod held;
 #[cfg(feature = "axum")]
 mod http2;
-mod imports;
-mod invariants;
 #[cfg(feature = "axum")]
 mod layer;
 mod leaks;
@@ -59,8 +56,6 @@ mod operations;
 mod order;
 #[cfg(feature = "axum")]
 mod oversized;
-#[allow(dead_code)] // asked only where every feature is on
-mod packages;
 mod parsers;
 #[cfg(feature = "axum")]
 mod positions;

@@ -7,8 +7,6 @@
 #[cfg(unix)]
 mod api;
 mod cli;
-#[cfg(target_os = "linux")] // other systems compile other packages
-mod counted;
 mod doctor;
 #[cfg(unix)]
 mod emulate;
@@ -17,10 +15,6 @@ mod explain;
 mod inbox;
 mod listen;
 mod log;
-#[allow(dead_code)] // shared with the tests of the library
-#[cfg(target_os = "linux")]
-#[path = "../../../../tests/it/packages.rs"]
-mod packages;
 #[cfg(unix)]
 mod pictures;
 #[allow(dead_code)] // shared with the tests of the library

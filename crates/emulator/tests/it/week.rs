@@ -1,5 +1,5 @@
 //! End to end in one clock: a client of the API, emulator, retries and a receiver of hookgate in this process. In a release build,
-//! as `scripts/test` runs it, with 10,000 events; else with a part of them.
+//! as `scripts/soak` makes it, with 10,000 events; else with a part of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};

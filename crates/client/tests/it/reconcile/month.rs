@@ -1,5 +1,5 @@
 //! End to end in one clock: emulator with every fault, client, receiver and mirror, a month with two outages of 30 h. In a release
-//! build, as `scripts/test` runs it, with 100,000 changes; else with a part of them.
+//! build, as `scripts/soak` makes it, with 100,000 changes; else with a part of them.
 
 mod history;
 mod program;

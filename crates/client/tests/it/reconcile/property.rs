@@ -1,4 +1,4 @@
-//! Ten thousand seeds of changes, moves and lost events while the list is read.
+//! Seeds of changes, moves and lost events while the list is read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -284,7 +284,7 @@ fn seeds(seeds: std::ops::Range<u64>) {
     assert!(suppressed > 50, "{suppressed}");
 }
 
-/// Ten thousand in a release build, which `scripts/test` makes.
+/// Ten thousand in a release build, which `scripts/soak` makes.
 #[test]
 fn every_change_is_found_and_no_row_is_deleted_wrongly() {
     seeds(0..if cfg!(debug_assertions) { 100 } else { 10_000 });

@@ -7,7 +7,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)] // a failed expectation must stop the test
 
-#[cfg(feature = "axum")]
 mod layer;
 mod memory;
 mod needles;

@@ -2,10 +2,10 @@
 //! Verbauwhede, 2017): two classes of inputs in random order, and Welch's t of their times. Beyond |t| = 10 a difference is no
 //! accident; a comparison that stops at the first difference is far beyond 100, which the same run shows.
 //!
-//! In release builds only: `cargo test -p hookgate-tests --release --test constant_time -- --nocapture` prints the figures.
+//! In release builds only: `cargo test -p hookgate-release-tests --release --test constant_time -- --nocapture` prints the figures.
 //! `HOOKGATE_TIMINGS` sets how many times each class is measured. One leak shows in no timing: a `==` on 32 bytes that the
 //! compiler made into two wide steps. A test looks for it in the source: `digests_are_compared_in_constant_time_only` in
-//! `tests/it/invariants.rs`.
+//! `tests/repository/`.
 
 #![cfg(not(debug_assertions))]
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // a failed expectation must stop the test, and this one prints figures

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-const SRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src");
+const SRC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src");
 
 /// A module's path, as in `event::ids`. The root is the empty path.
 type Module = String;

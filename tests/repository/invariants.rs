@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+use crate::faults::each_source;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// A file of the library, or of another crate that is published.
 struct Source {
@@ -359,144 +361,35 @@ fn no_file_is_long() {
     }
 }
 
-/// The output of cargo about the dependencies. The test runs where every feature is on, since only then all packages are
-/// available without a network; it counts on Linux, since other systems compile other packages.
-#[cfg(all(
-    target_os = "linux",
-    feature = "axum",
-    feature = "chrono",
-    feature = "jiff",
-    feature = "metrics",
-    feature = "moka",
-    feature = "record",
-    feature = "time",
-    feature = "tracing"
-))]
-mod packages {
-    use crate::packages::{Package, cargo, readme_counts, rust_versions, tree, tree_of};
-
-    use std::collections::BTreeMap;
-    use std::sync::LazyLock;
-
-    static RUST_VERSIONS: LazyLock<BTreeMap<Package, (u32, u32)>> =
-        LazyLock::new(|| rust_versions(&[]));
-
-    /// README's rows and the matching arguments for cargo.
-    const ROWS: [(&str, &[&str]); 18] = [
-        ("none", &["--no-default-features"]),
-        ("`tower`", &["--no-default-features", "--features=tower"]),
-        ("`axum`", &["--no-default-features", "--features=axum"]),
-        ("`moka`", &["--no-default-features", "--features=moka"]),
-        (
-            "`tracing`",
-            &["--no-default-features", "--features=tracing"],
-        ),
-        (
-            "`metrics`",
-            &["--no-default-features", "--features=metrics"],
-        ),
-        ("`record`", &["--no-default-features", "--features=record"]),
-        ("`redis`", &["--no-default-features", "--features=redis"]),
-        (
-            "`postgres`",
-            &["--no-default-features", "--features=postgres"],
-        ),
-        (
-            "`redis-tls`",
-            &["--no-default-features", "--features=redis-tls"],
-        ),
-        (
-            "`postgres-tls`",
-            &["--no-default-features", "--features=postgres-tls"],
-        ),
-        ("`sqlite`", &["--no-default-features", "--features=sqlite"]),
-        ("`inbox`", &["--no-default-features", "--features=inbox"]),
-        ("`chrono`", &["--no-default-features", "--features=chrono"]),
-        ("`jiff`", &["--no-default-features", "--features=jiff"]),
-        ("`time`", &["--no-default-features", "--features=time"]),
-        ("default", &[]),
-        ("all", &["--all-features"]),
-    ];
-
-    #[test]
-    fn readme_counts_packages_right() {
-        for (row, features) in ROWS {
-            readme_counts(row, features, &RUST_VERSIONS);
+#[test]
+fn only_one_file_computes_or_compares_a_signature() {
+    let allowed = ["src/verify/signature.rs"];
+    let mut offenders = Vec::new();
+    each_source("src", &mut |path, text| {
+        let names_crypto = [
+            "use hmac",
+            "use sha2",
+            "use subtle",
+            "hmac::",
+            "sha2::",
+            "subtle::",
+        ]
+        .iter()
+        .any(|name| text.contains(name));
+        if names_crypto && !allowed.iter().any(|allowed| path.ends_with(allowed)) {
+            offenders.push(path.to_owned());
         }
-    }
-
-    #[test]
-    fn packages_stay_few() {
-        assert!(tree(&["--no-default-features"]).len() <= 30);
-        assert!(tree(&[]).len() <= 50);
-    }
-
-    /// What `cargo run --example receiver` compiles in a fresh clone: the example's dependencies are those of all examples.
-    #[test]
-    fn the_first_example_compiles_few_packages() {
-        let packages = tree_of("normal,build,dev", &[]);
-        assert!(packages.len() <= 75, "{}", packages.len());
-    }
-
-    /// The packages that a test of this package compiles, dev-dependencies included, contain no other framework.
-    #[test]
-    fn other_frameworks_stay_in_their_member() {
-        let tree = ["tree", "--prefix=none", "--all-features"];
-        for line in cargo(&tree).lines() {
-            let foreign = ["actix", "lambda_", "poem", "rocket", "tonic"];
-            let named = foreign.iter().any(|prefix| line.starts_with(prefix));
-            assert!(!named, "{line}");
+    });
+    assert!(offenders.is_empty(), "{offenders:?}");
+    let mut signature = String::new();
+    each_source("src", &mut |path, text| {
+        if path.ends_with(allowed[0]) {
+            signature = text.to_owned();
         }
-        let plain = cargo(&["metadata", "--format-version=1", "--no-deps"]);
-        let plain: serde_json::Value = serde_json::from_str(&plain).unwrap();
-        let built = plain["workspace_default_members"].as_array().unwrap();
-        assert_eq!(
-            built.len(),
-            1,
-            "a plain `cargo test` builds this package alone"
-        );
-    }
-
-    #[test]
-    fn core_knows_no_framework() {
-        for (name, _) in tree(&["--no-default-features"]) {
-            let foreign = ["http", "tokio", "tower", "axum", "hyper", "moka"];
-            assert!(
-                !foreign.iter().any(|prefix| name.starts_with(prefix)),
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn serde_json_is_not_changed_for_the_whole_program() {
-        let format = [
-            "tree",
-            "--edges=normal",
-            "--prefix=none",
-            "--format={p} {f}",
-        ];
-        let tree = cargo(&[format.as_slice(), &["--all-features"]].concat());
-        let line = tree.lines().find(|line| line.starts_with("serde_json "));
-        let line = line.expect("serde_json with its features");
-        assert!(line.contains("raw_value"), "{line}");
-        assert!(!line.contains("arbitrary_precision") && !line.contains("preserve_order"));
-    }
-
-    #[test]
-    fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
-        let of = |package: &Package| RUST_VERSIONS[package];
-        let packages = tree(&["--all-features"]);
-        let own = packages
-            .iter()
-            .find(|(name, _)| name == "hookgate")
-            .unwrap();
-        for package in &packages {
-            assert!(
-                of(package) <= of(own),
-                "{package:?} asks for {:?}",
-                of(package)
-            );
-        }
-    }
+    });
+    assert!(
+        signature
+            .contains("fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core>"),
+        "what is compared is digest's own constant-time output"
+    );
 }

@@ -1,18 +1,19 @@
 //! The same in the layer, where the states of a body that is waited for are on the heap.
 
 use std::convert::Infallible;
+use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, Bytes};
-use axum::routing::post;
-use futures_core::Stream;
-use hookgate::{Delivery, ManualClock, Receiver, ReceiverBuilder, provider_fn};
-use http::{Request, StatusCode};
+use bytes::Bytes;
+use hookgate::layer::VerifiedBody;
+use hookgate::{ManualClock, Receiver, ReceiverBuilder, provider_fn};
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
 use tokio::time::timeout;
-use tower::ServiceExt;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::{BODY, FORGED, NOW, Run, forged, pairs, ring, signature};
 
@@ -49,8 +50,7 @@ fn receiver(builder: ReceiverBuilder) -> Receiver {
 }
 
 fn every_way(run: &mut Run, receiver: &Receiver, after: impl Fn() + Sync) {
-    let handler = async |_: Delivery| StatusCode::NO_CONTENT;
-    let app = Router::new().route("/", post(handler).layer(receiver.layer()));
+    let app = receiver.layer().layer(Handler);
     let mut way = |name: &str, signature: String, body: Pieces, expected: Option<u16>| {
         run.step(name, || {
             let runtime = tokio::runtime::Builder::new_current_thread();
@@ -59,9 +59,10 @@ fn every_way(run: &mut Run, receiver: &Receiver, after: impl Fn() + Sync) {
             for (name, value) in pairs(&signature) {
                 request = request.header(name, value);
             }
-            let request = request.body(Body::from_stream(body)).unwrap();
+            let request = request.body(body).unwrap();
             let answered = runtime.block_on(async {
-                let answer = app.clone().oneshot(request);
+                // `Handler` is always ready.
+                let answer = app.clone().call(request);
                 let patience = if expected.is_some() {
                     20 * DEADLINE
                 } else {
@@ -83,6 +84,26 @@ fn every_way(run: &mut Run, receiver: &Receiver, after: impl Fn() + Sync) {
         let half = || Pieces::new(FORGED[..200].chunks(70), waits).and_nothing_more();
         way("too slow", forged(), half(), Some(408));
         way("hung up midway", forged(), half(), None);
+    }
+}
+
+/// Answers each delivery 204.
+#[derive(Clone)]
+struct Handler;
+
+impl Service<Request<VerifiedBody>> for Handler {
+    type Response = Response<()>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<()>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<VerifiedBody>) -> Self::Future {
+        let mut answer = Response::new(());
+        *answer.status_mut() = StatusCode::NO_CONTENT;
+        ready(Ok(answer))
     }
 }
 
@@ -113,17 +134,21 @@ impl Pieces {
     }
 }
 
-impl Stream for Pieces {
-    type Item = Result<Bytes, Infallible>;
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.waits && !std::mem::replace(&mut self.has_waited, true) {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
         self.has_waited = false;
         match self.left.next() {
-            Some(piece) => Poll::Ready(Some(Ok(Bytes::from_static(piece)))),
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(piece))))),
             None if self.is_whole => Poll::Ready(None),
             None => Poll::Pending,
         }

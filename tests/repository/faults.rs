@@ -1,14 +1,14 @@
-//! The list of known faults, `tests/faults.md`, against the tests that exist.
+//! The list of known faults, `tests/faults.md`, and the tests that `docs/guarantees.md` names, against the tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::packages::root;
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Every Rust source below a folder of the repository, with its path.
 pub(crate) fn each_source(folder: &str, see: &mut dyn FnMut(&str, &str)) {
-    walk(&root().join(folder), see);
+    walk(&Path::new(ROOT).join(folder), see);
 }
 
 fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
@@ -48,7 +48,7 @@ pub(crate) fn tests() -> BTreeSet<String> {
 
 #[test]
 fn every_known_fault_has_its_test() {
-    let path = root().join("tests/faults.md");
+    let path = Path::new(ROOT).join("tests/faults.md");
     let list = fs::read_to_string(path).unwrap();
     let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for line in list.lines().filter(|line| line.starts_with("| ")) {
@@ -105,7 +105,7 @@ fn the_readme_says_what_is_not_promised() {
 #[test]
 fn every_dependency_has_a_bounded_version() {
     let dependencies = |manifest: &str| {
-        let manifest = fs::read_to_string(root().join(manifest)).unwrap();
+        let manifest = fs::read_to_string(Path::new(ROOT).join(manifest)).unwrap();
         let section = manifest.split("[dependencies]").nth(1).unwrap();
         section.split("\n[").next().unwrap().to_owned()
     };
@@ -127,4 +127,39 @@ fn every_dependency_has_a_bounded_version() {
         seen += 1;
     }
     assert!(seen > 40);
+}
+
+const GUARANTEES: &str = include_str!("../../docs/guarantees.md");
+
+/// Names in back-quotes that look like a test: words joined by underscores.
+fn named() -> BTreeSet<&'static str> {
+    let mut inside = false;
+    let mut names = BTreeSet::new();
+    for line in GUARANTEES.lines() {
+        // Code has names of its own.
+        if line.starts_with("```") {
+            inside = !inside;
+        }
+        if inside {
+            continue;
+        }
+        let quoted = line.split('`').skip(1).step_by(2);
+        names.extend(quoted.filter(|name| {
+            let plain =
+                |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_';
+            name.chars().all(plain) && name.matches('_').count() >= 2
+        }));
+    }
+    names
+}
+
+#[test]
+fn every_guarantee_names_tests_that_exist() {
+    let tests = tests();
+    let missing: Vec<_> = named()
+        .into_iter()
+        .filter(|name| !tests.contains(*name))
+        .collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert!(named().len() > 40, "{}", named().len());
 }

@@ -1,0 +1,9 @@
+//! The checks of texts and counts. Test names are sentences.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
+
+mod faults;
+mod imports;
+mod invariants;
+#[cfg(target_os = "linux")] // other systems compile other packages
+mod packages;

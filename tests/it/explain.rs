@@ -177,6 +177,9 @@ fn each_pair_of_mistakes_from_different_groups_is_found() {
             ..case
         }));
     }
+    // A release build, as `scripts/soak` makes it, has all of them.
+    let step = if cfg!(debug_assertions) { 7 } else { 1 };
+    let cases: Vec<_> = cases.into_iter().step_by(step).collect();
     check_all(&cases);
 }
 

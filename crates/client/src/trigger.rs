@@ -98,7 +98,7 @@ impl Trigger {
     /// Makes a trigger that is called by POST, without authentication.
     ///
     /// # Errors
-    /// The URL is not http or https, or has a user name; or the system's certificates can't be read.
+    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has; or the system's certificates can't be read.
     #[cfg(feature = "hyper")]
     pub fn new(url: &str) -> Result<Self, Error> {
         let is_secure = address(url)?.scheme_str() == Some("https");
@@ -109,7 +109,7 @@ impl Trigger {
     /// Makes a trigger that is called through this service, in place of hyper's client.
     ///
     /// # Errors
-    /// The URL is not http or https, or has a user name.
+    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has.
     pub fn with_service<S, B>(url: &str, service: S) -> Result<Self, Error>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,

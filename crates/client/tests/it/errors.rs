@@ -130,6 +130,10 @@ async fn settings_that_cannot_work_are_refused_without_repeating_them() {
         "https://ada:whisper@service.example",
         "https://service.example/api/v1?key=whisper",
         "https://",
+        "https://service.example/api/v1#whisper",
+        "https://service.example:99999/api/v1",
+        "https://service.example:0/api/v1",
+        "https://[::1]:65536/api/v1",
     ] {
         let error = Client::new(url, key()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config, "{url}");
@@ -139,6 +143,8 @@ async fn settings_that_cannot_work_are_refused_without_repeating_them() {
         "http://localhost:1/api/v1/",
         "http://127.0.0.2:1",
         "http://[::1]:1",
+        "http://[::1]",
+        "https://service.example:65535",
     ] {
         Client::new(url, key()).unwrap();
     }

@@ -76,8 +76,8 @@ impl fmt::Display for Scope {
 
 /// The reason why a call failed.
 ///
-/// `Display` has the status, the code, the request and the service's message. It has no key and no value of a row, unless the
-/// service's own message contains one.
+/// `Display` has the status, the code, the request and the service's message. It has no key: where the service repeats the key or a
+/// trigger's secret, `[redacted]` stands in its place. It has no value of a row, unless the service's own message contains one.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 

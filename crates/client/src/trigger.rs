@@ -88,9 +88,9 @@ impl TriggerAnswer {
     /// Reads the body as a type, for example the last node's result.
     ///
     /// # Errors
-    /// `Answer`: it is not JSON, or does not fit the type.
+    /// `Answer`: it is not JSON, or does not fit the type. [`Error::is_outcome_unknown`] is true, since the workflow was called.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        json::read(&self.body)
+        json::read(&self.body).map_err(|error| error.answered_with(self.status).maybe_made())
     }
 }
 

@@ -57,9 +57,9 @@ impl Json {
         deserialize(self.as_str(), String::new)
     }
 
-    /// Returns the value in one form, for a comparison by meaning: values of the same meaning have the same text. `1.50` is
-    /// written as `1.5`, the fields of an object in the order of their names, and no text with more escapes than it needs. Texts,
-    /// dates included, and the order of an array do count.
+    /// Returns the value as JSON in one form, for a comparison by meaning: values of the same meaning have the same text. `1.50`
+    /// is written as `1.5`, the fields of an object in the order of their names, and no text with more escapes than it needs.
+    /// Texts, dates included, and the order of an array do count.
     ///
     /// It is not the form of RFC 8785. A value that cannot be read, since it is nested too deep, is returned as it was written.
     ///
@@ -67,7 +67,7 @@ impl Json {
     /// use hookgate::Json;
     ///
     /// let canonical = |text| serde_json::from_str::<Json>(text).map(|json| json.canonical());
-    /// assert_eq!(canonical(r#"{"b":[1e2],"a":12.50}"#)?, canonical(r#"{ "a": 12.5, "b": [100] }"#)?);
+    /// assert_eq!(canonical(r#"{ "b": [1e2, null], "a": 12.50 }"#)?, r#"{"a":12.5,"b":[100,null]}"#);
     /// assert_ne!(canonical("12.5")?, canonical("\"12.5\"")?);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -102,9 +102,11 @@ fn write(value: &Value, text: &mut String) {
         },
         Value::Array(items) => {
             text.push('[');
-            for item in items {
+            for (at, item) in items.iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
                 write(item, text);
-                text.push(',');
             }
             text.push(']');
         }
@@ -112,11 +114,13 @@ fn write(value: &Value, text: &mut String) {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_unstable_by_key(|field| field.0);
             text.push('{');
-            for (name, item) in fields {
+            for (at, (name, item)) in fields.into_iter().enumerate() {
+                if at > 0 {
+                    text.push(',');
+                }
                 text.push_str(&Value::from(name.as_str()).to_string());
                 text.push(':');
                 write(item, text);
-                text.push(',');
             }
             text.push('}');
         }

@@ -92,6 +92,24 @@ fn canonical(text: &str) -> String {
     }
 }
 
+#[test]
+fn the_canonical_form_of_a_value_is_json_of_the_same_meaning() {
+    for text in [
+        r#"["a","b"]"#,
+        r#"{ "b": [1, [], {}, [[2]]], "a,": {"y": null, "x": "1,]"} }"#,
+        "[]",
+        "{}",
+        "[true]",
+    ] {
+        let json: Json = serde_json::from_str(text).unwrap();
+        let canonical = json.canonical();
+        let read: Json = serde_json::from_str(&canonical).unwrap();
+        let value = |json: &Json| json.to::<serde_json::Value>().unwrap();
+        assert_eq!(value(&read), value(&json), "{canonical}");
+        assert_eq!(read.canonical(), canonical);
+    }
+}
+
 /// The same event with `data` in front.
 fn data_first(body: &str) -> String {
     let fields: Fields = serde_json::from_str(body).unwrap();

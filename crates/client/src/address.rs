@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use http::Uri;
+use http::uri::Authority;
 
 use crate::error::{Error, ErrorKind};
 
@@ -20,13 +21,24 @@ pub(crate) fn address(text: &str) -> Result<Uri, Error> {
             "the address does not begin with http:// or https://",
         ));
     }
-    match uri.authority() {
-        Some(authority) if authority.as_str().contains('@') => {
-            Err(config("the address has a user name or a password"))
-        }
-        Some(authority) if !authority.host().is_empty() => Ok(uri),
-        _ => Err(config("the address names no host")),
+    // `Uri` drops a fragment, and takes no port for one that is out of range.
+    if text.contains('#') {
+        return Err(config(
+            "the address has a fragment: it must end before the #",
+        ));
     }
+    let authority = uri.authority().map_or("", Authority::as_str);
+    if authority.contains('@') {
+        return Err(config("the address has a user name or a password"));
+    }
+    let host = uri.host().unwrap_or_default();
+    if host.is_empty() {
+        return Err(config("the address names no host"));
+    }
+    if authority.len() > host.len() && uri.port_u16().is_none_or(|port| port == 0) {
+        return Err(config("the address's port is no number from 1 to 65535"));
+    }
+    Ok(uri)
 }
 
 pub(crate) fn is_loopback(uri: &Uri) -> bool {

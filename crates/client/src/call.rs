@@ -14,6 +14,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::error::{BoxError, Error, ErrorKind, Scope};
+use crate::key::without_secrets;
 use crate::options::Options;
 use crate::rate::{Bucket, Taken, retry_after};
 use crate::transport::{Body, NotSent, TooLong, Transport};
@@ -261,6 +262,8 @@ impl Call<'_> {
                 .unwrap_or("no such status is known");
             format!("{reason}, without the service's envelope of an error")
         });
+        let code = code.map(|code| without_secrets(&self.headers, &code));
+        let message = without_secrets(&self.headers, &message);
         Failed {
             error: Error::answered(status, code, &message),
             ambiguous: status.is_server_error(),

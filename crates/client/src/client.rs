@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -202,8 +202,8 @@ impl Client {
         let name = format!("{method} {path}");
         let answer = self.send(method, path, body, Repeats::Write, scope, before);
         let answer = answer.await?;
-        // The service has answered that the change is made; what else it says can't be read.
-        read(answer).map_err(|error| error.of_request(&name))
+        // 2xx may come from a proxy, which has not passed the request on.
+        read(answer).map_err(|error| error.of_request(&name).maybe_made())
     }
 
     pub(crate) async fn delete(
@@ -213,9 +213,17 @@ impl Client {
         before: Option<Before<'_>>,
     ) -> Result<(), Error> {
         let (method, body) = (Method::DELETE, Bytes::new());
-        self.send(method, path, body, Repeats::Delete, scope, before)
-            .await
-            .map(drop)
+        let answer = self.send(method, path, body, Repeats::Delete, scope, before);
+        let answer = answer.await?;
+        // 204 has no body, and the answer to an earlier attempt is lost.
+        if answer
+            .as_ref()
+            .is_none_or(|answer| answer.body().is_empty())
+        {
+            return Ok(());
+        }
+        let read = read(answer).map(|Data::<IgnoredAny> { .. }| ());
+        read.map_err(|error| error.of_request(&format!("DELETE {path}")).maybe_made())
     }
 
     async fn send(
@@ -279,5 +287,5 @@ pub(crate) struct Data<T> {
 
 fn read<T: DeserializeOwned>(answer: Option<Response<Bytes>>) -> Result<T, Error> {
     let answer = answer.ok_or_else(|| Error::new(ErrorKind::Answer, "there is no answer"))?;
-    json::read(answer.body())
+    json::read(answer.body()).map_err(|error| error.answered_with(answer.status()))
 }

@@ -36,7 +36,8 @@ pub enum ErrorKind {
     Connection,
     /// The time for the attempt or for the call was over.
     Timeout,
-    /// The answer does not have the form of the specification, or has more than 64 MiB.
+    /// The answer does not have the form of the specification, or has more than 64 MiB. After a change it does not say whether the change
+    /// was made: [`Error::is_outcome_unknown`] is true.
     Answer,
     /// The values of a row do not fit the type `R`, or a value to send is no JSON object.
     Row,
@@ -76,8 +77,8 @@ impl fmt::Display for Scope {
 
 /// The reason why a call failed.
 ///
-/// `Display` has the status, the code, the request and the service's message. It has no key and no value of a row, unless the
-/// service's own message contains one.
+/// `Display` has the status, the code, the request and the service's message. It has no key: where the service repeats the key or a
+/// trigger's secret, `[redacted]` stands in its place. It has no value of a row, unless the service's own message contains one.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -164,6 +165,17 @@ impl Error {
         self
     }
 
+    /// An answer came, and does not show whether the change was made.
+    pub(crate) fn maybe_made(mut self) -> Self {
+        self.0.outcome_unknown = true;
+        self
+    }
+
+    pub(crate) fn answered_with(mut self, status: StatusCode) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
     pub(crate) fn in_batch(mut self, progress: BatchProgress) -> Self {
         self.0.batch = Some(progress);
         self
@@ -211,8 +223,9 @@ impl Error {
         self.0.scope
     }
 
-    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over or the service
-    /// answered 5xx. Check the row before you repeat the change, because a repeat may make it twice.
+    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the service
+    /// answered 5xx, or it answered 2xx with a body that can't be read or does not fit the row's type. Check the row before you repeat
+    /// the change, because a repeat may make it twice. If this is false, the request changed nothing.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.outcome_unknown

@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use zeroize::Zeroizing;
 
 use crate::error::{Error, ErrorKind};
@@ -90,4 +92,27 @@ pub(crate) fn secret_header(parts: &[&str]) -> Result<HeaderValue, Error> {
         value.map_err(|_| Error::new(ErrorKind::Key, "a header can't carry this secret"))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// Returns a text of the service without the secrets of the request, since some servers repeat them in their errors.
+pub(crate) fn without_secrets(request: &HeaderMap, text: &str) -> String {
+    let mut text = text.to_owned();
+    for header in request.values().filter(|header| header.is_sensitive()) {
+        let value = str::from_utf8(header.as_bytes()).unwrap_or_default();
+        let basic = value.strip_prefix("Basic ");
+        let bearer = value.strip_prefix("Bearer ");
+        let password = basic.and_then(password).unwrap_or_default();
+        for secret in [basic.or(bearer).unwrap_or(value), &password] {
+            if !secret.is_empty() {
+                text = text.replace(secret, "[redacted]");
+            }
+        }
+    }
+    text
+}
+
+fn password(pair: &str) -> Option<Zeroizing<String>> {
+    let pair = Zeroizing::new(STANDARD.decode(pair).ok()?);
+    let (_, password) = str::from_utf8(&pair).ok()?.split_once(':')?;
+    Some(Zeroizing::new(password.to_owned()))
 }

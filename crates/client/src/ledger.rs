@@ -135,7 +135,8 @@ impl Ledger {
         self
     }
 
-    /// Uses this clock in place of the system's: for tests, with the emulator's clock.
+    /// Uses this clock in place of the system's: for tests, with the emulator's clock. It may differ from the service's by 5 minutes: if it
+    /// differs more, a write of unknown outcome has no echo, and an event that comes before the answer has none.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock) -> Self {
         self.clock = Arc::new(clock);

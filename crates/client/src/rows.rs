@@ -254,9 +254,9 @@ impl<R: DeserializeOwned> Rows<R> {
         struct Single<'v> {
             values: &'v Values,
         }
-        let (method, done) = match row {
-            Some(_) => (Method::PATCH, "changed"),
-            None => (Method::POST, "created"),
+        let method = match row {
+            Some(_) => Method::PATCH,
+            None => Method::POST,
         };
         let name = format!("{method} {path}");
         let body = serde_json::to_vec(&Single { values })
@@ -275,8 +275,11 @@ impl<R: DeserializeOwned> Rows<R> {
             Ok(Some(row)) => Ok(row),
             Ok(None) => Err(config("there is no row")),
             Err(error) => {
-                let message = format!("{id} was {done}, but can't be read: {}", error.message());
-                Err(Error::new(error.kind(), message).of_request(&name))
+                let (row, why) = (format!("row {id}: "), error.message());
+                let why = why.strip_prefix(&row).unwrap_or(why);
+                let message = format!("the answer's row {id} can't be read: {why}");
+                let error = Error::new(error.kind(), message);
+                Err(error.of_request(&name).maybe_made())
             }
         }
     }

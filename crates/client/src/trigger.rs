@@ -88,9 +88,9 @@ impl TriggerAnswer {
     /// Reads the body as a type, for example the last node's result.
     ///
     /// # Errors
-    /// `Answer`: it is not JSON, or does not fit the type.
+    /// `Answer`: it is not JSON, or does not fit the type. [`Error::is_outcome_unknown`] is true, since the workflow was called.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        json::read(&self.body)
+        json::read(&self.body).map_err(|error| error.answered_with(self.status).maybe_made())
     }
 }
 
@@ -98,7 +98,7 @@ impl Trigger {
     /// Makes a trigger that is called by POST, without authentication.
     ///
     /// # Errors
-    /// The URL is not http or https, or has a user name; or the system's certificates can't be read.
+    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has; or the system's certificates can't be read.
     #[cfg(feature = "hyper")]
     pub fn new(url: &str) -> Result<Self, Error> {
         let is_secure = address(url)?.scheme_str() == Some("https");
@@ -109,7 +109,7 @@ impl Trigger {
     /// Makes a trigger that is called through this service, in place of hyper's client.
     ///
     /// # Errors
-    /// The URL is not http or https, or has a user name.
+    /// The URL is not http or https, or has a user name, a fragment or a port that no machine has.
     pub fn with_service<S, B>(url: &str, service: S) -> Result<Self, Error>
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,

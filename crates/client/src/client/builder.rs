@@ -118,8 +118,8 @@ impl ClientBuilder {
     /// Makes the client. Nothing is sent yet.
     ///
     /// # Errors
-    /// The address is not http or https, has a user name or a query, or is plain http on another machine; the system's
-    /// certificates can't be read; or there is no transport.
+    /// The address is not http or https, has a user name, a query, a fragment or a port that no machine has, or is plain http on
+    /// another machine; the system's certificates can't be read; or there is no transport.
     pub fn build(self) -> Result<Client, Error> {
         let uri = address(&self.base)?;
         let is_secure = uri.scheme_str() == Some("https");

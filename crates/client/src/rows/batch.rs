@@ -137,6 +137,6 @@ impl<R: DeserializeOwned> Rows<R> {
         }));
         ids.extend(made.data.iter().map(|row| row.id.clone()));
         let rows = self.decode(made.data).await;
-        rows.map_err(|error| error.of_request(&format!("POST {path}")))
+        rows.map_err(|error| error.of_request(&format!("POST {path}")).maybe_made())
     }
 }

@@ -109,7 +109,7 @@ impl Note<'_> {
         let end = |at: usize, entry: Entry| {
             let place = entry.place;
             Some(match (made, open.change) {
-                (Err(error), _) if !may_be_made(error) => return None,
+                (Err(error), _) if !error.is_outcome_unknown() => return None,
                 (Err(_), Change::Create) => {
                     let place = Place::maybe_created(open.model, &entry.written);
                     entry.unknown(place, now)
@@ -139,11 +139,6 @@ impl Note<'_> {
         // The write's own result matters more.
         let _ = timeout(LEDGER_TIMEOUT, note).await;
     }
-}
-
-/// An answer that can't be read says that the write was made.
-fn may_be_made(error: &Error) -> bool {
-    error.is_outcome_unknown() || error.kind() == ErrorKind::Answer
 }
 
 /// Hashes values by id as their event has them: by name. A property whose name another property has is left out, since events name

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use hookgate_client::{ApiKey, Client, Error, ErrorKind, Scope};
+use hookgate_client::{ApiKey, Client, Error, ErrorKind, Scope, Trigger};
 use serde_json::{Value, json};
 
 use crate::support::{Fake, NOBODY, Order, answer, builder, client, orders, quick};
@@ -121,6 +121,41 @@ async fn no_text_shows_the_key() {
 }
 
 #[tokio::test]
+async fn a_secret_that_the_service_repeats_is_not_shown() {
+    // The first is cut at the most characters of a message.
+    let long = "long ".repeat(98);
+    for said in [
+        format!("{long} tk_test_made_up"),
+        "no `Bearer tk_test_made_up`, \"whisper\", YWRhOndoaXM6cGVy or whis:per is known".into(),
+    ] {
+        let error = json!({ "error": { "code": "NO_tk_test_made_up", "message": said } });
+        let answers = || [answer(401, None, &error.to_string())];
+        let trigger = || {
+            Trigger::with_service("https://service.example/", Fake::answering(answers())).unwrap()
+        };
+        let by_header = trigger().header_auth("X-API-Key", "whisper").unwrap();
+        let by_password = trigger().basic_auth("ada", "whis:per").unwrap();
+        let client = Fake::answering(answers()).client();
+        for (error, secrets) in [
+            (
+                client.page("page_1").await.unwrap_err(),
+                &["tk_test_", "made_up"][..],
+            ),
+            (by_header.call().send().await.unwrap_err(), &["whisper"]),
+            (
+                by_password.call().send().await.unwrap_err(),
+                &["YWRhOndoaXM6cGVy", "whis:per"],
+            ),
+        ] {
+            let told = all_of(&error);
+            for secret in secrets {
+                assert!(!told.contains(secret), "{secret}: {told}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn settings_that_cannot_work_are_refused_without_repeating_them() {
     let key = || ApiKey::new("tk_test_made_up").unwrap();
     for url in [
@@ -130,6 +165,10 @@ async fn settings_that_cannot_work_are_refused_without_repeating_them() {
         "https://ada:whisper@service.example",
         "https://service.example/api/v1?key=whisper",
         "https://",
+        "https://service.example/api/v1#whisper",
+        "https://service.example:99999/api/v1",
+        "https://service.example:0/api/v1",
+        "https://[::1]:65536/api/v1",
     ] {
         let error = Client::new(url, key()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config, "{url}");
@@ -139,6 +178,8 @@ async fn settings_that_cannot_work_are_refused_without_repeating_them() {
         "http://localhost:1/api/v1/",
         "http://127.0.0.2:1",
         "http://[::1]:1",
+        "http://[::1]",
+        "https://service.example:65535",
     ] {
         Client::new(url, key()).unwrap();
     }

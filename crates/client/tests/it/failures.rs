@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate_client::{ApiKey, Client, ErrorKind, WaitReason};
-use serde_json::Value;
+use hookgate_client::{ApiKey, Client, ErrorKind, Trigger, WaitReason};
+use http::Response;
+use serde_json::{Value, json};
 
-use crate::support::{NOBODY, Order, client, hits, orders, quick, requests};
+use crate::support::{Fake, NOBODY, Order, client, hits, orders, quick, requests};
 
 #[tokio::test]
 async fn a_read_is_repeated_after_429_and_500() {
@@ -79,6 +80,90 @@ async fn a_write_whose_answer_is_lost_is_made_once_and_its_outcome_unknown() {
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Connection, 1));
     assert!(error.is_outcome_unknown());
     assert_eq!(rows.list().all().await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_outcome() {
+    for (status, body) in [
+        (200, &b"<html>the page of a proxy</html>"[..]),
+        (200, b""),
+        (204, b""),
+        (200, b"{\"data\": {\"id\": \"\xff\"}}"),
+        (200, b"{\"data\": {\"id\": \"row_1\", \"da"),
+        (201, b"{\"datum\": {}}"),
+    ] {
+        let answer = Response::builder().status(status).body(body).unwrap();
+        let fake = Fake::answering([answer]);
+        let trigger = Trigger::with_service("https://service.example/webhooks/wf_1", fake.clone());
+        let (trigger, client) = (trigger.unwrap(), fake.client());
+        let (rows, values) = (client.rows::<Value>("dm_1").by_id(), json!({ "prop_1": 1 }));
+        let first = rows.create(&values).await.unwrap_err();
+        let told = first.to_string();
+        let start = format!("POST /datamodels/dm_1/rows: {status}: the answer is not ");
+        let end = "; outcome unknown: the change may have been made";
+        assert!(told.starts_with(&start) && told.ends_with(end), "{told}");
+        let errors = [
+            first,
+            rows.update("row_1", &values).await.unwrap_err(),
+            rows.create_many(&[&values]).await.unwrap_err(),
+            client.blocks().create(&values).await.unwrap_err(),
+            client.blocks().update("1", &values).await.unwrap_err(),
+            client.run_workflow("wf_1", &values).await.unwrap_err(),
+            client.run_stat("stat_1", &values).await.unwrap_err(),
+            client.create_data_model(&values).await.unwrap_err(),
+            client.update_data_model("1", &values).await.unwrap_err(),
+            client.change_properties("1", &values).await.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Answer, "{error}");
+            assert!(error.is_outcome_unknown(), "{error}");
+        }
+        match rows.delete("row_1").await {
+            Ok(()) => assert!(body.is_empty(), "a deletion needs no body"),
+            Err(error) => assert!(error.is_outcome_unknown(), "{error}"),
+        }
+        let answer = trigger.call().send().await.unwrap();
+        // A trigger may answer any JSON.
+        if let Err(error) = answer.json::<Value>() {
+            assert!(error.is_outcome_unknown(), "{error}");
+        }
+        let read = client.page("page_1").await.unwrap_err();
+        assert!(!read.is_outcome_unknown(), "a read changes nothing: {read}");
+    }
+}
+
+#[tokio::test]
+async fn a_written_row_that_does_not_fit_its_type_has_an_unknown_outcome() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Wrong {
+        #[serde(rename = "prop_1")]
+        _count: u32,
+    }
+    let row = json!({ "id": "row_1", "data": { "prop_1": "Ada" } });
+    for (data, is_batch) in [(row.clone(), false), (json!([row]), true)] {
+        let body = json!({ "data": data }).to_string();
+        let fake = Fake::answering([Response::new(body)]);
+        let rows = fake.client().rows::<Wrong>("dm_1").by_id();
+        let values = json!({ "prop_1": "Ada" });
+        let errors = match is_batch {
+            true => vec![rows.create_many(&[&values]).await.unwrap_err()],
+            false => vec![
+                rows.create(&values).await.unwrap_err(),
+                rows.update("row_1", &values).await.unwrap_err(),
+            ],
+        };
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Row);
+            assert!(error.is_outcome_unknown(), "{error}");
+            let why = "row_1 can't be read: the property \"prop_1\" is a text, expected u32";
+            assert!(is_batch || error.message().ends_with(why), "{error}");
+            assert!(error.message().contains("row_1"), "{error}");
+        }
+    }
+    let rows = Fake::default().client().rows::<Value>("dm_1").by_id();
+    let error = rows.create("no object").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Row);
+    assert!(!error.is_outcome_unknown(), "nothing was sent: {error}");
 }
 
 #[tokio::test]

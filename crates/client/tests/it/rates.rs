@@ -172,6 +172,54 @@ async fn a_retry_after_is_waited_for_and_repeats_back_off() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_retry_after_is_read_in_each_form_that_it_may_have() {
+    let hour = 3_600;
+    for (asked, seconds) in [
+        ("7", 7),
+        ("Fri, 17 Jul 2026 10:36:20 GMT", 20),
+        ("Friday, 17-Jul-26 10:36:20 GMT", 20),
+        ("Fri, 17 Jul 2026 10:30:00 GMT", 0),
+        ("Fri, 17 Jul 9026 10:30:00 GMT", 0), // it was no Friday
+        ("Mon, 17 Jul 2028 10:36:20 GMT", hour),
+        ("18446744073709551615", hour),
+        ("99999999999999999999999999", hour),
+        ("soon", 0),
+        ("", 0),
+    ] {
+        let mut slow_down = answer(429, None, "{}");
+        let headers = slow_down.headers_mut();
+        headers.insert("retry-after", asked.parse().unwrap());
+        headers.insert("date", "Fri, 17 Jul 2026 10:36:00 GMT".parse().unwrap());
+        let client = Fake::answering([slow_down, answer(200, None, PAGE)]).client();
+        let begun = tokio::time::Instant::now();
+        let patient = Options::default().total_timeout(Duration::MAX);
+        let patient = patient.backoff(Duration::ZERO);
+        client.with(patient).page("page_1").await.unwrap();
+        assert_eq!(begun.elapsed().as_secs(), seconds, "{asked}");
+    }
+}
+
+#[tokio::test]
+async fn a_date_of_any_text_is_no_danger() {
+    for date in [
+        "Sun, 06 Nov 18446744073709551615 08:49:37 GMT",
+        "Sun, 06 Nov 1994 18446744073709551615:49:37 GMT",
+        "Sun, 06 Nov 1994 08:18446744073709551615:37 GMT",
+        "Sun, 18446744073709551615 Nov 1994 08:49:37 GMT",
+        "Thu, 01 Jan 0000 00:00:00 GMT",
+        "Fri, 31 Feb 2026 10:36:00 GMT",
+        "Fri, 17 Jul 2026 99:99:99 GMT",
+        ", ",
+    ] {
+        let mut answered = answer(200, Some((60, 7, 1_784_284_560)), PAGE);
+        answered.headers_mut().insert("date", date.parse().unwrap());
+        let client = Fake::answering([answered]).client();
+        client.page("page_1").await.unwrap();
+        assert!(client.rate().resets_in <= Duration::from_secs(60), "{date}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_share_of_the_rate_leaves_the_rest_to_others() {
     let fake = Fake::answering([answer(200, None, PAGE)]);
     let client = fake.client();

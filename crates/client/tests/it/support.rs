@@ -86,13 +86,16 @@ pub fn hits(emulator: &Emulator) -> u64 {
 /// A service in memory, with the answers that a test gives it. It notes method and path of each request.
 #[derive(Clone, Default)]
 pub struct Fake {
-    answers: Arc<Mutex<VecDeque<Response<String>>>>,
+    answers: Arc<Mutex<VecDeque<Response<bytes::Bytes>>>>,
     pub seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Fake {
-    pub fn answering(answers: impl IntoIterator<Item = Response<String>>) -> Self {
+    pub fn answering<B: Into<bytes::Bytes>>(
+        answers: impl IntoIterator<Item = Response<B>>,
+    ) -> Self {
         let fake = Self::default();
+        let answers = answers.into_iter().map(|answer| answer.map(Into::into));
         fake.answers.lock().unwrap().extend(answers);
         fake
     }
@@ -140,7 +143,7 @@ impl tower_service::Service<Request<Body>> for Fake {
             1 => answers[0].clone(),
             _ => answers.pop_front().unwrap(),
         };
-        ready(Ok(answer.map(|text| Whole(Some(text.into())))))
+        ready(Ok(answer.map(|body| Whole(Some(body)))))
     }
 }
 

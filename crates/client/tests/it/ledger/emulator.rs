@@ -42,12 +42,16 @@ struct House {
 
 impl House {
     async fn new() -> Self {
+        Self::with(|emulator| Ledger::in_memory().with_clock(emulator.clock())).await
+    }
+
+    async fn with(ledger: impl Fn(&Emulator) -> Ledger) -> Self {
         let emulator = Emulator::builder(Seed::orders())
             .switch("rateLimit", "off")
             .start()
             .await
             .unwrap();
-        let ledger = Ledger::in_memory().with_clock(emulator.clock());
+        let ledger = ledger(&emulator);
         let client = builder(&emulator, "tk_test_write").build().unwrap();
         let orders = client.with(quick()).writer("sync", &ledger);
         let (seen, failures) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicU32>::default());
@@ -147,6 +151,22 @@ async fn a_write_whose_answer_is_lost_has_an_echo() {
     let error = house.orders.create(&json!({ "Customer": "Ada" })).await;
     assert!(error.unwrap_err().is_outcome_unknown());
     assert_eq!(house.seen().await, ["row.created sync"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_needs_the_services_clock_to_know_a_write_of_unknown_outcome() {
+    let own = House::new().await;
+    let others = House::with(|_| Ledger::in_memory()).await;
+    for (house, writer) in [(own, "sync"), (others, "foreign")] {
+        house
+            .emulator
+            .advance(Duration::from_secs(30 * 3_600))
+            .await;
+        house.emulator.fault_first("closed-after-write", 1).unwrap();
+        let error = house.orders.create(&json!({ "Customer": "Ada" })).await;
+        assert!(error.unwrap_err().is_outcome_unknown());
+        assert_eq!(house.seen().await, [format!("row.created {writer}")]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -211,7 +211,7 @@ async fn a_write_that_began_after_the_event_had_come_is_not_its_cause() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_read_says_that_the_write_was_made() {
+async fn a_write_whose_answer_cannot_be_read_may_have_been_made() {
     let ledger = Ledger::in_memory().with_clock(clock());
     let orders = orders(&ledger, |_| (200, json!({ "data": [] })));
     let values = json!({ "Customer": "Ada" });

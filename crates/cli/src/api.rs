@@ -62,7 +62,9 @@ pub(crate) fn fault(error: &Error) -> Fault {
         ErrorKind::Key => "set HOOKGATE_API_KEY, or use --key-env or --key-file",
         ErrorKind::Unauthorized => "is the key of this workspace, not expired and not disabled?",
         ErrorKind::Forbidden => "use a key with this scope",
-        ErrorKind::NotFound => "check the id; hookgate api list shows those that exist",
+        ErrorKind::NotFound => {
+            "check the id, and that the address ends in /api/v1; hookgate api list shows the ids that exist"
+        }
         ErrorKind::Connection | ErrorKind::Timeout => {
             "check the address, and that the service runs"
         }

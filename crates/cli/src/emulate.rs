@@ -11,8 +11,9 @@ use std::process::ExitCode;
 use hookgate_emulator::{Emulator, EmulatorBuilder, Seed, StartError};
 use tokio::net::lookup_host;
 
+use crate::address::{FREE, cannot_listen, host_and_port};
 use crate::delivery_input::bytes_of;
-use crate::fault::{Class, Fault, chain, warn};
+use crate::fault::{Class, Fault, warn};
 use crate::http_client::HttpClient;
 use crate::interrupt;
 use crate::out::Out;
@@ -32,7 +33,7 @@ const RECEIVER: (&str, &str) = (
 #[derive(clap::Args)]
 pub(crate) struct EmulateArgs {
     /// The address to listen on. Port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8788")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8788", value_parser = host_and_port)]
     addr: String,
     /// Begin with the workspace of this file, JSON in the form of docs/emulator.md
     #[arg(long, value_name = "FILE")]
@@ -139,12 +140,15 @@ fn settings(args: &EmulateArgs, seed: Seed) -> EmulatorBuilder {
 
 fn refused(error: &StartError) -> Fault {
     let (class, advice) = match error {
+        StartError::Address(address, error) => {
+            return cannot_listen(&format!("can't listen on {address}"), FREE, error);
+        }
         StartError::Setting(_) => (Class::Usage, "docs/emulator.md lists switches and faults"),
         StartError::Seed(_) => (
             Class::Input,
             "--deliver-anywhere allows deliveries to other hosts",
         ),
-        _ => (Class::Network, "--addr 127.0.0.1:0 takes a free port"),
+        _ => (Class::Network, FREE),
     };
     Fault::caused_by(class, "the emulator can't start", error).advise(advice)
 }
@@ -178,16 +182,11 @@ fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
 
 /// Finds the address, and refuses one that other machines reach where that is not asked for.
 async fn address(args: &EmulateArgs) -> Result<SocketAddr, Fault> {
-    let wrong = |why: &str| {
-        Fault::new(
-            Class::Network,
-            format!("can't listen on {}: {why}", args.addr),
-        )
-        .advise("write HOST:PORT, such as 127.0.0.1:8788")
-    };
+    let message = format!("can't listen on {}", args.addr);
+    let unknown = || io::Error::other("it has no address");
     let found = lookup_host(&args.addr).await;
-    let mut found = found.map_err(|error| wrong(&chain(&error)))?;
-    let address = found.next().ok_or_else(|| wrong("it has no address"))?;
+    let first = found.and_then(|mut found| found.next().ok_or_else(unknown));
+    let address = first.map_err(|error| cannot_listen(&message, FREE, &error))?;
     if !address.ip().is_loopback() && !args.expose {
         let what = format!("{address} is reached from other machines");
         return Err(Fault::new(Class::Usage, what)

@@ -37,6 +37,7 @@ use http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::Receiver;
 
+use crate::address::{FREE, cannot_listen, host_and_port};
 use crate::durations;
 use crate::fault::{Class, Fault, warn};
 use crate::http_client::{HttpClient, target};
@@ -56,7 +57,7 @@ use state::{Facts, State};
 #[derive(clap::Args, Debug)]
 pub(crate) struct Listen {
     /// The address to listen on. Port 0 takes a free one
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8787")]
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8787", value_parser = host_and_port)]
     addr: String,
     /// The path that deliveries are taken at
     #[arg(long, value_name = "PATH", default_value = "/webhooks", value_parser = path)]
@@ -85,7 +86,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
     /// Show the deliveries on a page in the browser too, at this address of this machine; without one, at a free port
-    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = host_and_port)]
     page: Option<String>,
     #[command(flatten)]
     secrets: SecretArgs,
@@ -260,24 +261,9 @@ fn written(recorder: &Recorder, path: Option<&Path>) {
 }
 
 async fn bind(address: &str) -> Result<TcpListener, Fault> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let fault = Fault::caused_by(
-            Class::Network,
-            &format!("can't listen on {address}"),
-            &error,
-        );
-        match error.kind() {
-            io::ErrorKind::AddrInUse => fault
-                .advise("something listens there already: --addr 127.0.0.1:0 takes a free port"),
-            io::ErrorKind::PermissionDenied => {
-                fault.advise("ports below 1024 are for the system: take a higher one, such as 8787")
-            }
-            io::ErrorKind::AddrNotAvailable => {
-                fault.advise("no network of this machine has that address: try 127.0.0.1:8787")
-            }
-            _ => fault.advise("write HOST:PORT, such as 127.0.0.1:8787"),
-        }
-    })
+    let message = format!("can't listen on {address}");
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| cannot_listen(&message, FREE, &error))
 }
 
 /// Each delivery would come here again, find the event running, and be answered 503 in the end.

@@ -3,6 +3,7 @@
 //! One file for each command; the rules themselves are in the library.
 #![allow(missing_docs)] // a program has no API
 
+mod address;
 mod api;
 mod delivery_input;
 mod doctor;

@@ -1,6 +1,7 @@
 //! `hookgate reconcile`: the rows that changed without a handled event.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::future::{Future, pending};
 use std::io;
 use std::path::PathBuf;
@@ -73,14 +74,19 @@ async fn scan(
     };
     let printer = Printer::new(out, progress.clone());
     let mirror: Arc<dyn Mirror> = match &args.mirror {
-        Some(path) => Arc::new(SqliteMirror::open_read_only(path).map_err(|error| {
-            let message = format!("the mirror {} can't be read", path.display());
-            Fault::caused_by(Class::Input, &message, &error).advise(FILL)
-        })?),
+        Some(path) => {
+            let unreadable = |error: &dyn Error| {
+                let message = format!("the mirror {} can't be read", path.display());
+                Fault::caused_by(Class::Input, &message, error).advise(FILL)
+            };
+            // SQLite gives one reason for a file that is missing and for one that may not be read.
+            std::fs::metadata(path).map_err(|error| unreadable(&error))?;
+            Arc::new(SqliteMirror::open_read_only(path).map_err(|error| unreadable(&error))?)
+        }
         None => Arc::new(MemoryMirror::with_values()),
     };
-    let reconcile = |settings| {
-        let shown = progress.clone();
+    let reconcile = |settings: Settings| {
+        let (shown, is_filling) = (progress.clone(), settings.is_filling);
         Reconcile::new(client.clone(), Arc::clone(&mirror), &args.model, settings).on_progress(
             move |pass| {
                 let Pass {
@@ -91,7 +97,8 @@ async fn scan(
                     ..
                 } = pass;
                 let of = total.map_or_else(String::new, |total| format!(" of {total}"));
-                shown.set_message(format!("pass {number}: {rows}{of} rows in {pages} pages"));
+                let name = name(*number, is_filling);
+                shown.set_message(format!("{name}: {rows}{of} rows in {pages} pages"));
                 shown.tick();
             },
         )
@@ -101,7 +108,7 @@ async fn scan(
         let mut settings = Settings::default();
         settings.is_filling = true;
         printer
-            .pass(&mut reconcile(settings), interrupted.as_mut())
+            .pass(&mut reconcile(settings), true, interrupted.as_mut())
             .await?;
     }
     let mut reconcile = reconcile(Settings::default());
@@ -114,7 +121,7 @@ async fn scan(
             }
         }
         is_certain &= printer
-            .pass(&mut reconcile, interrupted.as_mut())
+            .pass(&mut reconcile, false, interrupted.as_mut())
             .await?
             .is_complete;
     }
@@ -157,6 +164,7 @@ impl<'o> Printer<'o> {
     async fn pass(
         &self,
         reconcile: &mut Reconcile<Client, Arc<dyn Mirror>>,
+        is_filling: bool,
         interrupted: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<Pass, Fault> {
         let stop = async {
@@ -181,10 +189,18 @@ impl<'o> Printer<'o> {
             None if pass.is_complete => "complete",
             None => "not complete",
         };
-        let counts = format!(
-            "pass {}, {end}: {} rows in {} pages, {} differ, {} absent",
-            pass.number, pass.rows, pass.pages, pass.differing, pass.absent
+        let mut counts = format!(
+            "{}, {end}: {} rows in {} pages",
+            name(pass.number, is_filling),
+            pass.rows,
+            pass.pages
         );
+        if !is_filling {
+            counts = format!(
+                "{counts}, {} differ, {} absent",
+                pass.differing, pass.absent
+            );
+        }
         self.progress.suspend(|| note(&counts));
         match report.stopped_at {
             Some(_) => Err(Fault::interrupted()),
@@ -212,6 +228,14 @@ impl<'o> Printer<'o> {
             self.has_failed.notify_one();
         }
     }
+}
+
+/// The filling pass compares nothing, so it is none of the passes that were asked for.
+fn name(number: u64, is_filling: bool) -> String {
+    if is_filling {
+        return "filling pass".to_owned();
+    }
+    format!("pass {number}")
 }
 
 const FILL: &str = "a program makes the mirror and feeds it with each event that it has handled: docs/reconciliation.md";

@@ -32,7 +32,7 @@ use crate::secrets::SecretArgs;
 /// Send a delivery log to a URL again, and print the answers
 ///
 /// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as
-/// not authentic go out as they came. An answer is no commit: the effect in a receiver can only be seen in a test, with
+/// not authentic go out as they came. A delivery whose body was not recorded is skipped, and counted. An answer is no commit: the effect in a receiver can only be seen in a test, with
 /// `hookgate_testing::Replay`.
 ///
 /// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with the answers so far, and 130.
@@ -288,7 +288,7 @@ fn fault_of(error: &ReplayError) -> Fault {
     let (class, advice) = match error.kind() {
         ReplayErrorKind::Empty => (
             Class::Input,
-            "is the log empty, or do --type, --id, --line and --outcome select no delivery?",
+            "is the log empty, or do --type, --id, --line and --outcome select no delivery? a body that was not recorded can't be sent",
         ),
         ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
             Class::Secret,

@@ -1,12 +1,13 @@
 //! Secrets: from the environment, a file or a prompt; never from an argument, which the list of processes shows.
 
+use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Secret};
 use zeroize::Zeroizing;
 
-use crate::fault::{Class, Fault, warn};
+use crate::fault::{Class, Fault, chain, warn};
 use crate::interrupt;
 
 const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
@@ -14,6 +15,7 @@ const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 /// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is
 /// not set.
 #[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Secret")]
 pub(crate) struct SecretArgs {
     /// Read the secret from this environment variable [default: WEBHOOK_SECRET]. May be given several times: up to four
     /// secrets are one ring of keys
@@ -166,16 +168,11 @@ fn of_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Fault> {
     let mut text = Zeroizing::new(Vec::with_capacity(LONGEST + 1));
     let read = std::fs::File::open(path)
         .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut text));
-    let unreadable = format!("the secret in {} can't be read", path.display());
-    read.map_err(|error| {
-        Fault::caused_by(Class::Secret, &unreadable, &error)
-            .advise(advice(ConfigErrorKind::SecretUnreadable))
-    })?;
+    let name = path.display().to_string();
+    read.map_err(|error| unreadable(&name, &error))?;
     if text.len() > LONGEST {
-        let long = format!("{unreadable}: it is longer than {LONGEST} bytes");
-        return Err(
-            Fault::new(Class::Secret, long).advise("give the file that holds the secret alone")
-        );
+        let long = io::Error::other(format!("it is longer than {LONGEST} bytes"));
+        return Err(unreadable(&name, &long));
     }
     if text.last() == Some(&b'\n') {
         text.pop();
@@ -209,7 +206,27 @@ pub(crate) fn advice(kind: ConfigErrorKind) -> String {
 }
 
 fn refused(error: &ConfigError) -> Fault {
-    Fault::caused_by(Class::Secret, "the secret can't be right", error).advise(advice(error.kind()))
+    let what = match (error.kind(), error.source()) {
+        (ConfigErrorKind::SecretUnreadable, Some(reason)) => {
+            return unreadable(error.name().unwrap_or_default(), reason);
+        }
+        (ConfigErrorKind::SecretUnset, _) => "no secret is given",
+        _ => "the secret can't be right",
+    };
+    Fault::new(Class::Secret, format!("{what}: {}", reason(error))).advise(advice(error.kind()))
+}
+
+/// The reason why a secret is refused. The library adds the function that takes another form; the command has an option.
+pub(crate) fn reason(error: &ConfigError) -> String {
+    let reason = chain(error);
+    let shown = reason.split(" (Secret::").next();
+    shown.unwrap_or_default().to_owned()
+}
+
+fn unreadable(path: &str, error: &dyn Error) -> Fault {
+    let message = format!("the secret in {path} can't be read");
+    Fault::caused_by(Class::Input, &message, error)
+        .advise(advice(ConfigErrorKind::SecretUnreadable))
 }
 
 fn none_given() -> Fault {

@@ -29,7 +29,6 @@ use crate::{durations, interrupt};
 pub(crate) struct SendArgs {
     /// The event's type: row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited,
     /// member.removed, or any other text.
-    #[arg(required_unless_present = "body")]
     event_type: Option<String>,
     /// Where to: the subscription's URL.
     #[arg(long, value_name = "URL")]
@@ -241,7 +240,11 @@ fn body(args: &SendArgs) -> Result<Bytes, Fault> {
 }
 
 fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
-    let event_type = args.event_type.as_deref().unwrap_or_default();
+    let event_type = args.event_type.as_deref().ok_or_else(|| {
+        let types = EVENT_TYPES.join(", ");
+        Fault::new(Class::Usage, "no event type is given")
+            .advise(format!("name one: {types}; or give --body FILE"))
+    })?;
     let known = EVENT_TYPES.contains(&event_type);
     if !known {
         let known = EVENT_TYPES.join(", ");

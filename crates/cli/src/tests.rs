@@ -48,6 +48,22 @@ fn every_command_and_option_has_help() {
     }
 }
 
+#[test]
+fn options_of_secrets_stand_under_their_own_heading() {
+    let of_secrets = [
+        "secret_env",
+        "secret_file",
+        "any_secret",
+        "other_env",
+        "other_file",
+    ];
+    for (path, argument) in arguments() {
+        let is_of_secrets = of_secrets.contains(&argument.get_id().as_str());
+        let is_there = argument.get_help_heading() == Some("Secret");
+        assert_eq!(is_there, is_of_secrets, "{path}: {}", argument.get_id());
+    }
+}
+
 /// Those without it take all deliveries of a log that their filters leave, measure them together, or write one.
 #[test]
 fn every_command_that_takes_a_delivery_of_a_log_takes_its_line() {

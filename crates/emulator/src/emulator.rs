@@ -201,9 +201,7 @@ impl EmulatorBuilder {
             );
             return Err(StartError::Setting(message));
         }
-        let refused = |error: std::io::Error| {
-            StartError::Address(format!("can't listen on {}: {error}", self.address))
-        };
+        let refused = |error| StartError::Address(self.address, error);
         let listener = TcpListener::bind(self.address).await.map_err(refused)?;
         let address = listener.local_addr().map_err(refused)?;
         let clock = EmulatorClock::new(self.clock, self.signatures);

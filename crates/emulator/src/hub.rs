@@ -1,5 +1,7 @@
 //! All parts of one emulator, behind one `Arc`.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -49,9 +51,9 @@ pub(crate) struct Start {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The emulator can't listen on the address.
-    #[error("{0}")]
-    Address(String),
+    /// The emulator can't listen on this address.
+    #[error("can't listen on {0}: {1}")]
+    Address(SocketAddr, io::Error),
     /// A switch or a fault of the builder does not exist, or can't have this value.
     #[error("{0}")]
     Setting(String),

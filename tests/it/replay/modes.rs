@@ -232,6 +232,25 @@ async fn redacted_deliveries_are_named_or_signed_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delivery_without_a_recorded_body_is_never_signed() {
+    let mut lost = logged("evt_2", 1);
+    (lost.body, lost.unverifiable) = (None, true);
+    let effects = Effects::default();
+    let report = Replay::of(log([logged("evt_1", 0), lost]))
+        .secret(secret())
+        .resigned()
+        .against(|harness| forgetful(&harness, &effects))
+        .await
+        .unwrap();
+    assert_eq!((report.events().len(), report.others.len()), (1, 1));
+    let other = &report.others[0];
+    assert_eq!(
+        (other.authentic, other.attempts[0].status),
+        (false, Some(401))
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_subscription_is_signed_with_its_own_secret() {
     let other = || Secret::new("whsec_made_up_for_invoices").unwrap();
     let of = |id: &str, secret: Secret, event: &str, after: i64| {

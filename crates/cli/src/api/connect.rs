@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use hookgate_client::{ApiKey, Client};
+use http::Uri;
 use zeroize::Zeroizing;
 
 use super::fault;
@@ -11,6 +12,8 @@ use crate::secrets::configured;
 
 const URL: &str = "HOOKGATE_API_URL";
 const KEY: &str = "HOOKGATE_API_KEY";
+const WHOLE: &str =
+    "write the whole address, whose path ends in /api/v1: https://service.example/api/v1";
 
 /// Where the API is, and where its key comes from.
 #[derive(clap::Args)]
@@ -34,6 +37,10 @@ impl ConnectArgs {
             Fault::new(Class::Usage, "the address of the API is not given")
                 .advise(format!("set {URL}, or use --url"))
         })?;
+        if url.parse::<Uri>().is_ok_and(|url| url.path() == "/") {
+            let message = "the address of the API has no path";
+            return Err(Fault::new(Class::Usage, message).advise(WHOLE));
+        }
         let key = match (&self.key_env, &self.key_file) {
             (_, Some(path)) => of_file(path)?,
             (name, None) => {

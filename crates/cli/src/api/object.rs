@@ -19,6 +19,7 @@ use crate::printable::printable;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Kind {
     Row,
+    #[value(alias = "data-model")]
     Model,
     Page,
     Block,

@@ -15,9 +15,10 @@ use crate::out::Out;
 use crate::printable::printable;
 
 /// The kinds of lists.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Lists {
     Rows,
+    #[value(alias = "data-models")]
     Models,
     Blocks,
     Workflows,
@@ -29,6 +30,9 @@ enum Lists {
 pub(crate) struct ListArgs {
     /// What to list
     kind: Lists,
+    /// The data model of the rows, as --model
+    #[arg(value_name = "MODEL", conflicts_with = "model")]
+    of: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
     /// No more than this. Without it, all
@@ -57,7 +61,11 @@ pub(crate) struct ModelArgs {
 
 impl ModelArgs {
     pub(crate) fn rows<R>(&self, client: &Client) -> Result<Rows<R>, Fault> {
-        let model = self.model.as_deref().ok_or_else(|| {
+        self.rows_of(self.model.as_deref(), client)
+    }
+
+    fn rows_of<R>(&self, model: Option<&str>, client: &Client) -> Result<Rows<R>, Fault> {
+        let model = model.ok_or_else(|| {
             Fault::new(Class::Usage, "the data model of the rows is not given")
                 .advise("name it: --model ID; hookgate api list models shows them")
         })?;
@@ -96,6 +104,10 @@ impl<'r> Shown<'r> {
 }
 
 pub(crate) fn list(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    if args.of.is_some() && args.kind != Lists::Rows {
+        let message = "rows alone are listed by data model";
+        return Err(Fault::new(Class::Usage, message).advise("hookgate api list rows MODEL"));
+    }
     let client = args.connect.client()?;
     interrupt::block_on(async {
         match args.kind {
@@ -116,7 +128,8 @@ async fn rows(args: &ListArgs, client: &Client, out: &mut Out) -> Result<(), Fau
             Fault::new(Class::Usage, message).advise("list them, and search what is printed")
         );
     }
-    let mut rows = args.model.rows::<Box<RawValue>>(client)?;
+    let model = args.model.model.as_deref().or(args.of.as_deref());
+    let mut rows = args.model.rows_of::<Box<RawValue>>(model, client)?;
     for property in &args.order_by {
         rows = match property.strip_prefix('-') {
             Some(property) => rows.order_by(property, Direction::Descending),

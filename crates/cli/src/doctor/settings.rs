@@ -11,7 +11,7 @@ use hookgate_testing::DeliveryLog;
 
 use super::{Check, Doctor, Verdict};
 use crate::durations::show;
-use crate::secrets::{SecretArgs, advice};
+use crate::secrets::{SecretArgs, advice, reason};
 
 /// The part of the budget that one call of the store may take. A shorter lease can have ended when the store answers that it is
 /// granted.
@@ -28,7 +28,7 @@ pub(super) fn secrets(given: &SecretArgs) -> (Vec<Check>, Option<KeyRing>) {
         let secret = match secret {
             Ok(secret) => secret,
             Err(error) => {
-                let says = error.to_string();
+                let says = reason(&error);
                 checks.push(Check::new(check, Verdict::Bad, says, advice(error.kind())));
                 whole = false;
                 continue;

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::item::Item;
 use super::list::MOST_BYTES;
+use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
 use crate::fault::{Class, Fault};
 
@@ -87,8 +88,7 @@ async fn bind(address: &str) -> Result<TcpListener, Fault> {
 }
 
 fn unusable(address: &str, error: &io::Error) -> Fault {
-    let what = format!("the page can't listen on {address}");
-    Fault::caused_by(Class::Network, &what, error).advise(ALONE)
+    cannot_listen(&format!("the page can't listen on {address}"), ALONE, error)
 }
 
 impl Kept {

@@ -32,18 +32,22 @@ pub(super) enum Which {
 #[derive(clap::Args)]
 pub(super) struct One {
     /// The number of its line, or its event's id
-    #[arg(value_name = "LINE|ID", required_unless_present = "line")]
+    #[arg(value_name = "LINE|ID", required_unless_present_any = ["line", "id"])]
     which: Option<Which>,
     /// The number of its line, as for the other commands
     #[arg(long, value_name = "N", conflicts_with = "which", value_parser = clap::value_parser!(u64).range(1..))]
     line: Option<u64>,
+    /// Its event's id, as for the other commands
+    #[arg(long, value_name = "ID", conflicts_with_all = ["which", "line"])]
+    id: Option<String>,
 }
 
 impl One {
     pub(super) fn chosen(&self) -> Which {
-        match (&self.which, self.line) {
+        match (&self.which, &self.id) {
             (Some(which), _) => which.clone(),
-            (None, line) => Which::Line(line.unwrap_or_default()),
+            (None, Some(id)) => Which::Event(id.clone()),
+            (None, None) => Which::Line(self.line.unwrap_or_default()),
         }
     }
 }
@@ -153,6 +157,10 @@ impl Source {
     fn fault(&self, error: &LogError) -> Fault {
         let fault = Fault::caused_by(Class::Input, &self.name(), error);
         match error.line() {
+            Some(1) => fault.advise(format!(
+                "a delivery log has one delivery a line, as JSON; if this is one, take the line out: sed '1d' {}",
+                self.name()
+            )),
             Some(line) => fault.advise(format!(
                 "take the line out to read the rest: sed '{line}d' {}",
                 self.name()

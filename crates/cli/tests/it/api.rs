@@ -64,6 +64,25 @@ fn rows_are_listed_by_the_names_of_their_properties() {
 }
 
 #[test]
+fn a_data_model_is_named_behind_rows_and_as_data_model_too() {
+    let service = Service::start();
+    let rows = service.done("api list rows dm_orders", "");
+    assert_eq!(rows, service.done("api list rows --model dm_orders", ""));
+    for (said, known) in [
+        ("api get data-model dm_orders", "api get model dm_orders"),
+        ("api list data-models", "api list models"),
+    ] {
+        assert_eq!(service.done(said, ""), service.done(known, ""));
+    }
+    for usage in [
+        "api list models dm_orders",
+        "api list rows dm_orders --model dm_orders",
+    ] {
+        assert_eq!(service.run(usage, "").code, Some(2), "{usage}");
+    }
+}
+
+#[test]
 fn a_row_is_created_updated_and_deleted() {
     let service = Service::start();
     let made = service.json(

@@ -123,7 +123,7 @@ fn rows_that_changed_are_printed_once_and_the_mirror_stays() {
 }
 
 #[test]
-fn without_a_mirror_later_changes_are_found_and_it_says_so() {
+fn without_a_mirror_later_changes_are_found_and_the_filling_pass_has_no_number() {
     let service = Service::start();
     let mut child = service
         .command(&["--passes", "3", "--pause", "2s"])
@@ -138,9 +138,9 @@ fn without_a_mirror_later_changes_are_found_and_it_says_so() {
         "note: nothing is known of the time before, since there is no mirror"
     );
     let second = notes.next().unwrap().unwrap();
-    assert!(second.starts_with("note: pass 1, complete: "), "{second}");
+    assert_eq!(second, "note: filling pass, complete: 3 rows in 2 pages");
     service.change();
-    drop(std::thread::spawn(move || notes.count()));
+    let rest = std::thread::spawn(move || notes.map(Result::unwrap).collect::<Vec<_>>());
     let printed = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
     assert_eq!(ends(&mut child).code(), Some(1));
     for found in [
@@ -151,6 +151,12 @@ fn without_a_mirror_later_changes_are_found_and_it_says_so() {
         assert!(printed.contains(found), "{printed}");
     }
     assert_eq!(printed.lines().count(), 3);
+    for (note, number) in rest.join().unwrap().iter().zip(1..) {
+        assert!(
+            note.starts_with(&format!("note: pass {number}, complete: ")),
+            "{note}"
+        );
+    }
 }
 
 #[test]

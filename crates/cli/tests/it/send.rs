@@ -334,7 +334,7 @@ fn a_redirect_is_an_answer_and_is_not_followed() {
 fn a_wrong_command_line_says_what_to_write() {
     let to = "--to=http://127.0.0.1:1/";
     for (arguments, code, says) in [
-        (vec!["send", to], 2, "EVENT_TYPE"),
+        (vec!["send", to], 2, "row.created"),
         (
             vec!["send", "row.created", "--to=127.0.0.1:1"],
             2,

@@ -6,11 +6,12 @@ use hookgate::{RetrySchedule, UnixSeconds, Window};
 
 use super::cause::{Cause, CauseKind as Kind};
 
-/// The greatest difference from a time zone's offset, in seconds, at which a clock still counts as set to that zone.
-const ZONE_SLACK: u64 = 120;
-/// Zones lie quarters of an hour apart, up to 14 hours from UTC.
-const ZONE_STEP: u64 = 900;
-const WIDEST_ZONE: u64 = 14 * 3_600;
+/// The greatest difference from a time zone's offset, in seconds: the way from the sender takes some, and clocks differ a little.
+const ZONE_SLACK: u64 = 10;
+/// Zones lie whole hours from UTC, at most 14.
+const WIDEST_ZONE: u64 = 14;
+/// The other zones' offsets, in minutes, east or west: summer time included.
+const BROKEN_ZONES: [u64; 11] = [150, 210, 270, 330, 345, 390, 525, 570, 630, 765, 825];
 
 /// Returns the reason why a delivery, signed and received at these times, lies outside the window; `None` where it is inside.
 pub(super) fn judge(
@@ -107,16 +108,13 @@ fn retry(age: Duration, schedule: &RetrySchedule) -> Option<u32> {
 
 /// Returns the time zone that the difference looks like.
 fn zone(seconds: u64) -> Option<String> {
-    let steps = (seconds + ZONE_STEP / 2) / ZONE_STEP;
-    let exact = steps * ZONE_STEP;
-    let is_zone = steps > 0 && exact <= WIDEST_ZONE && seconds.abs_diff(exact) <= ZONE_SLACK;
-    is_zone.then(|| {
-        format!(
-            "{} h {:02} min, to {} s",
-            exact / 3_600,
-            exact % 3_600 / 60,
-            seconds.abs_diff(exact)
-        )
+    let minutes = (seconds + 30) / 60;
+    let difference = seconds.abs_diff(minutes * 60);
+    let is_whole = minutes.is_multiple_of(60) && (1..=WIDEST_ZONE).contains(&(minutes / 60));
+    let is_zone = is_whole || BROKEN_ZONES.contains(&minutes);
+    (is_zone && difference <= ZONE_SLACK).then(|| {
+        let (hours, rest) = (minutes / 60, minutes % 60);
+        format!("{hours} h {rest:02} min, to {difference} s")
     })
 }
 
@@ -137,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_distinguished_from_a_zone_a_unit_and_a_retry() {
+    fn an_age_is_a_zone_only_within_seconds_of_an_offset_that_exists() {
         for (signed, expected, detail) in [
             (RECEIVED - 301, Kind::ClockStale, "301 s old, at most 300 s"),
             (RECEIVED + 301, Kind::ClockAhead, "301 s ahead"),
@@ -173,6 +171,25 @@ mod tests {
                 kind == expected && told.contains(detail),
                 "{signed}: {kind:?} {told}"
             );
+        }
+        // Offsets that exist, to some seconds; no zone is a quarter of an hour or half an hour from UTC.
+        for zone in [3_600, 3_610, 9_000, 20_700, 31_500, 49_500, 50_400] {
+            assert_eq!(
+                kind(RECEIVED + zone).unwrap().0,
+                Kind::ClockTimeZone,
+                "{zone}"
+            );
+            assert_eq!(
+                kind(RECEIVED - zone).unwrap().0,
+                Kind::ClockTimeZone,
+                "{zone}"
+            );
+        }
+        for age in [
+            755, 900, 1_005, 1_800, 3_500, 3_611, 4_500, 5_400, 10_000, 54_000,
+        ] {
+            assert_eq!(kind(RECEIVED + age).unwrap().0, Kind::ClockAhead, "{age}");
+            assert_eq!(kind(RECEIVED - age).unwrap().0, Kind::ClockStale, "{age}");
         }
         for fresh in [-300, 0, 300] {
             assert_eq!(kind(RECEIVED + fresh), None);

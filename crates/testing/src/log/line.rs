@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate::record::{LoggedAnswer, LoggedDelivery, TORN_LINE};
 use serde::Deserialize;
 
 use super::json_error::json_error;
@@ -61,6 +61,13 @@ impl Mark {
     pub(super) fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
+}
+
+/// Returns whether a line that was cut off can have been a recorder's: a delivery or a mark.
+pub(super) fn is_beginning(line: &[u8]) -> bool {
+    let beginnings = [r#"{"received_at":"#, r#"{"dropped":"#, TORN_LINE];
+    let mut beginnings = beginnings.iter().map(|text| text.as_bytes());
+    beginnings.any(|beginning| line.starts_with(beginning) || beginning.starts_with(line))
 }
 
 impl Text {

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Read as _};
 use hookgate::record::{LoggedDelivery, TORN_LINE};
 
 use super::LoggedDeliveryExt;
-use super::line::Mark;
+use super::line::{Mark, is_beginning};
 use super::{LogError, LogErrorKind};
 
 /// The longest line that is read. A longer one is no log, and would take all memory. A body of 32 MiB fits, even where every
@@ -17,7 +17,7 @@ const LONGEST: usize = 256 << 20;
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
 ///
 /// A line that is no delivery is an error with the number of the line, and the iterator can go on after it. Three cases are
-/// no error: an incomplete last line, because a recorder that is killed leaves one; an incomplete line before the last one
+/// no error: an incomplete last line that begins as a recorder writes it, because a recorder that is killed leaves one; an incomplete line before the last one
 /// that a recorder found when it opened the file again, and marked; and a recorder's note about deliveries that it had to
 /// drop. Their numbers are available after the lines are read. A line of more than 256 MiB is an error too, and is skipped
 /// without being kept. A line of more than twice that ends the log.
@@ -147,7 +147,7 @@ impl<R: BufRead> LogLines<R> {
                 Some(Mark::Dropped(more)) => self.dropped = self.dropped.saturating_add(more),
                 // This mark follows a line that lacked only its line break.
                 Some(Mark::Torn(_)) => {}
-                None if !line.whole => self.ended_torn = true,
+                None if !line.whole && is_beginning(&line.text) => self.ended_torn = true,
                 None if self.is_marked_as_torn()? => {}
                 None => return Err(error.at_line(line.number)),
             }
@@ -284,6 +284,19 @@ mod tests {
         lines.lines.longest = line.len();
         let kinds: Vec<_> = lines.by_ref().map(|read| read.is_ok()).collect();
         assert_eq!((kinds, lines.ended_torn()), (vec![true, false], false));
+    }
+
+    #[test]
+    fn a_last_line_that_no_recorder_begins_is_no_incomplete_delivery() {
+        for text in ["hello", "{}", r#"{"id":"evt_1"}"#, r#"["#] {
+            let log = format!("{}\n{text}", line());
+            let read: Vec<_> = LogLines::new(log.as_bytes()).collect();
+            assert_eq!(read[1].as_ref().unwrap_err().line(), Some(2), "{text}");
+        }
+        for text in ["{", r#"{"rec"#, &line()[..40], r#"{"dropped":"#, r#"{"to"#] {
+            let mut lines = LogLines::new(text.as_bytes());
+            assert!(lines.next().is_none() && lines.ended_torn(), "{text}");
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct AnsweredReport {
     pub answers: Vec<Answered>,
     /// The number of deliveries to send.
     pub planned: usize,
+    /// The number of chosen deliveries that were not sent, because their bodies were not recorded.
+    pub skipped: usize,
     /// Whether the replay was ended before all of them were answered.
     pub interrupted: bool,
     /// The duration of the replay in microseconds.
@@ -58,6 +60,8 @@ pub struct Summary {
     pub planned: usize,
     /// The number of deliveries that were sent, answered or not.
     pub sent: usize,
+    /// The number of chosen deliveries that were not sent, because their bodies were not recorded.
+    pub skipped: usize,
     /// The number of deliveries that were answered 2xx.
     pub accepted: usize,
     /// The number of accepted deliveries whose event was done before.
@@ -97,7 +101,7 @@ pub struct Latency {
 }
 
 impl AnsweredReport {
-    /// Whether every delivery was sent, and answered 2xx.
+    /// Whether every delivery that was to be sent was sent, and answered 2xx.
     #[must_use]
     pub fn all_accepted(&self) -> bool {
         self.answers.len() == self.planned && self.answers.iter().all(Answered::is_accepted)
@@ -123,6 +127,7 @@ impl AnsweredReport {
         Summary {
             planned: self.planned,
             sent: self.answers.len(),
+            skipped: self.skipped,
             accepted,
             replayed: count(|it| it.is_accepted() && it.replayed),
             refused: self.answers.len() - accepted - unanswered,
@@ -170,6 +175,7 @@ impl fmt::Display for Summary {
         let Self {
             planned,
             sent,
+            skipped,
             accepted,
             replayed,
             refused,
@@ -187,6 +193,9 @@ impl fmt::Display for Summary {
             f,
             "{accepted} of {of} answered 2xx, in {took} ({replayed} of them done before)"
         )?;
+        if *skipped > 0 {
+            writeln!(f, "{skipped} skipped, whose body was not recorded")?;
+        }
         if refused + unanswered > 0 {
             writeln!(f, "{refused} answered otherwise, {unanswered} not at all")?;
         }

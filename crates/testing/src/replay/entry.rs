@@ -211,7 +211,8 @@ impl Examiner<'_> {
         // Where the signature can't be checked any more, the log decides. A forged delivery is never signed.
         let was_refused = answer.is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
         let log_decides = logged.unverifiable || self.evidence == Evidence::SignatureOrLog;
-        if log_decides && !was_refused && self.signing != Signing::Raw {
+        // Without its body, any signature would be that of another delivery.
+        if logged.body.is_some() && log_decides && !was_refused && self.signing != Signing::Raw {
             let secret = self.secrets.signing(logged).cloned()?;
             entry.kind = self.signed_again(logged, &secret, &entry);
             entry.secret = Some(secret);

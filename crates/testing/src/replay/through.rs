@@ -31,6 +31,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(24 * 3_600);
 pub struct Through<'t, M, T> {
     replay: Replay<M>,
     transport: T,
+    skipped: usize,
     settings: Settings,
     on_answer: Box<dyn FnMut(&Answered) + Send + 't>,
     stop: Pin<Box<dyn Future<Output = ()> + Send + 't>>,
@@ -50,10 +51,14 @@ impl<M: Portable> Replay<M> {
     /// alone.
     ///
     /// A delivery is signed again where its signature is right under the secrets, or where the log does not say that it was
-    /// refused as not authentic: the receiver's secret may differ from the log's.
+    /// refused as not authentic: the receiver's secret may differ from the log's. A delivery whose body was not recorded is
+    /// skipped, and counted as [`skipped`](AnsweredReport::skipped).
     pub fn through<'t, T: Transport>(self, transport: T) -> Through<'t, M, T> {
+        let all = self.chosen.len();
+        let replay = self.only(|logged| logged.body.is_some());
         Through {
-            replay: self,
+            skipped: all - replay.chosen.len(),
+            replay,
             transport,
             settings: Settings {
                 copies: 0,
@@ -184,6 +189,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         Ok(AnsweredReport {
             answers,
             planned,
+            skipped: self.skipped,
             interrupted,
             elapsed_us: micros(began.elapsed()),
         })

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::net::TcpListener;
 use std::process::Stdio;
 
+#[cfg(unix)]
+use super::Scratch;
 use super::https::{self, AUTHORITY};
 use super::{Ran, SECRET, ends, hookgate};
 
@@ -99,6 +101,59 @@ fn exit_4_is_a_host_that_does_not_answer() {
         ran.stderr.contains("\n  is the receiver running"),
         "{ran:?}"
     );
+}
+
+/// A command line, its exit code, the parts of its message, and a text that the message lacks.
+#[cfg(unix)]
+const MISTAKES: &str = "
+sign --body /dev/null --secret-file /nowhere/secret | 3 | the secret in /nowhere/secret can't be read: No such file & check the path | can't be right
+listen --secret-file /nowhere/secret                | 3 | the secret in /nowhere/secret can't be read: No such file & check the path | can't be right
+api list models --url http://127.0.0.1:1/api/v1 --key-file /nowhere/secret | 3 | the secret in /nowhere/secret can't be read | can't be right
+sign --body /dev/null --secret-env UNSET            | 5 | no secret is given: UNSET: the environment variable is not set & set it | can't be right
+sign --body /dev/null --secret-env UNPREFIXED       | 5 | does not start with whsec_ & --any-secret | ::
+doctor --secret-env UNPREFIXED                      | 1 | does not start with whsec_ & --any-secret | ::
+listen --addr foo                                   | 2 | '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 | can't listen
+listen --addr 127.0.0.1:65536                       | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
+listen --addr :8787                                 | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
+listen --page foo                                   | 2 | '--page [<HOST:PORT>]': write HOST:PORT | can't listen
+emulate --addr foo                                  | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
+listen --addr TAKEN  | 4 | can't listen on TAKEN: Address already in use & something listens there already: --addr 127.0.0.1:0 takes a free port | HOST
+emulate --addr TAKEN | 4 | can't listen on TAKEN: Address already in use & something listens there already: --addr 127.0.0.1:0 takes a free port | HOST
+send --to http://127.0.0.1:1/                       | 2 | no event type is given & row.created, row.updated, & member.removed; or & --body FILE | EVENT_TYPE
+api list models --url http://127.0.0.1:1            | 2 | the address of the API has no path & whose path ends in /api/v1 |  id
+reconcile --model m --url http://127.0.0.1:1/       | 2 | the address of the API has no path & whose path ends in /api/v1 |  id
+log list NO_LOG                                     | 3 | line 1 of the log is no delivery & one delivery a line | LINE
+log show NO_LOG 1                                   | 3 | line 1 of the log is no delivery & one delivery a line | incomplete
+reconcile --model m --url http://127.0.0.1:1/api/v1 --mirror /nowhere/m.db | 3 | the mirror /nowhere/m.db can't be read: No such file & docs/reconciliation.md | may not
+";
+
+#[cfg(unix)]
+#[test]
+fn each_mistake_has_the_exit_code_of_its_kind_and_names_the_way_out() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let no_log = Scratch::file("no-log.json", br#"{"id":"evt_1","type":"row.created"}"#);
+    for mistake in MISTAKES.trim().lines() {
+        let mistake = mistake
+            .replace("TAKEN", &taken)
+            .replace("NO_LOG", no_log.path());
+        let cells: Vec<_> = mistake.split(" | ").collect();
+        let [arguments, code, says, lacks] = cells[..] else {
+            panic!("{mistake}")
+        };
+        let mut command = hookgate(&arguments.split_whitespace().collect::<Vec<_>>());
+        command
+            .env("WEBHOOK_SECRET", SECRET)
+            .env("HOOKGATE_API_KEY", "tk_test_admin")
+            .env("UNPREFIXED", "made_up_for_the_command");
+        let ran = Ran::to_its_end(&mut command);
+        assert_eq!(ran.code, code.parse().ok(), "{mistake}: {ran:?}");
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        for part in says.split(" & ") {
+            assert!(told.contains(part.trim()), "{part}: {told}");
+        }
+        assert!(!told.contains(lacks), "{lacks}: {told}");
+    }
 }
 
 const ANSWER: &str = "HTTP/1.1 405 Method Not Allowed\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: close\r\n\r\n";

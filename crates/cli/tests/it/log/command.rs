@@ -568,7 +568,7 @@ fn the_digits_of_a_number_are_compared_and_shown() {
 }
 
 #[test]
-fn a_line_is_named_by_its_option_for_every_command() {
+fn a_line_and_an_id_are_named_by_their_options_for_every_command() {
     let folder = Folder::new();
     let path = written(&folder, "log.jsonl", &log());
     for command in ["show", "curl"] {
@@ -582,6 +582,12 @@ fn a_line_is_named_by_its_option_for_every_command() {
         );
         assert_eq!(ran(&[command, &path, "2", "--line", "2"]).code, Some(2));
         assert_eq!(ran(&[command, &path]).code, Some(2));
+        let by_id = ran(&[command, &path, "--id", "evt_2"]);
+        assert_eq!((by_id.code, &by_id.stdout), (Some(0), &by_place.stdout));
+        for twice in [&["2"][..], &["--line", "2"]] {
+            let twice = [&[command, &*path, "--id", "evt_2"], twice].concat();
+            assert_eq!(ran(&twice).code, Some(2));
+        }
     }
     let by_place = ran(&["diff", &path, "1", "2"]);
     let by_option = ran(&["diff", &path, "--line=1", "--line=2"]);

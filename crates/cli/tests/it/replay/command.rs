@@ -158,6 +158,34 @@ fn raw_deliveries_are_as_old_as_they_are_and_need_no_secret() {
 }
 
 #[test]
+fn a_delivery_without_a_recorded_body_is_skipped_and_counted() {
+    let (_example, url) = receiver();
+    let mut unread = logged("evt_2", 1);
+    unread.body = None;
+    unread.answer = Some(answer(404, "wrong_path"));
+    let path = file("unread", &log([logged("evt_1", 0), unread]));
+    let path = path.to_str().unwrap();
+    let output = run(&[path, "--to", &url, "--duplicate=1"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.starts_with("2 of 2 answered 2xx, in "), "{text}");
+    let skipped = "\n1 skipped, whose body was not recorded\n";
+    assert!(text.contains(skipped), "{text}");
+    let output = run(&[path, "--to", &url, "--raw", "--json"]);
+    let text = stdout(&output);
+    let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["summary"]["skipped"], 1, "{text}");
+    assert_eq!(summary["summary"]["planned"], 1, "{text}");
+    let output = run(&[path, "--to", &url, "--line=2"]);
+    assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));
+    let told = stderr(&output);
+    assert!(
+        told.contains("a body that was not recorded can't be sent"),
+        "{told}"
+    );
+}
+
+#[test]
 fn a_log_comes_through_a_pipe_too() {
     let (_example, url) = receiver();
     let mut child = hookgate(&["replay", "-", "--to", &url, "--rate=50"])

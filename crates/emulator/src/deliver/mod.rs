@@ -17,7 +17,7 @@ mod subscription;
 
 pub(crate) use engine::{Deliveries, Parts};
 pub(crate) use record::Record;
-pub(crate) use route::{Reach, Route};
+pub(crate) use route::{EXAMPLE, Reach, Route};
 pub(crate) use subscription::Subscription;
 
 #[cfg(test)]

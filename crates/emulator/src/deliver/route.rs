@@ -23,7 +23,7 @@ use tower_service::Service;
 
 use super::subscription::short;
 
-pub(super) const EXAMPLE: &str = "http://127.0.0.1:8787/webhooks";
+pub(crate) const EXAMPLE: &str = "http://127.0.0.1:8787/webhooks";
 /// What is read of an answer's body. The rest is left unread: the status decides.
 const ANSWER: usize = 64 << 10;
 /// The time between the first half of a body and the reset, so that the receiver has read the half.

@@ -75,7 +75,7 @@ pub(crate) async fn receiver_at(
 async fn subscribed() -> (Service, Handled) {
     let service = Service::orders().await;
     let (handled, url) = receiver(Some(&service.emulator)).await;
-    let body = json!({ "name": "mine", "url": url, "secret": SECRET });
+    let body = json!({ "name": "mine", "url": url, "events": ["row.created", "row.updated", "row.deleted"], "secret": SECRET });
     service
         .control("POST", "subscriptions", Some(body))
         .await
@@ -297,6 +297,48 @@ async fn a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once() 
         .control("PATCH", &path, Some(json!({})))
         .await
         .refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn a_subscription_without_url_events_or_a_known_data_model_is_refused_by_name() {
+    let service = Service::orders().await;
+    let whole = json!({ "url": "http://127.0.0.1:1/hooks", "events": ["row.created"], "dataModelId": "dm_orders" });
+    let wrong = [
+        ("url", Value::Null),
+        ("url", json!("")),
+        ("events", Value::Null),
+        ("events", json!([])),
+        ("dataModelId", json!("dm_none")),
+        ("dataModelId", json!("")),
+    ];
+    let made = service
+        .control("POST", "subscriptions", Some(whole.clone()))
+        .await
+        .data();
+    let path = format!("subscriptions/{}", made["id"].as_str().unwrap());
+    for (name, value) in wrong {
+        let mut body = whole.clone();
+        body[name] = value.clone();
+        let post = service.control("POST", "subscriptions", Some(body)).await;
+        let patch = Some(json!({ name: value }));
+        let patch = service.control("PATCH", &path, patch).await;
+        for refused in [post, patch] {
+            let told = refused.refused(400, "VALIDATION_ERROR");
+            assert!(told.starts_with(&format!("`{name}` is ")), "{told}");
+        }
+    }
+    for body in [
+        json!({}),
+        json!({ "events": ["row.created"] }),
+        json!({ "url": "http://127.0.0.1:1/hooks" }),
+    ] {
+        let refused = service.control("POST", "subscriptions", Some(body)).await;
+        let told = refused.refused(400, "VALIDATION_ERROR");
+        assert!(told.contains("is missing, expected"), "{told}");
+    }
+    let left = service.control("GET", "subscriptions", None).await.data();
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    assert_eq!(left[0]["dataModelId"], "dm_orders");
 }
 
 #[tokio::test]

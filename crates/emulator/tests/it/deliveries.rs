@@ -424,6 +424,55 @@ async fn a_test_event_and_a_redelivery_answer_with_their_result() {
 }
 
 #[tokio::test]
+async fn the_log_is_searched_whole_by_state_and_subscription() {
+    let (service, _) = subscribed().await;
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let other = service
+        .emulator
+        .subscribe(&format!("http://{address}/"), SECRET)
+        .unwrap();
+    let test = Some(json!({ "subscriptionId": other }));
+    let failed = service.control("POST", "events/test", test).await.data();
+    assert_eq!(failed["state"], "discarded");
+    // The words of the HTTP client about itself are left out.
+    assert_eq!(
+        failed["attempts"][0]["error"],
+        json!(format!("connection refused: nothing listens at {address}"))
+    );
+    let rows = service.emulator.rows("dm_orders");
+    for _ in 0..5 {
+        rows.create(json!({})).unwrap();
+    }
+    service.emulator.settled().await;
+    let found = async |query: &str| {
+        let path = format!("deliveries?limit=2&{query}");
+        let answer = service.control("GET", &path, None).await.json();
+        let ids = answer["data"].as_array().unwrap().iter();
+        let ids: Vec<_> = ids.map(|one| one["id"].clone()).collect();
+        (ids, answer["meta"].clone())
+    };
+    // One test event, and five events for each of the two.
+    let kept = json!({ "kept": 11 });
+    let id = failed["id"].clone();
+    let of_both = format!("subscriptionId={other}&state=discarded");
+    for query in ["state=discarded", &of_both] {
+        assert_eq!(found(query).await, (vec![id.clone()], kept.clone()));
+    }
+    let (pending, _) = found(&format!("subscriptionId={other}&state=pending")).await;
+    assert_eq!(pending.len(), 2);
+    let none = found(&format!("subscriptionId={other}&state=delivered")).await;
+    assert_eq!(none, (vec![], kept));
+    let wrong = service.control("GET", "deliveries?state=lost", None).await;
+    let told = wrong.refused(400, "VALIDATION_ERROR");
+    assert!(
+        told.contains("expected pending, delivered or discarded"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn a_missing_delivery_is_told_with_its_difference() {
     let (service, _) = subscribed().await;
     let rows = service.emulator.rows("dm_orders");

@@ -184,6 +184,17 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     screen
         .until("document.querySelectorAll('tr[data-delivery]').length === 1")
         .await;
+    screen.fill("Verdict", "failed").await;
+    screen
+        .until_text("main", "No delivery fits the filter (3 searched).")
+        .await;
+    assert!(
+        !screen
+            .eval("document.body.innerText")
+            .await
+            .to_string()
+            .contains("Nothing has arrived")
+    );
     screen.end().await;
 }
 

@@ -53,6 +53,9 @@ async fn a_webhook_is_made_changed_tried_and_removed_and_its_secret_shown_once()
     let row = format!("[data-subscription={}]", made["id"].as_str().unwrap());
     screen.press(&row, "Test event").await;
     screen.until_text(".detail", "401").await;
+    screen
+        .until_text("#told .bad", "Test event: the receiver answered 401")
+        .await;
     let id = screen
         .eval("document.querySelector('.detail').dataset.delivery")
         .await;
@@ -178,6 +181,78 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
             format!("{LIST} tr")
         ))
         .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_test_event_that_fails_says_so_in_red_and_in_rows_of_two_lines() {
+    // Nothing listens at port 1.
+    let service = Served::delivering_to("http://127.0.0.1:1/webhooks").await;
+    let screen = open!(&service.page("webhooks"));
+    screen.press("main", "Test event").await;
+    let told = "Test event: connection refused: nothing listens at 127.0.0.1:1";
+    screen.until_text("#told .bad", told).await;
+    assert_eq!(screen.texts("#told .good").await, Vec::<String>::new());
+    screen.until_text(".detail .attempt", "no answer").await;
+    // The event's type and its id are two lines. The list stands beside the open delivery.
+    for width in [1280, 400] {
+        screen.size(width, 900).await;
+        let height = format!(
+            "document.querySelector({:?}).offsetHeight",
+            format!("{LIST} tr")
+        );
+        let most = if width == 400 { 110 } else { 60 };
+        screen.until(&format!("{height} < {most}")).await;
+        let scrolls = "[...document.querySelectorAll('.scroll')].every((one) => one.scrollWidth <= one.clientWidth)";
+        screen.until(scrolls).await;
+    }
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_filter_finds_a_delivery_behind_many_others() {
+    let receiver = Receives::start().await;
+    let service = Served::delivering_to(&receiver.url).await;
+    receiver.answer(500);
+    let emit = || {
+        let event = json!({ "type": "page.updated", "data": {} });
+        service.control("POST", "events", Some(event))
+    };
+    emit().await;
+    service
+        .until_deliveries(|all| all.iter().any(|one| one["attempts"][0].is_object()))
+        .await;
+    receiver.answer(204);
+    for _ in 0..100 {
+        emit().await;
+    }
+    let is_delivered = |all: &[Value]| {
+        let mut newest = all.iter().take(100);
+        all.len() == 101 && newest.all(|one| one["state"] == "delivered")
+    };
+    let all = service.until_deliveries(is_delivered).await;
+    let first = all[100]["id"].as_str().unwrap();
+    let screen = open!(&service.page("webhooks"));
+    let rows = format!(
+        "[...document.querySelectorAll({:?})].map((row) => row.dataset.delivery).join()",
+        format!("{LIST} tr")
+    );
+    screen
+        .until(&format!("{rows}.split(',').length === 100"))
+        .await;
+    screen.fill("State", "pending").await;
+    screen.until(&format!("{rows} === '{first}'")).await;
+    screen.fill("State", "discarded").await;
+    screen
+        .until_text("main", "No delivery fits the filter (101 searched).")
+        .await;
+    // What comes is searched as well.
+    emit().await;
+    screen.until_text("main", "(102 searched)").await;
+    let shows_more = "[...document.querySelectorAll('main button')].some((one) => one.textContent === 'Show more' && !one.hidden)";
+    assert_eq!(screen.eval(shows_more).await, false);
+    screen.fill("State", "").await;
+    screen.until(shows_more).await;
     screen.end().await;
 }
 

@@ -28,6 +28,13 @@ async fn keys_show_their_rate_and_are_made_changed_and_disabled() {
     screen.until_text(row, "999 / 1000, full in").await;
     screen.fill("Scope of made on the page", "read").await;
     screen.press(row, "Change").await;
+    screen.fill("Expires at", "soon").await;
+    screen.press("dialog", "Save").await;
+    // The name of the box, and not that of the field in JSON.
+    screen
+        .until_text("dialog .refusal", "Expires at is \"soon\", expected")
+        .await;
+    screen.was_refused(400).await;
     screen.fill("Expires at", "2020-01-01T00:00:00Z").await;
     screen.press("dialog", "Save").await;
     screen.until_text(row, "expired").await;
@@ -227,7 +234,8 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
         .fill("Time to pass, such as 90s, 26h36m or 2d", "much")
         .await;
     screen.key("Enter").await;
-    screen.until_there("#told [role=alert]").await;
+    let told = "The time to pass: \"much\" is no duration";
+    screen.until_text("#told [role=alert]", told).await;
     screen.was_refused(400).await;
 
     screen.fill("attempts", "6").await;

@@ -113,8 +113,9 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     if let Some(path) = &args.state {
         restore(&emulator, path)?;
     }
+    let terminated = terminated();
     tell(&emulator, token.as_deref(), out)?;
-    let ended = interrupt::or_interrupted(terminated()).await;
+    let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
     }
@@ -153,16 +154,19 @@ fn refused(error: &StartError) -> Fault {
     Fault::caused_by(class, "the emulator can't start", error).advise(advice)
 }
 
-/// Waits for SIGTERM, by which a supervisor ends a program.
-async fn terminated() {
+/// Waits for SIGTERM, by which a supervisor ends a program. It counts from this call on, before the future is awaited: a supervisor may
+/// send it as soon as the first line is printed.
+fn terminated() -> impl Future<Output = ()> {
     #[cfg(unix)]
-    if let Ok(mut signals) =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-    {
-        signals.recv().await;
-        return;
+    let signals = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate());
+    async move {
+        #[cfg(unix)]
+        if let Ok(mut signals) = signals {
+            signals.recv().await;
+            return;
+        }
+        std::future::pending().await
     }
-    std::future::pending().await
 }
 
 fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {

@@ -19,8 +19,11 @@ use crate::live::Live;
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
 pub trait Inspected: Send + Sync + 'static {
-    /// Returns the newest deliveries, `limit` at most, the newest first.
-    fn deliveries(&self, limit: usize) -> Vec<Value>;
+    /// Returns the newest deliveries, `limit` at most, the newest first; with a `state` only those that have it.
+    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value>;
+
+    /// Returns the number of all deliveries that are kept, from which [`deliveries`](Self::deliveries) selects.
+    fn kept(&self) -> usize;
 
     /// Returns the delivery with this id. Each attempt has its `request` and its `answer` too.
     fn delivery(&self, id: &str) -> Option<Value>;

@@ -117,16 +117,22 @@ impl Kept {
 }
 
 impl Inspected for Kept {
-    fn deliveries(&self, limit: usize) -> Vec<Value> {
+    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value> {
+        let is_wanted = |item: &&Arc<Item>| state.is_none_or(|state| item.verdict.word() == state);
         let items: Vec<_> = self
             .items()
             .newest_last
             .iter()
             .rev()
+            .filter(is_wanted)
             .take(limit)
             .cloned()
             .collect();
         items.iter().map(|item| summary(item)).collect()
+    }
+
+    fn kept(&self) -> usize {
+        self.items().newest_last.len()
     }
 
     fn delivery(&self, id: &str) -> Option<Value> {
@@ -256,14 +262,27 @@ mod tests {
             )));
         }
         let ids: Vec<_> = kept
-            .deliveries(10)
+            .deliveries(None, 10)
             .iter()
             .map(|one| one["eventId"].clone())
             .collect();
         assert_eq!(ids, ["evt_3", "evt_2"]);
-        assert_eq!(kept.deliveries(1).len(), 1);
+        assert_eq!(kept.deliveries(None, 1).len(), 1);
         assert!(kept.delivery("1").is_none() && kept.delivery("no number").is_none());
         assert_eq!(kept.delivery("3").unwrap()["state"], "done");
+    }
+
+    #[test]
+    fn a_verdict_is_searched_for_among_all_that_are_kept() {
+        let kept = kept(1_000);
+        kept.push(Arc::new(Item::new(1, delivery("{}", 401, "not_authentic"))));
+        for number in 2..=300 {
+            kept.push(Arc::new(Item::new(number, handled("evt_1"))));
+        }
+        let refused = kept.deliveries(Some("refused"), 100);
+        assert_eq!((refused.len(), &refused[0]["id"]), (1, &json!("1")));
+        assert_eq!(kept.deliveries(Some("failed"), 100), Vec::<Value>::new());
+        assert_eq!(kept.kept(), 300);
     }
 
     #[test]
@@ -274,7 +293,7 @@ mod tests {
             kept.push(Arc::new(Item::new(number, delivery(&long, 204, "handled"))));
         }
         assert!(kept.items().bytes <= MOST_BYTES);
-        assert!(kept.deliveries(1_000).len() < 9);
+        assert!(kept.deliveries(None, 1_000).len() < 9);
         let shown = kept.delivery("20").unwrap();
         let body = shown["attempts"][0]["request"]["body"].as_str().unwrap();
         assert!(body.len() < LONGEST_BODY + 100, "{}", body.len());

@@ -1,9 +1,11 @@
 //! `reset`, `clock`, `clock/advance`.
 
+use hookgate::Clock as _;
 use serde_json::json;
 
 use super::Call;
 use crate::answer::{Answer, ApiError};
+use crate::hub::Hub;
 use crate::{body, time};
 
 pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
@@ -13,7 +15,7 @@ pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {
-    Ok(Answer::json(&json!({ "now": call.hub.clock.iso() })))
+    Ok(Answer::json(&json!({ "now": now(&call.hub) })))
 }
 
 pub(super) async fn advance(call: Call) -> Result<Answer, ApiError> {
@@ -22,7 +24,12 @@ pub(super) async fn advance(call: Call) -> Result<Answer, ApiError> {
     let by = time::duration(&body::text(&fields, "by")?);
     let by = by.map_err(|message| ApiError::validation(format!("`by`: {message}")))?;
     let attempts = call.hub.deliveries.advance(by).await;
-    let now = call.hub.clock.iso();
+    let now = now(&call.hub);
     call.hub.live.tell("clock", json!({ "now": now }));
     Ok(Answer::json(&json!({ "now": now, "attempts": attempts })))
+}
+
+/// With milliseconds, as the times of attempts have them.
+fn now(hub: &Hub) -> String {
+    time::iso_millis(hub.clock.unix_millis())
 }

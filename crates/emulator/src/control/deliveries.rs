@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
-use crate::deliver::Record;
+use crate::deliver::{DeliveryState, Record, Wanted};
 use crate::hub::Hub;
 
 const LONGEST: Duration = Duration::from_secs(6);
@@ -13,9 +15,21 @@ const LONGEST: Duration = Duration::from_secs(6);
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let limit = call.query.number("limit", 1, u64::MAX)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let event = call.query.text("eventId");
-    let records = call.hub.deliveries.newest(event, limit);
-    Ok(Answer::data(&records))
+    let state = call.query.text("state").map(|state| {
+        let known = serde_json::from_value::<DeliveryState>(state.into());
+        known.map_err(|_| {
+            let message =
+                format!("parameter `state` is {state:?}, expected pending, delivered or discarded");
+            ApiError::validation(message)
+        })
+    });
+    let wanted = Wanted {
+        event: call.query.text("eventId"),
+        subscription: call.query.text("subscriptionId"),
+        state: state.transpose()?,
+    };
+    let (records, kept) = call.hub.deliveries.newest(&wanted, limit);
+    Ok(Answer::list(&records, &json!({ "kept": kept })))
 }
 
 pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {

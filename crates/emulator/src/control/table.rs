@@ -38,7 +38,7 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(POST "reset", "" => "204", "returns to the start: its rows, switches, faults, subscriptions and clock, and no deliveries", clock::reset),
     control!(GET "clock", "" => r#"{"now"}"#, "the emulator's time", clock::get),
     control!(POST "clock/advance", r#"{"by": "26h36m"}"# => r#"{"now", "attempts"}"#, "advances the time, makes every attempt that becomes due, in order of time, and then answers", clock::advance),
-    control!(GET "deliveries", "?eventId=&limit=" => r#"{"data": [{"id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}]}"#, "the log of recent deliveries, the newest first", deliveries::list),
+    control!(GET "deliveries", "?eventId=&subscriptionId=&state=&limit=" => r#"{"data": [{"id", "subscriptionId", "eventId", "eventType", "payload", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}], "meta": {"kept"}}"#, "the log of recent deliveries, the newest first; `kept` counts all that were searched", deliveries::list),
     control!(GET "deliveries/*", "" => r#"{"data": {delivery, each attempt with "request", "answer", "fault"}}"#, "a delivery with the requests and answers of its attempts", deliveries::get),
     control!(POST "deliveries/*/redeliver", "" => r#"{"data": {delivery}}"#, "sends a delivery again, at once", deliveries::redeliver),
     control!(POST "deliveries/*/explain", r#"{"secret": the receiver's, if it is known}"# => r#"{"data": {"authentic", "conclusion", "causes", "hints", "remarks"}}"#, "tries the known mistakes on the request of the last attempt", deliveries::explain),

@@ -34,6 +34,24 @@ pub(crate) struct Parts {
     pub(crate) route: Option<Route>,
 }
 
+/// A selection of deliveries: each part that is set has to fit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) event: Option<&'a str>,
+    pub(crate) subscription: Option<&'a str>,
+    pub(crate) state: Option<DeliveryState>,
+}
+
+impl Wanted<'_> {
+    fn has(&self, delivery: &Delivery) -> bool {
+        self.event.is_none_or(|id| delivery.event_id == id)
+            && self
+                .subscription
+                .is_none_or(|id| delivery.subscription == id)
+            && self.state.is_none_or(|state| delivery.state == state)
+    }
+}
+
 /// The engine. Clones share it. Its lock is the innermost: what it calls takes no lock of another room but those of ids,
 /// switches and faults.
 #[derive(Clone)]
@@ -129,18 +147,21 @@ impl Deliveries {
     }
 
     /// Returns the deliveries, the newest first; those of one event where it is named.
-    pub(crate) fn records(&self, event_id: Option<&str>) -> Vec<Record> {
-        self.newest(event_id, usize::MAX)
+    pub(crate) fn records(&self, event: Option<&str>) -> Vec<Record> {
+        let wanted = Wanted {
+            event,
+            ..Wanted::default()
+        };
+        self.newest(&wanted, usize::MAX).0
     }
 
-    /// Returns the newest ones of these records.
-    pub(crate) fn newest(&self, event_id: Option<&str>, limit: usize) -> Vec<Record> {
+    /// Returns the newest ones of the records that are wanted, and the number of all that are kept.
+    pub(crate) fn newest(&self, wanted: &Wanted<'_>, limit: usize) -> (Vec<Record>, usize) {
         let state = self.inner.state();
-        let wanted = |delivery: &&Delivery| event_id.is_none_or(|id| delivery.event_id == id);
-        let found = state.deliveries.values().rev().filter(wanted).take(limit);
-        found
-            .map(|delivery| delivery.record(&self.inner.parts.clock))
-            .collect()
+        let kept = state.deliveries.values().rev();
+        let found = kept.filter(|delivery| wanted.has(delivery)).take(limit);
+        let records = found.map(|delivery| delivery.record(&self.inner.parts.clock));
+        (records.collect(), state.deliveries.len())
     }
 
     /// Returns a delivery with the requests and answers of its attempts.

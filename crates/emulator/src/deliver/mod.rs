@@ -15,9 +15,9 @@ mod snapshot;
 mod state;
 mod subscription;
 
-pub(crate) use engine::{Deliveries, Parts};
-pub(crate) use record::Record;
-pub(crate) use route::{Reach, Route};
+pub(crate) use engine::{Deliveries, Parts, Wanted};
+pub(crate) use record::{DeliveryState, Record};
+pub(crate) use route::{EXAMPLE, Reach, Route};
 pub(crate) use subscription::Subscription;
 
 #[cfg(test)]

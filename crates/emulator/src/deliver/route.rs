@@ -1,5 +1,6 @@
 //! The way to receivers: HTTP/1.1 to loopback addresses, or a transport that the program gives.
 
+use std::error::Error;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -23,7 +24,7 @@ use tower_service::Service;
 
 use super::subscription::short;
 
-pub(super) const EXAMPLE: &str = "http://127.0.0.1:8787/webhooks";
+pub(crate) const EXAMPLE: &str = "http://127.0.0.1:8787/webhooks";
 /// What is read of an answer's body. The rest is left unread: the status decides.
 const ANSWER: usize = 64 << 10;
 /// The time between the first half of a body and the reset, so that the receiver has read the half.
@@ -166,7 +167,9 @@ impl Transport for Http {
         if request.extensions().get::<Reset>().is_some() {
             return Err(self.reset(&request).await?);
         }
-        let answer = self.client.request(request.map(Full::new)).await?;
+        let host = request.uri().authority().map(ToString::to_string);
+        let answer = self.client.request(request.map(Full::new)).await;
+        let answer = answer.map_err(|error| plain(&error, &host.unwrap_or_default()))?;
         let (parts, mut body) = answer.into_parts();
         let mut read = BytesMut::new();
         while let Some(frame) = body.frame().await {
@@ -180,6 +183,21 @@ impl Transport for Http {
         }
         Ok(Response::from_parts(parts, read.freeze()))
     }
+}
+
+/// The innermost reason why no answer came. The client's own words around it say no more than that it is a client.
+fn plain(error: &(dyn Error + 'static), host: &str) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    if kind == Some(io::ErrorKind::ConnectionRefused) {
+        return format!("connection refused: nothing listens at {host}");
+    }
+    let reason = error.to_string();
+    let number = reason.find(" (os error");
+    reason[..number.unwrap_or(reason.len())].to_owned()
 }
 
 impl Http {

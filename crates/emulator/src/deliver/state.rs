@@ -208,7 +208,10 @@ impl State {
         if let Some(lane) = self.lane(&subscription) {
             lane.pending.remove(&number);
             lane.held.remove(&number);
-            lane.ready.retain(|(_, other)| *other != number);
+            // What is ready has its time still. A search through all would take seconds where thousands are discarded.
+            if let Some(due) = due {
+                lane.ready.remove(&(due, number));
+            }
         }
         self.finished.push_back(number);
     }

@@ -1,6 +1,8 @@
 //! Who may call: the address that is listened on, the names in `Host`, and the token of an exposed emulator.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use http::uri::Authority;
 
 /// The rules of one server.
 #[derive(Debug)]
@@ -17,15 +19,21 @@ impl Access {
     /// Returns whether a request with this `Host` is for this server. A page on another machine can point a name of its own to
     /// 127.0.0.1 (DNS rebinding): its requests carry that name.
     pub(crate) fn knows_host(&self, host: &str) -> bool {
-        let name = name_of(host).to_ascii_lowercase();
-        let is_local = matches!(&*name, "localhost" | "127.0.0.1" | "::1");
+        let Some(name) = name_of(host) else {
+            return false;
+        };
         let own = self.address.ip();
-        let is_own = !own.is_unspecified() && name.parse() == Ok(own);
-        // A server on every address of a machine is reached by any of them, but by a name only where that was allowed.
-        let is_address = own.is_unspecified() && name.parse::<std::net::IpAddr>().is_ok();
-        is_local
-            || is_own
-            || is_address
+        let is_own = match name.parse::<IpAddr>() {
+            // A server on every address of a machine is reached by any of them, but by a name only where that was allowed.
+            Ok(address) => {
+                own.is_unspecified()
+                    || address == own
+                    || address == Ipv4Addr::LOCALHOST
+                    || address == Ipv6Addr::LOCALHOST
+            }
+            Err(_) => name.eq_ignore_ascii_case("localhost"),
+        };
+        is_own
             || self
                 .hosts
                 .iter()
@@ -43,12 +51,23 @@ impl Access {
     }
 }
 
-/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`.
-fn name_of(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or_default();
-    }
-    host.rsplit_once(':').map_or(host, |(name, _)| name)
+/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is no host with an optional port: a user name before the
+/// host, and a text behind the bracket or in place of the port, name another server to another reader.
+fn name_of(host: &str) -> Option<String> {
+    let authority = host.parse::<Authority>().ok()?;
+    let name = authority.host();
+    let rest = host.strip_prefix(name)?;
+    let is_port = match rest.strip_prefix(':') {
+        Some(port) => port.bytes().all(|byte| byte.is_ascii_digit()),
+        None => rest.is_empty(),
+    };
+    let name = match name.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .filter(|ip| ip.parse::<Ipv6Addr>().is_ok())?,
+        None => name,
+    };
+    is_port.then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -80,6 +99,17 @@ mod tests {
             "127.0.0.1.nip.io",
             "192.0.2.1",
             "",
+            "127.0.0.1:8080@evil.example",
+            "127.0.0.1@evil.example",
+            "evil.example@127.0.0.1",
+            "[::1]evil.example",
+            "[::1]evil.example:8080",
+            "localhost:x.evil.example",
+            "localhost:+8080",
+            "[::1",
+            "::1",
+            "[127.0.0.1]",
+            "localhost/evil.example",
         ] {
             assert!(!local.knows_host(host), "{host}");
         }

@@ -35,7 +35,7 @@ pub(super) fn add_headers(headers: &mut HeaderMap) {
 /// Checks `Host` and `Origin`.
 ///
 /// # Errors
-/// 403: a name in `Host` that is not this server's, or a change, control or stream that the page of another site asks for.
+/// 403: a name in `Host` that is not this server's, or a change, trigger, control or stream that the page of another site asks for.
 pub(super) fn check(
     access: &Access,
     method: &Method,
@@ -53,10 +53,10 @@ pub(super) fn check(
         let message = "the header Host names another server; `--allow-host NAME` allows a name";
         return Err(ApiError::forbidden(message));
     }
-    // Below `/_` are control, stream and the page's parts: no other site has a reason to read them either. The page itself may be
-    // reached by a link, and the API's GET changes nothing.
+    // The page may be reached by a link, and the API's GET changes nothing. All else is for no other site: control, stream and the
+    // page's parts, and triggers, since a workflow with a GET trigger runs.
     let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    if reads && !uri.path().starts_with("/_") {
+    if reads && (uri.path() == "/" || uri.path().starts_with("/api/v1/")) {
         return Ok(());
     }
     let is_own = |origin: &HeaderValue| {
@@ -69,8 +69,11 @@ pub(super) fn check(
     if !headers.get_all(ORIGIN).iter().all(is_own) {
         return Err(ApiError::forbidden("the header Origin names another site"));
     }
-    let site = headers.get("sec-fetch-site");
-    if site.is_some_and(|site| site == "cross-site" || site == "same-site") {
+    let is_own = |site: &HeaderValue| {
+        let site = site.to_str().unwrap_or_default();
+        site.eq_ignore_ascii_case("same-origin") || site.eq_ignore_ascii_case("none")
+    };
+    if !headers.get_all("sec-fetch-site").iter().all(is_own) {
         return Err(ApiError::forbidden(
             "the request comes from the page of another site",
         ));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, request};
 use hyper::body::Incoming;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::serve::{Closed, paged, response};
 use super::server::Serve;
@@ -61,7 +61,9 @@ impl Shown {
                 let query = Query::parse(head.uri.query().unwrap_or_default());
                 let limit = query.number("limit", 1, SOME)?;
                 let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                Ok(Answer::data(&self.inspected.deliveries(limit)))
+                let found = self.inspected.deliveries(query.text("state"), limit);
+                let kept = self.inspected.kept();
+                Ok(Answer::list(&found, &json!({ "kept": kept })))
             }
             (&Method::GET, [id]) => data(self.inspected.delivery(id)).ok_or_else(missing),
             (&Method::POST, [id, "explain"]) => {

@@ -5,8 +5,16 @@ import { curl } from './curl.js';
 import { el } from './dom.js';
 import { explained } from './explained.js';
 import { moment } from './times.js';
-import { copy, done } from './told.js';
-import { resultOf } from './delivery_list.js';
+import { copy, done, failed } from './told.js';
+import { isAccepted, resultOf } from './delivery_list.js';
+
+/** Tells the result of a delivery that was sent now. */
+export function tellResult(what, { state, attempts }) {
+  const last = attempts.at(-1);
+  const isBad = last ? !isAccepted(last) : state === 'discarded';
+  const result = last?.status ? `the receiver answered ${last.status}` : resultOf(last) || state;
+  (isBad ? failed : done)(`${what}: ${result}`);
+}
 
 export const factsOf = ({ subscriptions }) => (detail) => {
   const webhook = subscriptions.value?.find((one) => one.id === detail.subscriptionId);
@@ -24,7 +32,7 @@ export const actionsOf = ({ store }) => [
     async run({ id }) {
       const { data } = await control('POST', `deliveries/${part(id)}/redeliver`);
       store.take(data);
-      done(`Sent again as ${data.id}: ${resultOf(data.attempts.at(-1)) || data.state}`);
+      tellResult(`Sent again as ${data.id}`, data);
       return null;
     },
   },

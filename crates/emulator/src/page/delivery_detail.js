@@ -4,7 +4,7 @@ import { drawnOnce, el, fill, setText } from './dom.js';
 import { jsonText } from './json.js';
 import { moment, span } from './times.js';
 import { acting, failed } from './told.js';
-import { resultOf, stateBadge } from './delivery_list.js';
+import { isAccepted, stateBadge } from './delivery_list.js';
 
 /**
  * `actions` are `[{ label, about, run(detail, panel) }]`: buttons; what `run` returns, an element, is shown below them. `facts(detail)` are
@@ -71,9 +71,12 @@ export function deliveryDetail({ store, actions = [], facts, now = Date.now, clo
   }
 
   const readAgain = drawnOnce(read);
-  store.watch(() => {
-    const current = id && JSON.stringify(store.find(id));
-    if (current === seen || !id) return;
+  store.watch((taken) => {
+    if (!id) return;
+    const now = taken?.id === id ? taken : store.find(id);
+    const current = JSON.stringify(now);
+    // A delivery that the filter leaves out is in no list: only its own changes count.
+    if (current === seen || (taken && !now)) return;
     seen = current;
     readAgain();
   });
@@ -94,7 +97,7 @@ function attemptShown(attempt, number, isOpen) {
   return el('details', { class: 'attempt', open: isOpen, 'data-attempt': number },
     el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, `Attempt ${number}`),
       el('span', { class: 'number' }, moment(attempt.at)),
-      el('span', { class: `badge ${attempt.status >= 200 && attempt.status < 300 ? 'good' : 'bad'}` }, resultOf(attempt) || 'no answer'),
+      el('span', { class: `badge ${isAccepted(attempt) ? 'good' : 'bad'}` }, String(attempt.status ?? 'no answer')),
       el('span', { class: 'number dim' }, `${attempt.durationMs} ms`),
       fault && el('span', { class: 'badge wait' }, `fault: ${fault}`)),
     request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),

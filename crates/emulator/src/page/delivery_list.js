@@ -15,9 +15,11 @@ export const stateBadge = (state) => el('span', { class: `badge ${LOOKS[state] ?
 /** The text about the result of an attempt: its status, or why there is none. */
 export const resultOf = (attempt) => (attempt ? String(attempt.status ?? attempt.error ?? '') : '');
 
+export const isAccepted = ({ status }) => status >= 200 && status < 300;
+
 /**
  * `store` has the deliveries, `filter` says which are shown, `open(id)` shows one. `nameOf(subscriptionId)` is optional, and so is
- * `now()`, the time that counts for the next attempt. `names` are other heads of columns.
+ * `now()`, the time that counts for the next attempt. `empty` stands where there is none. `names` are other heads of columns.
  */
 export function deliveryList({ store, filter = () => true, open, nameOf = (id) => id, now = Date.now, empty, label, names = {}, most = Infinity }) {
   const body = el('tbody');
@@ -47,7 +49,7 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
     setText(event.lastElementChild, delivery.eventId ?? '');
     const tries = delivery.attempts.length > 1 ? ` ×${delivery.attempts.length}` : '';
     setText(result, resultOf(last) + tries);
-    result.title = delivery.reason ?? '';
+    result.title = delivery.reason ?? last?.error ?? '';
     setText(webhook, nameOf(delivery.subscriptionId) ?? '');
     row.classList.toggle('chosen', delivery.id === chosen);
     next.dataset.due = delivery.nextAttemptAt ?? '';
@@ -62,6 +64,8 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
     keyed(body, shown, (delivery) => delivery.id, make, update);
     table.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
+    const searched = store.searched();
+    setText(none, searched ? `No delivery fits the filter (${searched.toLocaleString('en')} searched).` : empty);
     more.hidden = most !== Infinity || !store.hasMore();
   });
   store.watch(draw);

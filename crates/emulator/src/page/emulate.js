@@ -31,10 +31,11 @@ function eventStream() {
 
 const stream = eventStream();
 const clock = tickingClock();
-const store = deliveryStore('/_emulator/');
+// Each has its own filter.
+const stores = { rows: deliveryStore('/_emulator/'), webhooks: deliveryStore('/_emulator/') };
 const shows = (id) => () => shown === id;
 const context = {
-  stream, clock, store,
+  stream, clock,
   models: resource(stream, () => 'models', ['models', 'row']),
   subscriptions: resource(stream, () => 'subscriptions', ['subscription']),
   keys: resource(stream, () => 'keys', ['keys', 'request', 'clock', 'switches', 'workspace'], () => shown === 'keys' || shown === 'requests'),
@@ -45,7 +46,7 @@ const sections = [
   ['rows', 'Rows', rowsSection], ['webhooks', 'Webhooks', webhooksSection], ['keys', 'Keys', keysSection],
   ['requests', 'API requests', requestsSection], ['triggers', 'Triggers', triggersSection], ['faults', 'Faults', faultsSection],
   ['workspace', 'Workspace', workspaceSection],
-].map(([id, title, make]) => ({ id, title, part: make(context), link: el('a', { href: `#${id}` }, title) }));
+].map(([id, title, make]) => ({ id, title, part: make({ ...context, store: stores[id] }), link: el('a', { href: `#${id}` }, title) }));
 let shown;
 
 function show() {
@@ -73,8 +74,9 @@ fill(document.getElementById('top'), top.element);
 fill(document.getElementById('sections'), sections.map(({ link }) => link));
 
 const clockAgain = async () => clock.set((await control('GET', 'clock')).now);
-const deliveriesAgain = drawnOnce(() => store.load().catch(failed));
-stream.on('delivery', store.take);
+const loadAll = () => Promise.all(Object.values(stores).map((store) => store.load()));
+const deliveriesAgain = drawnOnce(() => loadAll().catch(failed));
+for (const store of Object.values(stores)) stream.on('delivery', store.take);
 stream.on('clock', ({ now }) => clock.set(now));
 for (const kind of ['missed', 'reset']) {
   stream.on(kind, deliveriesAgain);
@@ -83,7 +85,7 @@ for (const kind of ['missed', 'reset']) {
 setInterval(() => clockAgain().catch(() => {}), CLOCK_AGAIN_MS);
 
 async function start() {
-  await Promise.all([clockAgain(), context.models.load(), context.subscriptions.load(), store.load()]);
+  await Promise.all([clockAgain(), context.models.load(), context.subscriptions.load(), loadAll()]);
   addEventListener('hashchange', show);
   show();
 }

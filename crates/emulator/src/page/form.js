@@ -31,7 +31,7 @@ export function openForm({ title, fields, button, send, danger }) {
       await send();
       dialog.close();
     } catch (refused) {
-      fill(error, refused.message);
+      fill(error, withBoxes(form, refused.message));
     } finally {
       submit.disabled = false;
     }
@@ -40,6 +40,13 @@ export function openForm({ title, fields, button, send, danger }) {
   dialog.append(form);
   document.body.append(dialog);
   dialog.showModal();
+}
+
+/** Names the boxes of a form in place of the fields of its JSON: `expiresAt` is the box Expires at. */
+function withBoxes(form, message) {
+  const boxes = [...form.querySelectorAll('label, legend')].map((label) => label.textContent);
+  const boxOf = (name) => boxes.find((box) => box && name.toLowerCase().startsWith(box.replaceAll(' ', '').toLowerCase()));
+  return message.replace(/`(\w+)`/g, (field, name) => boxOf(name) ?? field);
 }
 
 /** Asks before something is lost. */

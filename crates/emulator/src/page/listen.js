@@ -26,10 +26,9 @@ const detail = deliveryDetail({
 });
 const verdict = choice(VERDICTS, '');
 verdict.setAttribute('aria-label', 'Verdict');
-verdict.addEventListener('change', () => list.draw());
+verdict.addEventListener('change', () => store.filter({ state: verdict.value }).catch(failed));
 const list = deliveryList({
   store, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', webhook: 'Subscription' },
-  filter: (delivery) => !verdict.value || delivery.state === verdict.value,
   open: acting(async (id) => {
     list.choose(id);
     await detail.open(id);

@@ -1,40 +1,86 @@
 // The newest deliveries, the newest first, kept up to date by the stream. It reads a small JSON interface, which `hookgate listen` has too:
 //
-//   GET {base}deliveries?limit=N  {"data": [delivery]}, the newest first
-//   GET {base}deliveries/{id}     {"data": delivery, where each attempt has "request", "answer" and "fault" too}
+//   GET {base}deliveries?limit=N&state=S  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
+//   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
 //   a delivery: {"id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}
 
 import { part, request } from './api.js';
 
 const FIRST = 100;
 const MOST = 2000;
+const PAUSE_MS = 500;
 
 export function deliveryStore(base) {
   let list = [];
   let limit = FIRST;
+  // Whether the server may have more than are in the list.
+  let more = false;
+  let kept = 0;
+  let wanted = [];
+  let reading = 0;
+  // What the stream brings during a reading.
+  let taken;
+  let waiting = false;
   const watchers = new Set();
-  const changed = () => watchers.forEach((watch) => watch());
-  return {
+  const changed = (delivery) => watchers.forEach((watch) => watch(delivery));
+  const put = (delivery) => {
+    const at = list.findIndex((other) => other.id === delivery.id);
+    if (at >= 0) list[at] = delivery;
+    else list = [delivery, ...list];
+    list = list.filter((one) => wanted.every(([name, value]) => one[name] === value));
+    more ||= list.length > limit;
+    list = list.slice(0, limit);
+  };
+  const store = {
     all: () => list,
     find: (id) => list.find((delivery) => delivery.id === id),
-    /** Whether the server may have more than are shown. */
-    hasMore: () => list.length >= limit && limit < MOST,
+    hasMore: () => more && limit < MOST,
+    /** The number of deliveries among which the filter found none, if that is so. */
+    searched: () => (wanted.length > 0 && list.length === 0 ? kept : 0),
+    /** Calls `watch` after each change, with the delivery that the stream brought, if it was that. */
     watch: (watch) => watchers.add(watch),
     async load() {
-      list = (await request('GET', `${base}deliveries?limit=${limit}`)).data;
+      const number = (reading += 1);
+      taken = [];
+      const query = new URLSearchParams([['limit', limit], ...wanted]);
+      try {
+        const { data, meta } = await request('GET', `${base}deliveries?${query}`);
+        // Where the filter has changed since, a later reading has the answer.
+        if (number !== reading) return;
+        ({ kept } = meta);
+        list = data;
+        more = list.length >= limit;
+        taken.forEach(put);
+      } finally {
+        if (number === reading) taken = undefined;
+      }
       changed();
     },
     async more() {
       limit = Math.min(limit * 2, MOST);
-      await this.load();
+      await store.load();
+    },
+    /** Shows only the deliveries with these values, such as `{ state: 'pending' }`; an empty value fits all. The server searches. */
+    async filter(values) {
+      wanted = Object.entries(values).filter(([, value]) => value);
+      limit = FIRST;
+      await store.load();
     },
     /** Takes a delivery of the stream. */
     take(delivery) {
-      const at = list.findIndex((other) => other.id === delivery.id);
-      if (at >= 0) list[at] = delivery;
-      else list = [delivery, ...list].slice(0, limit);
-      changed();
+      taken?.push(delivery);
+      put(delivery);
+      changed(delivery);
+      // Others take the place of those that no longer fit the filter; where none fits, the number of those that were searched grows.
+      const isShort = list.length === 0 || (more && list.length < limit);
+      if (!isShort || waiting) return;
+      waiting = true;
+      setTimeout(() => {
+        waiting = false;
+        store.load().catch(() => {});
+      }, PAUSE_MS);
     },
     detail: async (id) => (await request('GET', `${base}deliveries/${part(id)}`)).data,
   };
+  return store;
 }

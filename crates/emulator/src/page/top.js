@@ -16,7 +16,10 @@ export function topBar({ clock, stream }) {
   const by = el('input', { size: '7', placeholder: '26h36m', 'aria-label': 'Time to pass, such as 90s, 26h36m or 2d' });
 
   async function advance(sum) {
-    const { now, attempts } = await control('POST', 'clock/advance', { by: sum });
+    const { now, attempts } = await control('POST', 'clock/advance', { by: sum }).catch(({ message }) => {
+      // The server names the field of its JSON.
+      throw new Error(message.replace('`by`', 'The time to pass'));
+    });
     clock.set(now);
     tick();
     done(`${sum} passed, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`} made`);

@@ -1,12 +1,12 @@
 // Webhooks: the subscriptions with their settings, and all recent deliveries.
 
 import { control, part } from './api.js';
-import { actionsOf, factsOf } from './delivery_actions.js';
+import { actionsOf, factsOf, tellResult } from './delivery_actions.js';
 import { deliveryDetail } from './delivery_detail.js';
-import { deliveryList, resultOf } from './delivery_list.js';
+import { deliveryList } from './delivery_list.js';
 import { el, keyed, setText } from './dom.js';
 import { choice, confirmed, field, openForm, shownOnce } from './form.js';
-import { acting, copy, done } from './told.js';
+import { acting, copy, done, failed } from './told.js';
 import { EVENT_TYPES, SAMPLES } from './event_types.js';
 
 const STATES = [['', 'every state'], ['pending'], ['delivered'], ['discarded']];
@@ -45,7 +45,7 @@ export function webhooksSection(context) {
   async function test({ id }) {
     const { data } = await control('POST', 'events/test', { subscriptionId: id });
     store.take(data);
-    done(`Test event: ${resultOf(data.attempts.at(-1)) || data.state}`);
+    tellResult('Test event', data);
     await open(data.id);
   }
   async function toggle({ id, disabled }) {
@@ -120,11 +120,11 @@ export function webhooksSection(context) {
   }
   const list = deliveryList({
     store, now, open: acting(open), label: 'Recent deliveries', empty: 'Nothing was delivered yet.',
-    filter: (delivery) => (!state.value || delivery.state === state.value) && (!webhook.value || delivery.subscriptionId === webhook.value),
     nameOf: (id) => all().find((one) => one.id === id)?.name || id,
   });
-  state.addEventListener('change', list.draw);
-  webhook.addEventListener('change', list.draw);
+  const search = () => store.filter({ state: state.value, subscriptionId: webhook.value }).catch(failed);
+  state.addEventListener('change', search);
+  webhook.addEventListener('change', search);
   state.setAttribute('aria-label', 'State');
   webhook.setAttribute('aria-label', 'Webhook');
 
@@ -132,8 +132,11 @@ export function webhooksSection(context) {
     keyed(body, all(), (subscription) => subscription.id, make, update);
     table.hidden = all().length === 0;
     none.hidden = !table.hidden;
+    const chosen = webhook.value;
     keyed(webhook, [{ id: '', name: 'every webhook' }, ...all()], (one) => one.id, (one) => el('option', { value: one.id }),
       (option, one) => setText(option, one.name || one.id));
+    // The webhook that was chosen is gone.
+    if (webhook.value !== chosen) search();
     list.draw();
   };
   subscriptions.watch(draw);

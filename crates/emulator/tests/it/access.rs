@@ -16,7 +16,12 @@ async fn a_foreign_name_in_host_is_refused_everywhere() {
         "/_emulator/switches",
         "/webhooks/wf_1",
     ] {
-        for host in ["example.com", "127.0.0.1.example.com:80"] {
+        for host in [
+            "example.com",
+            "127.0.0.1.example.com:80",
+            "127.0.0.1:1@example.com",
+            "[::1]example.com",
+        ] {
             let request = Request::get(format!("{url}{path}")).header("host", host);
             service
                 .send(request.body(String::new()).unwrap())
@@ -74,7 +79,7 @@ async fn a_foreign_site_reads_neither_control_nor_stream_and_may_link_to_the_pag
     let foreign = [
         ("origin", "https://example.com"),
         ("sec-fetch-site", "cross-site"),
-        ("sec-fetch-site", "same-site"),
+        ("sec-fetch-site", "Same-Site"),
     ];
     for (name, value) in foreign {
         for path in ["stream", "snapshot", "deliveries", "clock"] {
@@ -86,6 +91,27 @@ async fn a_foreign_site_reads_neither_control_nor_stream_and_may_link_to_the_pag
         let page = service.send(page.body(String::new()).unwrap()).await;
         assert_eq!(page.status, 200);
     }
+}
+
+#[tokio::test]
+async fn a_foreign_site_runs_no_trigger_that_takes_get() {
+    let trigger =
+        json!({ "triggers": [{ "workflowId": "wf_1", "method": "GET", "path": "/run" }] });
+    let service = Service::seeded(&trigger.to_string()).await;
+    let url = service.emulator.url();
+    let call = async |path: &str, site: &str| {
+        let request = Request::get(format!("{url}{path}")).header("sec-fetch-site", site);
+        service.send(request.body(String::new()).unwrap()).await
+    };
+    for path in ["/webhooks/wf_1", "/run"] {
+        for site in ["cross-site", "same-site", "Cross-Site"] {
+            call(path, site).await.refused(403, "FORBIDDEN");
+        }
+    }
+    let calls = service.control("GET", "triggers/calls", None).await.data();
+    assert_eq!(calls, json!([]));
+    // A person may open its address.
+    assert_eq!(call("/run", "none").await.status, 200);
 }
 
 #[tokio::test]

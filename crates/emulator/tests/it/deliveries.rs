@@ -75,7 +75,7 @@ pub(crate) async fn receiver_at(
 async fn subscribed() -> (Service, Handled) {
     let service = Service::orders().await;
     let (handled, url) = receiver(Some(&service.emulator)).await;
-    let body = json!({ "name": "mine", "url": url, "secret": SECRET });
+    let body = json!({ "name": "mine", "url": url, "events": ["row.created", "row.updated", "row.deleted"], "secret": SECRET });
     service
         .control("POST", "subscriptions", Some(body))
         .await
@@ -300,6 +300,48 @@ async fn a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once() 
 }
 
 #[tokio::test]
+async fn a_subscription_without_url_events_or_a_known_data_model_is_refused_by_name() {
+    let service = Service::orders().await;
+    let whole = json!({ "url": "http://127.0.0.1:1/hooks", "events": ["row.created"], "dataModelId": "dm_orders" });
+    let wrong = [
+        ("url", Value::Null),
+        ("url", json!("")),
+        ("events", Value::Null),
+        ("events", json!([])),
+        ("dataModelId", json!("dm_none")),
+        ("dataModelId", json!("")),
+    ];
+    let made = service
+        .control("POST", "subscriptions", Some(whole.clone()))
+        .await
+        .data();
+    let path = format!("subscriptions/{}", made["id"].as_str().unwrap());
+    for (name, value) in wrong {
+        let mut body = whole.clone();
+        body[name] = value.clone();
+        let post = service.control("POST", "subscriptions", Some(body)).await;
+        let patch = Some(json!({ name: value }));
+        let patch = service.control("PATCH", &path, patch).await;
+        for refused in [post, patch] {
+            let told = refused.refused(400, "VALIDATION_ERROR");
+            assert!(told.starts_with(&format!("`{name}` is ")), "{told}");
+        }
+    }
+    for body in [
+        json!({}),
+        json!({ "events": ["row.created"] }),
+        json!({ "url": "http://127.0.0.1:1/hooks" }),
+    ] {
+        let refused = service.control("POST", "subscriptions", Some(body)).await;
+        let told = refused.refused(400, "VALIDATION_ERROR");
+        assert!(told.contains("is missing, expected"), "{told}");
+    }
+    let left = service.control("GET", "subscriptions", None).await.data();
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    assert_eq!(left[0]["dataModelId"], "dm_orders");
+}
+
+#[tokio::test]
 async fn a_subscription_takes_its_events_and_its_data_model_alone() {
     let service = Service::orders().await;
     let (_, url) = receiver(Some(&service.emulator)).await;
@@ -379,6 +421,55 @@ async fn a_test_event_and_a_redelivery_answer_with_their_result() {
         )
         .await
         .refused(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn the_log_is_searched_whole_by_state_and_subscription() {
+    let (service, _) = subscribed().await;
+    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = closed.local_addr().unwrap();
+    drop(closed);
+    let other = service
+        .emulator
+        .subscribe(&format!("http://{address}/"), SECRET)
+        .unwrap();
+    let test = Some(json!({ "subscriptionId": other }));
+    let failed = service.control("POST", "events/test", test).await.data();
+    assert_eq!(failed["state"], "discarded");
+    // The words of the HTTP client about itself are left out.
+    assert_eq!(
+        failed["attempts"][0]["error"],
+        json!(format!("connection refused: nothing listens at {address}"))
+    );
+    let rows = service.emulator.rows("dm_orders");
+    for _ in 0..5 {
+        rows.create(json!({})).unwrap();
+    }
+    service.emulator.settled().await;
+    let found = async |query: &str| {
+        let path = format!("deliveries?limit=2&{query}");
+        let answer = service.control("GET", &path, None).await.json();
+        let ids = answer["data"].as_array().unwrap().iter();
+        let ids: Vec<_> = ids.map(|one| one["id"].clone()).collect();
+        (ids, answer["meta"].clone())
+    };
+    // One test event, and five events for each of the two.
+    let kept = json!({ "kept": 11 });
+    let id = failed["id"].clone();
+    let of_both = format!("subscriptionId={other}&state=discarded");
+    for query in ["state=discarded", &of_both] {
+        assert_eq!(found(query).await, (vec![id.clone()], kept.clone()));
+    }
+    let (pending, _) = found(&format!("subscriptionId={other}&state=pending")).await;
+    assert_eq!(pending.len(), 2);
+    let none = found(&format!("subscriptionId={other}&state=delivered")).await;
+    assert_eq!(none, (vec![], kept));
+    let wrong = service.control("GET", "deliveries?state=lost", None).await;
+    let told = wrong.refused(400, "VALIDATION_ERROR");
+    assert!(
+        told.contains("expected pending, delivered or discarded"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

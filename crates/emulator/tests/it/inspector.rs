@@ -12,9 +12,19 @@ use crate::Service;
 struct Two;
 
 impl Inspected for Two {
-    fn deliveries(&self, limit: usize) -> Vec<Value> {
-        let two = [json!({ "id": "2" }), json!({ "id": "1" })];
-        two.into_iter().take(limit).collect()
+    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value> {
+        let two = [
+            json!({ "id": "2" }),
+            json!({ "id": "1", "state": "refused" }),
+        ];
+        let wanted = two
+            .into_iter()
+            .filter(|one| state.is_none_or(|state| one["state"] == state));
+        wanted.take(limit).collect()
+    }
+
+    fn kept(&self) -> usize {
+        2
     }
 
     fn delivery(&self, id: &str) -> Option<Value> {
@@ -42,7 +52,12 @@ async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone()
     let list = "/_listen/deliveries";
     assert_eq!(
         ask("GET", list, None).await.data(),
-        json!([{ "id": "2" }, { "id": "1" }])
+        json!([{ "id": "2" }, { "id": "1", "state": "refused" }])
+    );
+    let refused = format!("{list}?state=refused&limit=1");
+    assert_eq!(
+        ask("GET", &refused, None).await.json(),
+        json!({ "data": [{ "id": "1", "state": "refused" }], "meta": { "kept": 2 } })
     );
     assert_eq!(
         ask("GET", &format!("{list}?limit=1"), None).await.data(),

@@ -596,7 +596,7 @@ async fn retries_and_the_log_as_the_specification_describes_them() {
     let emulator = Emulator::builder(seed).clock(clock).start().await.unwrap();
     let service = Service::of(emulator);
     let (calls, url) = receiver(StatusCode::INTERNAL_SERVER_ERROR).await;
-    let settings = json!({ "name": "mine", "url": url });
+    let settings = json!({ "name": "mine", "url": url, "events": ["row.created", "row.updated", "row.deleted"] });
     service
         .control("POST", "subscriptions", Some(settings))
         .await

@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod screen;
+mod devtools;
 mod emulator;
 mod listen;
 mod picture;

@@ -1,31 +1,16 @@
 //! A browser of its own for each test: with a private profile, ended by its process id, and watched for errors all the time.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use chromiumoxide::browser::{Browser, BrowserConfig};
-use chromiumoxide::cdp::browser_protocol::browser::{
-    PermissionDescriptor, PermissionSetting, SetPermissionParams,
-};
-use chromiumoxide::cdp::browser_protocol::dom::SetFileInputFilesParams;
-use chromiumoxide::cdp::browser_protocol::emulation::{
-    MediaFeature, SetDeviceMetricsOverrideParams, SetEmulatedMediaParams,
-};
-use chromiumoxide::cdp::browser_protocol::input::{
-    DispatchKeyEventParams, DispatchKeyEventType, InsertTextParams,
-};
-use chromiumoxide::cdp::browser_protocol::log::EventEntryAdded;
-use chromiumoxide::cdp::browser_protocol::network::EventRequestWillBeSent;
-use chromiumoxide::cdp::js_protocol::runtime::{
-    ConsoleApiCalledType, EventConsoleApiCalled, EventExceptionThrown,
-};
-use chromiumoxide::layout::Point;
-use chromiumoxide::page::ScreenshotParams;
-use chromiumoxide::{Page, cdp};
-use futures_util::StreamExt as _;
-use serde_json::Value;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+
+use crate::devtools::DevTools;
 
 /// A generous limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,8 +19,7 @@ const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A page in a browser.
 pub(crate) struct Screen {
-    browser: Browser,
-    page: Page,
+    browser: DevTools,
     profile: PathBuf,
     problems: Arc<Mutex<Vec<String>>>,
 }
@@ -75,110 +59,57 @@ impl Screen {
         let number = PROFILES.fetch_add(1, Ordering::Relaxed);
         let name = format!("hookgate-browser-{}-{number}", std::process::id());
         let profile = std::env::temp_dir().join(name);
-        let mut config = BrowserConfig::builder()
-            .chrome_executable(executable)
-            .new_headless_mode()
-            .user_data_dir(&profile)
-            .window_size(1280, 900)
-            .viewport(None)
-            .launch_timeout(Duration::from_secs(60))
-            .args(["disable-gpu", "disable-dev-shm-usage", "no-first-run"]);
+        let mut command = Command::new(executable);
+        command
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .args(["--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
+            .arg("--window-size=1280,900");
         if is_root() {
-            config = config.no_sandbox();
+            command.arg("--no-sandbox");
         }
-        let (browser, mut handler) = Browser::launch(config.build().unwrap()).await.unwrap();
-        tokio::spawn(async move { while handler.next().await.is_some() {} });
-        let page = browser.new_page("about:blank").await.unwrap();
+        let problems: Arc<Mutex<Vec<String>>> = Arc::default();
+        let noted = Arc::clone(&problems);
+        let origin: String = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/") + "/";
+        let browser = DevTools::launch(command, move |event, params| {
+            if let Some(problem) = problem(event, params, &origin) {
+                noted.lock().unwrap().push(problem);
+            }
+        });
         let screen = Self {
-            browser,
-            page,
+            browser: browser.await,
             profile,
-            problems: Arc::default(),
+            problems,
         };
-        screen.watch(url).await;
+        for domain in ["Page", "Network", "Runtime", "Log"] {
+            screen.ask(&format!("{domain}.enable"), json!({})).await;
+        }
         screen.size(1280, 900).await;
-        screen.page.goto(url).await.unwrap();
+        screen.ask("Page.navigate", json!({"url": url})).await;
+        screen
+            .until(&format!(
+                "document.readyState === 'complete' && location.href !== 'about:blank' || {url:?} === 'about:blank'"
+            ))
+            .await;
         Some(screen)
     }
 
-    /// Notes each error of the console, each violation of the policy, and each request to another origin.
-    async fn watch(&self, url: &str) {
-        let origin: String = url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/") + "/";
-        let mut requests = self
-            .page
-            .event_listener::<EventRequestWillBeSent>()
-            .await
-            .unwrap();
-        let problems = Arc::clone(&self.problems);
-        tokio::spawn(async move {
-            while let Some(event) = requests.next().await {
-                let url = &event.request.url;
-                if !url.starts_with(&origin) && !url.starts_with("data:") {
-                    note(&problems, format!("a request to {url}"));
-                }
-            }
-        });
-        let mut entries = self.page.event_listener::<EventEntryAdded>().await.unwrap();
-        let problems = Arc::clone(&self.problems);
-        tokio::spawn(async move {
-            while let Some(event) = entries.next().await {
-                let (text, url) = (&event.entry.text, &event.entry.url);
-                note(
-                    &problems,
-                    format!("log: {text} {}", url.as_deref().unwrap_or_default()),
-                );
-            }
-        });
-        let mut calls = self
-            .page
-            .event_listener::<EventConsoleApiCalled>()
-            .await
-            .unwrap();
-        let problems = Arc::clone(&self.problems);
-        tokio::spawn(async move {
-            while let Some(event) = calls.next().await {
-                if matches!(
-                    event.r#type,
-                    ConsoleApiCalledType::Error | ConsoleApiCalledType::Warning
-                ) {
-                    note(&problems, format!("console: {:?}", event.args));
-                }
-            }
-        });
-        let mut thrown = self
-            .page
-            .event_listener::<EventExceptionThrown>()
-            .await
-            .unwrap();
-        let problems = Arc::clone(&self.problems);
-        tokio::spawn(async move {
-            while let Some(event) = thrown.next().await {
-                note(&problems, format!("thrown: {:?}", event.exception_details));
-            }
-        });
-        self.page.enable_runtime().await.unwrap();
-        self.page.enable_log().await.unwrap();
+    /// Sends a command that must succeed.
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let answer = self.browser.ask(method, params).await;
+        answer.unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
     /// The value of a JavaScript expression, which may be a promise.
     pub(crate) async fn eval(&self, expression: &str) -> Value {
-        let evaluated = self.page.evaluate_expression(expression).await;
-        let evaluated = evaluated.unwrap_or_else(|error| panic!("{expression}: {error}"));
-        evaluated.value().cloned().unwrap_or_default()
+        let evaluated = self.browser.evaluate(expression).await;
+        evaluated.unwrap_or_else(|error| panic!("{expression}: {error}"))
     }
 
     /// Waits until an expression is true.
     pub(crate) async fn until(&self, expression: &str) {
         let end = Instant::now() + PATIENCE;
         // Between two pages there is nothing to evaluate in.
-        while self
-            .page
-            .evaluate_expression(expression)
-            .await
-            .ok()
-            .and_then(|found| found.value().cloned())
-            != Some(Value::Bool(true))
-        {
+        while self.browser.evaluate(expression).await != Ok(Value::Bool(true)) {
             if Instant::now() > end {
                 let text = self.eval("document.body.innerText").await;
                 let problems = self.problems.lock().unwrap().clone();
@@ -233,11 +164,12 @@ impl Screen {
              const box = one.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
         );
         let middle: [f64; 2] = serde_json::from_value(self.eval(&middle).await).expect(name);
-        let point = Point {
-            x: middle[0],
-            y: middle[1],
-        };
-        self.page.click(point).await.unwrap();
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            let button = if kind == "mouseMoved" { "none" } else { "left" };
+            let clicks = u8::from(kind != "mouseMoved");
+            let params = json!({"type": kind, "x": middle[0], "y": middle[1], "button": button, "clickCount": clicks});
+            self.ask("Input.dispatchMouseEvent", params).await;
+        }
     }
 
     /// Presses a key, such as `Enter`; `Shift+Tab` with the shift key.
@@ -261,27 +193,24 @@ impl Screen {
             other => panic!("no code for {other}"),
         };
         let key = if name == "Space" { " " } else { name };
-        let mut down = DispatchKeyEventParams::builder()
-            .key(key)
-            .code(name)
-            .modifiers(modifiers)
-            .windows_virtual_key_code(code);
-        let up = down
-            .clone()
-            .r#type(DispatchKeyEventType::KeyUp)
-            .build()
-            .unwrap();
         let text = match name {
             "Enter" => Some("\r"),
             "Space" => Some(" "),
             _ => None,
         };
-        down = down.r#type(DispatchKeyEventType::RawKeyDown);
+        let mut event = json!({
+            "type": if text.is_some() { "keyDown" } else { "rawKeyDown" },
+            "key": key, "code": name, "modifiers": modifiers, "windowsVirtualKeyCode": code,
+        });
         if let Some(text) = text {
-            down = down.r#type(DispatchKeyEventType::KeyDown).text(text);
+            event["text"] = text.into();
         }
-        self.page.execute(down.build().unwrap()).await.unwrap();
-        self.page.execute(up).await.unwrap();
+        self.ask("Input.dispatchKeyEvent", event.clone()).await;
+        event["type"] = "keyUp".into();
+        if let Some(fields) = event.as_object_mut() {
+            fields.remove("text");
+        }
+        self.ask("Input.dispatchKeyEvent", event).await;
     }
 
     pub(crate) async fn keys(&self, names: &[&str]) {
@@ -292,10 +221,7 @@ impl Screen {
 
     /// Types at the place that has the focus.
     pub(crate) async fn write(&self, text: &str) {
-        self.page
-            .execute(InsertTextParams::new(text))
-            .await
-            .unwrap();
+        self.ask("Input.insertText", json!({"text": text})).await;
     }
 
     /// Replaces the text of a field that has this label.
@@ -321,42 +247,40 @@ impl Screen {
     }
 
     pub(crate) async fn size(&self, width: i64, height: i64) {
-        let size = SetDeviceMetricsOverrideParams::new(width, height, 1.0, false);
-        self.page.execute(size).await.unwrap();
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.ask("Emulation.setDeviceMetricsOverride", size).await;
     }
 
     pub(crate) async fn scheme(&self, scheme: &str) {
-        let feature = MediaFeature::new("prefers-color-scheme", scheme);
-        let media = SetEmulatedMediaParams::builder()
-            .features(vec![feature])
-            .build();
-        self.page.execute(media).await.unwrap();
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.ask("Emulation.setEmulatedMedia", media).await;
     }
 
     /// Allows the page to read the clipboard, for the test.
     pub(crate) async fn allow_clipboard(&self) {
         for name in ["clipboard-read", "clipboard-write"] {
-            let kind = PermissionDescriptor::new(name);
-            let allowed = SetPermissionParams::new(kind, PermissionSetting::Granted);
-            self.browser.execute(allowed).await.unwrap();
+            let allowed = json!({"permission": {"name": name}, "setting": "granted"});
+            let allowed = self.browser.ask_browser("Browser.setPermission", allowed);
+            allowed.await.unwrap();
         }
     }
 
     pub(crate) async fn choose_file(&self, selector: &str, file: &Path) {
-        let element = self.page.find_element(selector).await.unwrap();
-        let chosen = SetFileInputFilesParams::builder()
-            .file(file.display().to_string())
-            .backend_node_id(element.backend_node_id)
-            .build()
-            .unwrap();
-        self.page.execute(chosen).await.unwrap();
+        let document = self.ask("DOM.getDocument", json!({})).await;
+        let of = json!({"nodeId": document["root"]["nodeId"], "selector": selector});
+        let found = self.ask("DOM.querySelector", of).await;
+        let chosen = json!({"nodeId": found["nodeId"], "files": [file]});
+        self.ask("DOM.setFileInputFiles", chosen).await;
     }
 
     pub(crate) async fn picture(&self) -> Vec<u8> {
-        let params = ScreenshotParams::builder()
-            .format(cdp::browser_protocol::page::CaptureScreenshotFormat::Png)
-            .build();
-        self.page.screenshot(params).await.unwrap()
+        let taken = self
+            .ask("Page.captureScreenshot", json!({"format": "png"}))
+            .await;
+        BASE64_STANDARD
+            .decode(taken["data"].as_str().unwrap())
+            .unwrap()
     }
 
     /// The problems so far, which are taken out.
@@ -386,10 +310,10 @@ impl Screen {
 
     /// Ends the browser. There was no problem.
     pub(crate) async fn end(mut self) {
-        let _ = self.browser.close().await;
-        let ended = tokio::time::timeout(Duration::from_secs(10), self.browser.wait()).await;
-        if ended.is_err() {
-            let _ = self.browser.kill().await;
+        let _ = self.browser.ask_browser("Browser.close", json!({})).await;
+        let end = Instant::now() + Duration::from_secs(10);
+        while matches!(self.browser.child.try_wait(), Ok(None)) && Instant::now() < end {
+            tokio::time::sleep(BETWEEN).await;
         }
         assert_eq!(self.problems(), Vec::<String>::new());
     }
@@ -398,13 +322,11 @@ impl Screen {
 impl Drop for Screen {
     /// Ends the browser of a test that failed, and removes its profile. Its helper processes write there a moment longer.
     fn drop(&mut self) {
-        if let Some(child) = self.browser.get_mut_child() {
-            let _ = child.as_mut_inner().start_kill();
-        }
+        let _ = self.browser.child.kill();
+        let _ = self.browser.child.wait();
         for _ in 0..100 {
-            let ended = !matches!(self.browser.try_wait(), Ok(None));
             let _ = std::fs::remove_dir_all(&self.profile);
-            if ended && !self.profile.exists() {
+            if !self.profile.exists() {
                 return;
             }
             std::thread::sleep(BETWEEN);
@@ -412,8 +334,26 @@ impl Drop for Screen {
     }
 }
 
-fn note(problems: &Mutex<Vec<String>>, problem: String) {
-    problems.lock().unwrap().push(problem);
+/// An error or warning of the console, a violation of the policy, or a request to another origin.
+fn problem(event: &str, params: &Value, origin: &str) -> Option<String> {
+    match event {
+        "Network.requestWillBeSent" => {
+            let url = params["request"]["url"].as_str().unwrap_or_default();
+            let is_own = url.starts_with(origin) || url.starts_with("data:");
+            (!is_own).then(|| format!("a request to {url}"))
+        }
+        "Log.entryAdded" => {
+            let entry = &params["entry"];
+            let text = |name: &str| entry[name].as_str().unwrap_or_default();
+            Some(format!("log: {} {}", text("text"), text("url")))
+        }
+        "Runtime.consoleAPICalled" => {
+            let is_problem = params["type"] == "error" || params["type"] == "warning";
+            is_problem.then(|| format!("console: {}", params["args"]))
+        }
+        "Runtime.exceptionThrown" => Some(format!("thrown: {}", params["exceptionDetails"])),
+        _ => None,
+    }
 }
 
 fn is_root() -> bool {

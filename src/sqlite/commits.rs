@@ -83,15 +83,13 @@ impl<'c> Commits<'c> {
         fault.kind() == StoreErrorKind::TimedOut || !self.stands()
     }
 
-    /// Frees the reserve, and uses the space at once to copy the log: after that the log needs no more. Returns whether there was
-    /// a reserve.
+    /// Frees the reserve, and copies the log at once: after that the log is written from its beginning again, and needs no more
+    /// space. Also without a reserve, since the copy needs none where the file has the pages already. Returns whether a write may
+    /// succeed now.
     pub(crate) fn take_reserve(&mut self) -> bool {
         let had_any = self.reserve.release();
-        if had_any {
-            // An error here occurs again, and is reported, at the next write.
-            let _ = copy_log(self.connection);
-        }
-        had_any
+        // An error here occurs again, and is reported, at the next write.
+        copy_log(self.connection).is_ok() || had_any
     }
 
     /// Copies the log into the file, so that the log does not grow: after all callers are answered, and not before.

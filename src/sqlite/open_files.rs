@@ -75,6 +75,13 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let file = fs::canonicalize(path).map_err(failed)?;
     keeps(&file)?;
     Ok(file)
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&fs::metadata(&file).map_err(failed)?) > 1 {
+        return Err(StoreError::saying(
+            Kind::NotDurable,
+            "the file has a second name (a hard link), and what was accepted last is in -wal beside one name alone: remove the other name, or make it a symbolic link",
+        ));
+    }
 }
 
 /// Returns whether the path, or a folder on it, is a symbolic link to a place that does not exist.
@@ -103,10 +110,16 @@ fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
 /// network. What is in memory is lost with the machine.
 fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let Some((kind, source)) = file_system(&mounts, file) else {
+    let Some((point, kind, source)) = file_system(&mounts, file) else {
         return Ok(());
     };
     let refused = |advice| {
+    if Path::new(&point) == file && file.is_file() {
+        return Err(StoreError::saying(
+            Kind::NotDurable,
+            "the file alone is mounted here, and what was accepted last is in -wal beside it, which would be lost with the container: mount the folder that holds the file",
+        ));
+    }
         let error = StoreError::saying(Kind::NotDurable, advice);
         Err(error.caused_by(format!("the file system is {kind}")))
     };
@@ -134,9 +147,9 @@ fn is_temporary(file: &Path, folder: &Path) -> bool {
     file.starts_with(folder) && !file.starts_with("/dev")
 }
 
-/// Returns the kind and the source of the file system of a path, from the list of mounts in Linux.
-fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(&'a str, &'a str)> {
-    let mut nearest: Option<(usize, (&str, &str))> = None;
+/// Returns the place, the kind and the source of the file system of a path, from the list of mounts in Linux.
+fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(String, &'a str, &'a str)> {
+    let mut nearest: Option<(usize, (String, &str, &str))> = None;
     for line in mounts.lines() {
         // "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
         let Some((before, after)) = line.split_once(" - ") else {
@@ -150,8 +163,8 @@ fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(&'a str, &'a str)> {
         let point = point.replace("\\040", " ").replace("\\134", "\\");
         let depth = Path::new(&point).components().count();
         // A later mount hides an earlier one at the same path.
-        if file.starts_with(&point) && nearest.is_none_or(|(most, _)| depth >= most) {
-            nearest = Some((depth, (kind, source)));
+        if file.starts_with(&point) && nearest.as_ref().is_none_or(|(most, _)| depth >= *most) {
+            nearest = Some((depth, (point, kind, source)));
         }
     }
     nearest.map(|(_, found)| found)
@@ -250,12 +263,26 @@ mod tests {
             ("/database/inbox.db", "ext4"),
         ] {
             let found = file_system(MOUNTS, Path::new(file));
-            assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{file}");
+            assert_eq!(found.map(|(_, kind, _)| kind), Some(kind), "{file}");
         }
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
     }
 
     #[test]
+    #[test]
+    fn a_file_that_is_mounted_alone_is_known_by_the_place_of_its_mount() {
+        let mounts =
+            format!("{MOUNTS}45 27 254:0 /srv/i.db /data\\040of/inbox.db rw - ext4 /dev/vda rw\n");
+        for (file, place) in [
+            ("/data of/inbox.db", "/data of/inbox.db"),
+            ("/data of/inbox.db-wal", "/"),
+            ("/database/inbox.db", "/database"),
+        ] {
+            let found = file_system(&mounts, Path::new(file));
+            assert_eq!(found.unwrap().0, place, "{file}");
+        }
+    }
+
     fn memory_is_known_by_its_kind_and_passes_for_temporary_files_alone() {
         for kind in ["tmpfs", "ramfs", "devtmpfs"] {
             assert!(is_in_memory(kind), "{kind}");

@@ -16,7 +16,7 @@ use crate::support::{Child, Folder, given};
 const MOUNT: &str = r#"mount -t tmpfs -o size=64m none "$0" && exec "$@""#;
 
 /// The commands that mount a file system which only a child sees, where this user may do so.
-fn mounts() -> Option<&'static [&'static str]> {
+pub(super) fn mounts() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 3] = [
         &["unshare", "-m"],
         &["unshare", "-Urm"],

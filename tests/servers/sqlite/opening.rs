@@ -9,6 +9,7 @@ use std::time::Duration;
 use hookgate::{Inbox, InboxOptions, StoreErrorKind};
 use rusqlite::Connection;
 
+use super::full::mounts;
 use super::{delivery, receiver};
 use crate::support::{Child, Folder, given};
 use hookgate::{Accepted, Sink};
@@ -142,6 +143,53 @@ async fn what_is_closed_leaves_one_file() {
     assert_eq!(left.len(), 2, "{left:?}");
     let reserve = fs::metadata(folder.path().join("inbox.db-reserve"));
     assert_eq!(reserve.unwrap().len(), 16 * 1024 * 1024);
+}
+
+/// The log lies beside one name only.
+#[tokio::test]
+async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    Inbox::open(at("inbox.db")).unwrap().close().await;
+    fs::hard_link(at("inbox.db"), at("second.db")).unwrap();
+    for name in ["inbox.db", "second.db"] {
+        let (kind, words) = refused(&at(name));
+        assert_eq!(kind, StoreErrorKind::NotDurable);
+        assert!(words.contains("remove the other name"), "{words}");
+    }
+    fs::remove_file(at("second.db")).unwrap();
+    std::os::unix::fs::symlink(at("inbox.db"), at("second.db")).unwrap();
+    let inbox = Inbox::open(at("second.db")).unwrap();
+    assert!(at("inbox.db-wal").exists());
+    inbox.close().await;
+}
+
+/// As with `docker run -v …/inbox.db:/data/inbox.db`: the log would be in the container.
+#[tokio::test]
+async fn a_file_that_is_mounted_alone_is_refused() {
+    if let Some(file) = given() {
+        let (kind, words) = refused(std::path::Path::new(&file));
+        assert_eq!(kind, StoreErrorKind::NotDurable);
+        assert!(words.contains("mount the folder"), "{words}");
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    Inbox::open(&file).unwrap().close().await;
+    let Some(mounts) = mounts() else {
+        return;
+    };
+    let (test, file) = (
+        "sqlite::opening::a_file_that_is_mounted_alone_is_refused",
+        file.to_str().unwrap(),
+    );
+    let mount = r#"mount --bind "$0" "$0" && exec "$@""#;
+    let program = [mounts, &["sh", "-c", mount, file]].concat();
+    assert!(
+        Child::start_under(&program, &[], test, file)
+            .wait()
+            .success()
+    );
 }
 
 #[tokio::test]

@@ -53,14 +53,14 @@ pub enum StoreErrorKind {
     Denied,
     /// The path leads to a folder, a device, a file that is no SQLite database, or the database of another program.
     NotAStore,
-    /// The file is damaged.
+    /// The file is damaged, or the log beside it was written for another file.
     Corrupt,
     /// The server, or the SQLite library of this program, is too old.
     TooOld,
     /// A newer version of this crate wrote the file.
     Newer,
-    /// The store can lose what it has accepted: an inbox in memory or on a network file system, or a Redis whose settings may
-    /// forget ids.
+    /// The store can lose what it has accepted: a file in memory, on a network file system, mounted without its folder or with a
+    /// second name, or a Redis whose settings may forget ids.
     NotDurable,
     /// A setting can't work: the URL of a server, the name of an inbox, an option that is out of range, or a database in another
     /// encoding than UTF8.

@@ -1,6 +1,7 @@
-//! The marks in the file's header that it is this crate's, and of which version.
+//! The marks in the file's header: that it is this crate's, of which version, and which log belongs to it.
 
-use rusqlite::{Connection, MAIN_DB, Transaction, TransactionBehavior};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::open::set;
 use crate::dedupe::{StoreError, StoreErrorKind};
@@ -13,6 +14,10 @@ const VERSION: i64 = 1;
 /// The size of the pages of a new file. A commit writes each page that it changes, and an event changes some pages by a few bytes:
 /// small pages are less to write. An older file keeps its pages of 4,096 bytes.
 const PAGE_BYTES: i64 = 1_024;
+/// SQLite counts the changes of the tables in the schema version, from zero. From here on it is one that [`mark`] has chosen.
+const LEAST_MARK: i32 = 1 << 20;
+/// How many changes of the tables a log may have that are not copied into the file yet. There are some twenty.
+const MOST_CHANGES: i32 = 1_000;
 
 /// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's, before anything is changed.
 pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreError> {
@@ -22,11 +27,87 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
             "this program may only read the file: give the file and its folder to its user",
         ));
     }
+    // When a connection is closed after an error, SQLite would copy the log into the file.
+    let leaves_log =
+        |leaves| writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves);
+    leaves_log(true)?;
+    // While there is no log, another process may mark the file.
+    let log = writer
+        .path()
+        .map(|file| std::fs::metadata(format!("{file}-wal")));
+    let has_log = log.is_some_and(|log| log.is_ok_and(|log| log.len() > 0));
+    if has_log && is_beside_another_log(writer).unwrap_or(false) {
+        return Err(StoreError::saying(
+            StoreErrorKind::Corrupt,
+            "the log beside it (-wal) was written for another file, as when a backup is put in place: if this file is the right one, end every program that uses it, delete -wal and -shm, and start again; if not, put the file back that the log belongs to",
+        ));
+    }
     let is_new = is_new(writer)?;
+    leaves_log(false)?;
     if is_new && create {
         set(writer, "page_size", PAGE_BYTES)?;
     }
+    if create || !is_new {
+        mark(writer)?;
+    }
     Ok(is_new)
+}
+
+/// Whether the log beside the file was written for another file. SQLite does not check it: a log has whole pages, and over the pages
+/// of a backup they damage it.
+///
+/// The schema versions show it. In the file it is equal to the one in the log, or smaller by the changes of the tables that are in the
+/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one.
+pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
+    let Some(path) = connection.path() else {
+        return Ok(false);
+    };
+    // Read by SQLite too: if this process closed a file of its own, all its locks of the file would be gone.
+    let bytes = path.bytes().map(|byte| match byte {
+        b'/' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    });
+    let without_log = format!("file:{}?immutable=1", bytes.collect::<String>());
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
+    let in_file = schema_version(&Connection::open_with_flags(without_log, flags)?)?;
+    let ahead = schema_version(connection)?.checked_sub(in_file);
+    Ok(ahead.is_none_or(|ahead| !(0..=MOST_CHANGES).contains(&ahead)))
+}
+
+fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.query_row("PRAGMA schema_version", [], |row| row.get(0))
+}
+
+/// Gives a file that has none, or is a copy, a schema version of its own, before it has a log. A file that was restored from a backup
+/// is so distinguished from that backup.
+fn mark(connection: &Connection) -> rusqlite::Result<()> {
+    let mode = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0));
+    let log_pages = "PRAGMA wal_checkpoint(NOOP)";
+    let log_pages: i32 = connection.query_row(log_pages, [], |row| row.get(1))?;
+    if schema_version(connection)? < LEAST_MARK && log_pages == 0 {
+        // Refused if another process has the file open: then it stays as it is.
+        let _ = mode("PRAGMA journal_mode = DELETE");
+    }
+    if mode("PRAGMA journal_mode")? == "wal" {
+        return Ok(());
+    }
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another process may have begun a log before the lock was taken.
+    if mode("PRAGMA journal_mode")? != "wal" {
+        let version = fastrand::i32(LEAST_MARK..i32::MAX - LEAST_MARK);
+        connection.execute_batch(&format!("PRAGMA schema_version = {version}"))?;
+    }
+    transaction.commit()
+}
+
+/// Writes the header into the log, unchanged: [`is_beside_another_log`] needs it there.
+pub(crate) fn write(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!("PRAGMA user_version = {VERSION}"))
 }
 
 /// Returns whether the file is empty: no program owns it yet. Refuses one that is not this crate's. Reads the header in one
@@ -77,6 +158,57 @@ mod tests {
     use super::*;
     use crate::sqlite::open::{connect, durably};
     use crate::sqlite::tests::Folder;
+
+    #[test]
+    fn a_new_file_that_many_open_at_once_has_its_own_log() {
+        let folder = Folder::new();
+        for round in 0..10 {
+            let file = folder.0.join(format!("{round}.db"));
+            std::fs::File::create(&file).unwrap();
+            let begin = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        let connection = connect(&file, Duration::from_secs(30)).unwrap();
+                        begin.wait();
+                        check(&connection, true).unwrap();
+                        durably(&connection).unwrap();
+                        create(&connection, || Ok(())).unwrap();
+                        assert!(!is_beside_another_log(&connection).unwrap());
+                        assert!(schema_version(&connection).unwrap() >= LEAST_MARK);
+                    });
+                }
+            });
+        }
+    }
+
+    /// As `.backup` of SQLite's shell makes it: page by page, with a small schema version.
+    #[test]
+    fn a_copy_of_the_pages_is_told_from_the_file_and_marked_before_it_has_a_log() {
+        let folder = Folder::new();
+        let open = |name: &str| {
+            let connection = connect(&folder.0.join(name), Duration::from_secs(30)).unwrap();
+            check(&connection, true).unwrap();
+            durably(&connection).unwrap();
+            connection
+        };
+        std::fs::File::create(folder.0.join("file.db")).unwrap();
+        drop(open("file.db"));
+        std::fs::copy(folder.0.join("file.db"), folder.0.join("copy.db")).unwrap();
+        let copy = Connection::open(folder.0.join("copy.db")).unwrap();
+        copy.execute_batch("PRAGMA schema_version = 1").unwrap();
+        drop(copy);
+        let file = open("file.db");
+        create(&file, || file.execute_batch("CREATE TABLE made (id)")).unwrap();
+        assert!(!is_beside_another_log(&file).unwrap());
+        std::fs::copy(folder.0.join("file.db-wal"), folder.0.join("copy.db-wal")).unwrap();
+        let copy = connect(&folder.0.join("copy.db"), Duration::from_secs(30)).unwrap();
+        let refused = check(&copy, true).unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+        drop(copy);
+        std::fs::remove_file(folder.0.join("copy.db-wal")).unwrap();
+        assert!(schema_version(&open("copy.db")).unwrap() >= LEAST_MARK);
+    }
 
     #[test]
     fn a_file_that_is_marked_at_this_moment_is_no_other_programs() {

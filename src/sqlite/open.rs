@@ -55,7 +55,7 @@ pub(crate) fn open<C>(
         // If the reserve is too short, nothing new is accepted until there is room, and known events are still settled.
         reserve.is_whole();
     }
-    let files = OpenFiles::of(file);
+    let files = OpenFiles::of(&file);
     Ok((connections, Opened { files, reserve }))
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
@@ -74,6 +75,13 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     }
     let file = fs::canonicalize(path).map_err(failed)?;
     keeps(&file)?;
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(&fs::metadata(&file).map_err(failed)?) > 1 {
+        return Err(StoreError::saying(
+            Kind::NotDurable,
+            "the file has a second name (a hard link), and what was accepted last is in -wal beside one name alone: remove the other name, or make it a symbolic link",
+        ));
+    }
     Ok(file)
 }
 
@@ -103,9 +111,15 @@ fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
 /// network. What is in memory is lost with the machine.
 fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let Some((kind, source)) = file_system(&mounts, file) else {
+    let Some((point, kind, source)) = file_system(&mounts, file) else {
         return Ok(());
     };
+    if Path::new(&point) == file && file.is_file() {
+        return Err(StoreError::saying(
+            Kind::NotDurable,
+            "the file alone is mounted here, and what was accepted last is in -wal beside it, which would be lost with the container: mount the folder that holds the file",
+        ));
+    }
     let refused = |advice| {
         let error = StoreError::saying(Kind::NotDurable, advice);
         Err(error.caused_by(format!("the file system is {kind}")))
@@ -134,9 +148,9 @@ fn is_temporary(file: &Path, folder: &Path) -> bool {
     file.starts_with(folder) && !file.starts_with("/dev")
 }
 
-/// Returns the kind and the source of the file system of a path, from the list of mounts in Linux.
-fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(&'a str, &'a str)> {
-    let mut nearest: Option<(usize, (&str, &str))> = None;
+/// Returns the place, the kind and the source of the file system of a path, from the list of mounts in Linux.
+fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(String, &'a str, &'a str)> {
+    let mut nearest: Option<(usize, (String, &str, &str))> = None;
     for line in mounts.lines() {
         // "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
         let Some((before, after)) = line.split_once(" - ") else {
@@ -150,8 +164,8 @@ fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(&'a str, &'a str)> {
         let point = point.replace("\\040", " ").replace("\\134", "\\");
         let depth = Path::new(&point).components().count();
         // A later mount hides an earlier one at the same path.
-        if file.starts_with(&point) && nearest.is_none_or(|(most, _)| depth >= most) {
-            nearest = Some((depth, (kind, source)));
+        if file.starts_with(&point) && nearest.as_ref().is_none_or(|(most, _)| depth >= *most) {
+            nearest = Some((depth, (point, kind, source)));
         }
     }
     nearest.map(|(_, found)| found)
@@ -193,20 +207,35 @@ fn is_of_a_network(kind: &str, source: &str) -> bool {
         || (kind == "fuse" && (by(source) || source.contains("://")))
 }
 
-/// The files that were opened: the database and the log beside it. If one is moved or deleted, SQLite goes on writing to a file
-/// without a name, and all those writes would be lost at the end of the process.
+/// The files that were opened: the database, the log beside it, and the index of the log. If one of the first two is moved or deleted,
+/// SQLite goes on writing to a file without a name, and all those writes would be lost at the end of the process. If the index is
+/// deleted, the next process has an index and locks of its own, and each of the two writes over what the other one has written.
 #[derive(Debug)]
-pub(crate) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 2]);
+pub(crate) struct OpenFiles([(PathBuf, Option<(u64, u64)>); 3]);
 
 impl OpenFiles {
-    /// Notes the files of an open database: while it is open, no other process may replace its log.
-    pub(crate) fn of(file: PathBuf) -> Self {
-        let mut log = file.clone().into_os_string();
-        log.push("-wal");
-        Self([file, log.into()].map(|file| {
+    /// Notes the files of an open database: while it is open, no other process may replace them.
+    pub(crate) fn of(file: &Path) -> Self {
+        Self(["", "-wal", "-shm"].map(|suffix| {
+            let mut file = file.as_os_str().to_owned();
+            file.push(suffix);
+            let file = PathBuf::from(file);
             let file_id = file_id(&file);
             (file, file_id)
         }))
+    }
+
+    /// When the database was written last.
+    pub(crate) fn written(&self) -> Option<SystemTime> {
+        let [(database, _), ..] = &self.0;
+        fs::metadata(database).ok()?.modified().ok()
+    }
+
+    /// Whether another process has made a new log, or a new index, after one was deleted.
+    pub(crate) fn have_successors(&self) -> bool {
+        let [_, beside @ ..] = &self.0;
+        let mut found = beside.iter().map(|(file, opened)| (file_id(file), opened));
+        found.any(|(found, opened)| found.is_some() && found != *opened)
     }
 
     pub(crate) fn stands(&self) -> bool {
@@ -241,6 +270,20 @@ mod tests {
 ";
 
     #[test]
+    fn a_file_that_is_mounted_alone_is_known_by_the_place_of_its_mount() {
+        let mounts =
+            format!("{MOUNTS}45 27 254:0 /srv/i.db /data\\040of/inbox.db rw - ext4 /dev/vda rw\n");
+        for (file, place) in [
+            ("/data of/inbox.db", "/data of/inbox.db"),
+            ("/data of/inbox.db-wal", "/"),
+            ("/database/inbox.db", "/database"),
+        ] {
+            let found = file_system(&mounts, Path::new(file));
+            assert_eq!(found.unwrap().0, place, "{file}");
+        }
+    }
+
+    #[test]
     fn the_file_system_is_that_of_the_nearest_mount() {
         for (file, kind) in [
             ("/srv/inbox.db", "ext4"),
@@ -250,7 +293,7 @@ mod tests {
             ("/database/inbox.db", "ext4"),
         ] {
             let found = file_system(MOUNTS, Path::new(file));
-            assert_eq!(found.map(|(kind, _)| kind), Some(kind), "{file}");
+            assert_eq!(found.map(|(_, kind, _)| kind), Some(kind), "{file}");
         }
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
     }

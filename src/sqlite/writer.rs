@@ -77,7 +77,7 @@ impl<S: FileStore> Writer<'_, S> {
         while caught(|| self.round(calls)).unwrap_or(true) {
             self.file.leave_none_open();
         }
-        self.file.reserve.refill();
+        self.file.close();
     }
 
     /// Serves one group, and returns whether there can be another one.
@@ -155,7 +155,7 @@ impl<S: FileStore> Writer<'_, S> {
 
     /// Carries out all calls in one transaction, and tidies the tables in it.
     fn commit(&mut self, group: &mut [Call<S>], tidies: bool) -> Result<(), StoreError> {
-        self.file.begin(group.iter().any(Call::begins))?;
+        self.file.begin(group)?;
         // Other processes may have kept the file locked until now, and may have written later times than the time before the wait.
         let now = self.now();
         let is_set_back = self.is_set_back(now);

@@ -195,6 +195,43 @@ async fn what_would_be_claimed_in_a_deleted_file_is_an_error() {
     assert_eq!(fails(&store, "evt_2").await, StoreErrorKind::Unavailable);
 }
 
+/// A copy keeps the number of the file, and its log has pages of what was there before.
+#[tokio::test]
+async fn a_backup_that_is_copied_over_the_open_file_is_an_error() {
+    let folder = Folder::new();
+    let (path, backup) = (
+        folder.path().join("claims.db"),
+        folder.path().join("backup.db"),
+    );
+    let store = SqliteStore::open(&path).unwrap();
+    for number in 0..200 {
+        finish(&store, &format!("evt_{number}")).await;
+    }
+    let other = Connection::open(&path).unwrap();
+    let into = format!("VACUUM INTO '{}'", backup.display());
+    other.execute_batch(&into).unwrap();
+    // With nothing left in the log to copy.
+    other
+        .query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
+        .unwrap();
+    drop(other);
+    assert_eq!(claim(&store, "evt_after").await, Claimed::Fresh);
+    fs::copy(&backup, &path).unwrap();
+    assert_eq!(fails(&store, "evt_1").await, StoreErrorKind::Unavailable);
+    let token = ClaimToken::new(b"{}");
+    assert!(
+        store
+            .commit(&key("evt_after"), token, RETAIN)
+            .await
+            .is_err()
+    );
+    drop(store);
+    until("the next start is refused", async || {
+        SqliteStore::open(&path).is_err_and(|error| error.kind() == StoreErrorKind::Corrupt)
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn an_inbox_and_claims_share_a_file_whichever_is_first() {
     for inbox_first in [true, false] {

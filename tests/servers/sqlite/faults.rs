@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use hookgate::inbox::{EntryState, Selection};
-use hookgate::{Accepted, InboxOptions, Sink, StoreErrorKind};
+use hookgate::{Accepted, Inbox, InboxOptions, Sink, StoreErrorKind};
 use rusqlite::Connection;
 
 use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
@@ -145,6 +145,66 @@ async fn what_would_be_written_to_a_deleted_file_is_503() {
     );
     fs::rename(&away, &file).unwrap();
     assert!(deliver(&app, "evt_lost").await.is_success());
+}
+
+#[tokio::test]
+async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
+    let put: [fn(&Path, &Path); 2] = [
+        |backup, file| {
+            fs::copy(backup, file).unwrap();
+        },
+        |backup, file| fs::rename(backup, file).unwrap(),
+    ];
+    for put in put {
+        let folder = Folder::new();
+        let at = |name: &str| folder.path().join(name);
+        let (file, backup) = (at("inbox.db"), at("backup.db"));
+        let inbox = Inbox::open(&file).unwrap();
+        let app = app(&inbox);
+        for number in 0..200 {
+            let answer = deliver(&app, &format!("evt_{number}")).await;
+            assert!(answer.is_success());
+        }
+        let outside = Connection::open(&file).unwrap();
+        let into = format!("VACUUM INTO '{}'", backup.display());
+        outside.execute_batch(&into).unwrap();
+        drop(outside);
+        let bytes = fs::read(&backup).unwrap();
+        assert!(deliver(&app, "evt_after").await.is_success());
+        put(&backup, &file);
+        let refused = inbox
+            .accept(&delivery(&receiver(), "evt_late"), RETAIN)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
+        let words = refused.to_string();
+        assert!(
+            words.contains(
+                "end every program that uses the file, delete -wal and -shm, and start again"
+            ),
+            "{words}"
+        );
+        let answer = deliver(&app, "evt_late").await;
+        assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+        drop(app);
+        inbox.close().await;
+
+        // A restart without the order that the message gives.
+        let refused = Inbox::open(&file).unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+        assert!(
+            refused
+                .to_string()
+                .contains("the log beside it (-wal) was written for another file"),
+            "{refused}"
+        );
+        assert!(fs::read(&file).unwrap() == bytes, "the backup is changed");
+        fs::remove_file(at("inbox.db-wal")).unwrap();
+        fs::remove_file(at("inbox.db-shm")).unwrap();
+        let inbox = Inbox::open(&file).unwrap();
+        assert_eq!(inbox.stats().await.unwrap().queued, 200);
+        inbox.close().await;
+    }
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::support::{Child, Folder, given};
 const MOUNT: &str = r#"mount -t tmpfs -o size=64m none "$0" && exec "$@""#;
 
 /// The commands that mount a file system which only a child sees, where this user may do so.
-fn mounts() -> Option<&'static [&'static str]> {
+pub(super) fn mounts() -> Option<&'static [&'static str]> {
     const WAYS: [&[&str]; 3] = [
         &["unshare", "-m"],
         &["unshare", "-Urm"],
@@ -187,6 +187,49 @@ async fn on_a_full_disk(disk: &Path) {
         accept(&inbox, "evt_after").await.is_ok()
     })
     .await;
+    inbox.close().await;
+}
+
+/// The reserve was used, another program has taken its room, and the log has reached the end of its room.
+#[test]
+fn without_any_reserve_the_log_is_copied_and_the_work_goes_on() {
+    let test = "sqlite::full::without_any_reserve_the_log_is_copied_and_the_work_goes_on";
+    in_a_small_file_system(test, async |disk| without_any_reserve(&disk).await);
+}
+
+async fn without_any_reserve(disk: &Path) {
+    const ENTRIES: u64 = 200;
+    let file = disk.join("inbox.db");
+    let (inbox, receiver) = (Inbox::open(&file).unwrap(), receiver());
+    let accepts = (0..ENTRIES).map(|number| {
+        let (inbox, delivery) = (inbox.clone(), delivery(&receiver, &format!("evt_{number}")));
+        tokio::spawn(async move { inbox.accept(&delivery, RETAIN).await.unwrap() })
+    });
+    for accept in accepts.collect::<Vec<_>>() {
+        accept.await.unwrap();
+    }
+    // Free pages in the file, so that it need not grow for the leases.
+    let large = body("evt_large").replace("{}", &format!("\"{}\"", "x".repeat(200_000)));
+    let large = delivery_of(&receiver, large);
+    inbox.accept(&large, RETAIN).await.unwrap();
+    let one = Selection::all().event_id("evt_large");
+    inbox.dead_letter(one.clone(), "not needed").await.unwrap();
+    assert_eq!(inbox.purge(one).await.unwrap(), 1);
+    let outside = rusqlite::Connection::open(&file).unwrap();
+    let copy = "PRAGMA wal_checkpoint(PASSIVE)";
+    outside.query_row(copy, [], |_| Ok(())).unwrap();
+    fill(disk);
+    File::create(disk.join("inbox.db-reserve")).unwrap();
+    fill(disk);
+    let workers = Workers::new(&inbox)
+        .concurrency(1)
+        .start_handler(async |_: Delivery| StatusCode::OK)
+        .unwrap();
+    until("all is worked off", async || {
+        inbox.stats().await.unwrap().done == ENTRIES
+    })
+    .await;
+    workers.shutdown(Duration::MAX).await;
     inbox.close().await;
 }
 

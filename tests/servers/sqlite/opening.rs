@@ -9,6 +9,7 @@ use std::time::Duration;
 use hookgate::{Inbox, InboxOptions, StoreErrorKind};
 use rusqlite::Connection;
 
+use super::full::mounts;
 use super::{delivery, receiver};
 use crate::support::{Child, Folder, given};
 use hookgate::{Accepted, Sink};
@@ -142,6 +143,96 @@ async fn what_is_closed_leaves_one_file() {
     assert_eq!(left.len(), 2, "{left:?}");
     let reserve = fs::metadata(folder.path().join("inbox.db-reserve"));
     assert_eq!(reserve.unwrap().len(), 16 * 1024 * 1024);
+}
+
+/// As after a kill: the log stays beside the file, and a backup is put in the file's place.
+#[tokio::test]
+async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let (file, log, backup) = (at("inbox.db"), at("inbox.db-wal"), at("backup.db"));
+    let receiver = receiver();
+    // In the later rounds the file is one that was restored from the same backup.
+    for round in 0..3 {
+        let inbox = Inbox::open(&file).unwrap();
+        for number in 0..100 {
+            let delivery = delivery(&receiver, &format!("evt_{round}_{number}"));
+            inbox.accept(&delivery, HOUR).await.unwrap();
+            if (round, number) == (0, 49) {
+                let into = format!("VACUUM INTO '{}'", backup.display());
+                let outside = Connection::open(&file).unwrap();
+                outside.execute_batch(&into).unwrap();
+            }
+        }
+        let queued = inbox.stats().await.unwrap().queued;
+        fs::copy(&file, at("killed.db")).unwrap();
+        fs::copy(&log, at("killed.db-wal")).unwrap();
+        inbox.close().await;
+
+        fs::copy(&backup, &file).unwrap();
+        fs::copy(at("killed.db-wal"), &log).unwrap();
+        for _ in 0..2 {
+            let (kind, words) = refused(&file);
+            assert_eq!(kind, StoreErrorKind::Corrupt);
+            assert!(words.contains("delete -wal and -shm"), "{words}");
+        }
+        fs::remove_file(&log).unwrap();
+        let _ = fs::remove_file(at("inbox.db-shm"));
+
+        let killed = Inbox::open(at("killed.db")).unwrap();
+        assert_eq!(killed.stats().await.unwrap().queued, queued);
+        killed.close().await;
+    }
+    let inbox = Inbox::open(&file).unwrap();
+    assert_eq!(inbox.stats().await.unwrap().queued, 50);
+    inbox.close().await;
+}
+
+/// The log lies beside one name only.
+#[tokio::test]
+async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    Inbox::open(at("inbox.db")).unwrap().close().await;
+    fs::hard_link(at("inbox.db"), at("second.db")).unwrap();
+    for name in ["inbox.db", "second.db"] {
+        let (kind, words) = refused(&at(name));
+        assert_eq!(kind, StoreErrorKind::NotDurable);
+        assert!(words.contains("remove the other name"), "{words}");
+    }
+    fs::remove_file(at("second.db")).unwrap();
+    std::os::unix::fs::symlink(at("inbox.db"), at("second.db")).unwrap();
+    let inbox = Inbox::open(at("second.db")).unwrap();
+    assert!(at("inbox.db-wal").exists());
+    inbox.close().await;
+}
+
+/// As with `docker run -v …/inbox.db:/data/inbox.db`: the log would be in the container.
+#[tokio::test]
+async fn a_file_that_is_mounted_alone_is_refused() {
+    if let Some(file) = given() {
+        let (kind, words) = refused(std::path::Path::new(&file));
+        assert_eq!(kind, StoreErrorKind::NotDurable);
+        assert!(words.contains("mount the folder"), "{words}");
+        return;
+    }
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    Inbox::open(&file).unwrap().close().await;
+    let Some(mounts) = mounts() else {
+        return;
+    };
+    let (test, file) = (
+        "sqlite::opening::a_file_that_is_mounted_alone_is_refused",
+        file.to_str().unwrap(),
+    );
+    let mount = r#"mount --bind "$0" "$0" && exec "$@""#;
+    let program = [mounts, &["sh", "-c", mount, file]].concat();
+    assert!(
+        Child::start_under(&program, &[], test, file)
+            .wait()
+            .success()
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A second process looks into the file while the first one works on it.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use hookgate::inbox::{EntryState, Page, Selection, Workers};
 use hookgate::{Delivery, Inbox, InboxOptions, Sink};
+use rusqlite::Connection;
 
 use super::{RETAIN, body, delivery, receiver, until, write, written};
 use crate::support::{Child, Folder, given};
@@ -97,4 +99,45 @@ async fn operator(folder: &Path) {
     written(folder.join("retry")).await;
     assert_eq!(inbox.retry(dead()).await.unwrap(), DEAD as u64);
     inbox.close().await;
+}
+
+/// As a clean-up script does. The next process has an index of the log, and locks, of its own.
+#[tokio::test]
+async fn a_deleted_index_of_the_log_costs_no_delivery() {
+    const EACH: usize = 300;
+    let receiver = receiver();
+    let accept = async |inbox: &Inbox, name: &str| {
+        let mut accepted = 0;
+        for number in 0..EACH {
+            let delivery = delivery(&receiver, &format!("evt_{name}_{number}"));
+            accepted += usize::from(inbox.accept(&delivery, RETAIN).await.is_ok());
+        }
+        accepted
+    };
+    if let Some(file) = given() {
+        let inbox = Inbox::open(file).unwrap();
+        assert_eq!(accept(&inbox, "second").await, EACH);
+        return inbox.close().await;
+    }
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let mut accepted = accept(&inbox, "first").await;
+    fs::remove_file(folder.path().join("inbox.db-shm")).unwrap();
+    let test = "sqlite::two_processes::a_deleted_index_of_the_log_costs_no_delivery";
+    let mut child = Child::start(test, file.to_str().unwrap());
+    assert!(child.wait().success());
+    accepted += EACH + accept(&inbox, "late").await;
+    inbox.close().await;
+    let inbox = Inbox::open(&file).unwrap();
+    assert_eq!(inbox.stats().await.unwrap().queued, accepted as u64);
+    inbox.close().await;
+    assert_eq!(integrity(&file), "ok");
+    assert_eq!(accepted, 2 * EACH, "no late one is acknowledged");
+}
+
+fn integrity(file: &Path) -> String {
+    let connection = Connection::open(file).unwrap();
+    let check = "PRAGMA integrity_check(1)";
+    connection.query_row(check, [], |row| row.get(0)).unwrap()
 }

@@ -148,6 +148,37 @@ fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
     assert!(block_on(engine.accept(entry("evt_2", None), DAY)).is_ok());
 }
 
+/// What is written into the whole part of a damaged file might never be read again.
+#[cfg(unix)]
+#[test]
+fn once_the_file_is_found_damaged_no_delivery_is_acknowledged() {
+    use std::os::unix::fs::FileExt;
+    let (folder, clock) = (Folder::new(), manual());
+    let engine = engine(&folder, &clock);
+    let mut large = entry("evt_1", None);
+    large.body = Bytes::from(vec![b'x'; 20_000]);
+    block_on(engine.accept(large, DAY)).unwrap();
+    let copy = "PRAGMA wal_checkpoint(TRUNCATE)";
+    outside(&folder).query_row(copy, [], |_| Ok(())).unwrap();
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(folder.file())
+        .unwrap();
+    let mut page = [0; 1_024];
+    for at in (0..file.metadata().unwrap().len()).step_by(page.len()) {
+        file.read_exact_at(&mut page, at).unwrap();
+        // A page of the body, after the number of the next one.
+        if page[4..] == [b'x'; 1_020] {
+            file.write_all_at(&[0xff; 4], at).unwrap();
+        }
+    }
+    let found = block_on(engine.lease(request())).unwrap_err();
+    assert_eq!(found.kind(), StoreErrorKind::Corrupt);
+    let refused = block_on(engine.accept(entry("evt_2", None), DAY));
+    assert_eq!(refused.unwrap_err().kind(), StoreErrorKind::Corrupt);
+}
+
 /// Another program has changed the entries, or the disk has damaged them.
 #[test]
 fn an_entry_that_is_none_keeps_no_other_from_its_turn() {

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt::{self, Write};
+#[cfg(feature = "tower")]
+use std::iter::successors;
 
 /// Writes `Debug` with the message and its causes. A `main` that returns such an error prints it with `Debug`, so the advice must
 /// be part of it.
@@ -12,6 +14,18 @@ pub(crate) fn write_readably(
     error: &dyn Error,
 ) -> fmt::Result {
     write!(f, "{name}({kind:?}): {}", Chain(error))
+}
+
+/// The most sources of an error that are looked at.
+#[cfg(feature = "tower")]
+const MOST_SOURCES: usize = 16;
+
+/// Returns the error and its sources.
+#[cfg(feature = "tower")]
+pub(crate) fn sources<'e>(
+    error: &'e (dyn Error + 'static),
+) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    successors(Some(error), |&error| error.source()).take(MOST_SOURCES)
 }
 
 /// The most bytes that are written of an error and its sources.

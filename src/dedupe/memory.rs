@@ -34,9 +34,9 @@ use crate::clock::{Clock, SystemClock};
 /// - **Retention.** Except by eviction, no record is forgotten before its end, and each at most a 240th of its retention later.
 ///   Each length of retention has a queue of its own, of some kilobytes: use few, as receivers do.
 /// - **Memory.** A remembered event takes about 22 bytes where a million or more are remembered (growth of the resident set of a full
-///   store, x86-64 Linux, the allocator of glibc); each commit of the last lease takes 24 more, for its token. The store grows
-///   with its records. They never move; when a part of the index grows, its 4,096 places or fewer are written anew. Size it by
-///   `rate × retention`: see [`Capacity`].
+///   store, x86-64 Linux, the allocator of glibc); each commit of the last lease takes 24 more, for its token. Later claims
+///   give that back, except 6 MB at most. The store grows with its records. They never move; when a part of the index grows, its
+///   4,096 places or fewer are written anew. Size it by `rate × retention`: see [`Capacity`].
 /// - **Identity.** A record holds 101 bits of its key: 88 in the record, 6 by its shard and 7 in the index. A false duplicate at
 ///   10,000 events a second, kept for 48 h, comes once in five billion years: a year brings 3.2 × 10¹¹ claims, each beside
 ///   1.7 × 10⁹ records, among 2¹⁰¹ values.

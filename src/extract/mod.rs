@@ -130,7 +130,8 @@ impl<S: Sync> FromRequestParts<S> for Order {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         parts.extensions.get().copied().ok_or_else(|| {
             let message = "no order in this request: guard the route with an `OrderGuard`, as in `post(on_event).layer((receiver.layer(), guard))`";
-            answer(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", message)
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            FailureReason::new(message).mark(answer(status, "INTERNAL_ERROR", message))
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The inbox, for handlers that take longer than the sender waits, or whose events must survive a deploy. A delivery is verified,
 //! **stored**, and answered 2xx only once it is durable. Workers handle it afterwards.
 //!
-//! A [`Sink`] stores deliveries. It has one operation, so that a queue that you run already can be a sink. An [`Acceptor`] calls
-//! the sink; [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor.
+//! A [`Sink`] stores deliveries. It has one operation, so that a queue that you run already can be a sink, if it keeps the sink's
+//! rules. An [`Acceptor`] calls the sink; [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor.
 //!
 #![cfg_attr(feature = "inbox", doc = include_str!("workers.md"))]
 

@@ -16,9 +16,9 @@ use crate::walk::Delivery;
 /// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
 ///    future that is dropped, as happens after 30 s, also means unknown.
 ///
-/// [`Acceptor`](crate::Acceptor) calls the sink, and has an example. An [inbox](crate::inbox) is a sink, and a queue that you run
-/// already can be a sink: `examples/jetstream` shows this. An `Arc` of a sink is a sink, so that several acceptors of one process
-/// can share it.
+/// [`Acceptor`](crate::Acceptor) calls the sink, and has an example. An [inbox](crate::inbox) is a sink, and a queue that keeps
+/// these rules can be a sink: `examples/jetstream` shows this. Kafka and a quorum queue of RabbitMQ store each copy again, so they
+/// break rule 3. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is already known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;

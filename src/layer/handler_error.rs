@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fmt;
-use std::iter::successors;
 
 use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
@@ -10,20 +9,20 @@ use http::{Response, StatusCode};
 
 use super::failure_reason::FailureReason;
 use super::handler::IntoAnswer;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use super::marks::AlreadyHandled;
+use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
 use crate::dedupe::StoreError;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 use crate::effects::NotFresh;
 use crate::event::EventError;
-use crate::readable::Chain;
+use crate::readable::{Chain, sources};
 
 /// The error of a handler that passes on any error with `?`.
 ///
 /// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
 /// this crate, the answer is the one of that error: 422 for an [`EventError`](crate::EventError), 503 for a
 /// [`StoreError`](crate::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for
-/// an event that another transaction holds. **The sender never gets a word of the error.** The operator gets it as a
+/// an event that another transaction holds. [`AlreadyHandled`], [`DeadLetter`] and [`Unhandled`] keep their answers as well.
+/// **The sender never gets a word of the error.** The operator gets it as a
 /// [`FailureReason`], with its chain of sources: in the hooks, in the span and the log, in the delivery log, and in
 /// `hookgate inbox list`. These show at most 2 KiB of it, the inbox 512 bytes.
 ///
@@ -84,9 +83,6 @@ impl fmt::Debug for HandlerError {
 /// In seconds. A transaction that holds a claim ends within the sender's time-out, or when its connection ends.
 const TRY_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// The most sources of a reason that are looked at.
-const MOST_SOURCES: usize = 16;
-
 impl IntoAnswer for EventError {
     fn into_answer(self) -> Response<Bytes> {
         FailureReason::new(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer())
@@ -115,29 +111,47 @@ fn of_reason(reason: FailureReason) -> Response<Bytes> {
     if is_mismatch(&*reason.0) {
         return reason.mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer());
     }
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
-    let not_fresh = sources(&*reason.0).find_map(|error| error.downcast_ref::<NotFresh>().copied());
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
-    match not_fresh {
-        Some(NotFresh::Held) => return unavailable(reason),
-        Some(duplicate) => return duplicate.into_answer(),
-        None => {}
+    if let Some(answer) = sources(&*reason.0).find_map(of_mark) {
+        return answer;
     }
-    if sources(&*reason.0).any(|error| error.is::<StoreError>()) {
+    let is_unavailable = |error: &(dyn Error + 'static)| {
+        #[cfg(any(feature = "postgres", feature = "sqlite"))]
+        if error.is::<NotFresh>() {
+            return true; // held: a duplicate has its answer
+        }
+        error.is::<StoreError>()
+    };
+    if sources(&*reason.0).any(is_unavailable) {
         return unavailable(reason);
     }
     reason.into_answer()
 }
 
+/// Returns the answer of an error that says more than that the handler failed.
+fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
+    if let Some(duplicate @ NotFresh::Duplicate { .. }) = error.downcast_ref() {
+        return Some(duplicate.into_answer());
+    }
+    let already = error
+        .downcast_ref()
+        .map(|mark: &AlreadyHandled| mark.into_answer());
+    let letter = || {
+        error
+            .downcast_ref()
+            .map(|mark: &DeadLetter| mark.clone().into_answer())
+    };
+    let unhandled = || {
+        error
+            .downcast_ref()
+            .map(|mark: &Unhandled| mark.clone().into_answer())
+    };
+    already.or_else(letter).or_else(unhandled)
+}
+
 /// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
 pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
     sources(reason).any(|error| error.is::<EventError>())
-}
-
-fn sources<'e>(
-    reason: &'e (dyn Error + 'static),
-) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    successors(Some(reason), |&error| error.source()).take(MOST_SOURCES)
 }
 
 /// The event is neither handled nor refused: a retry may find a database that works, or the end of another transaction.

@@ -18,7 +18,8 @@ use crate::walk::Delivery;
 /// one, is committed, so that the next copy does not reach the handler. The operator gets
 /// [`Outcome::Replayed`](crate::Outcome::Replayed) in place of `Handled`.
 ///
-/// An axum handler returns it; a tower service [marks](Self::mark) its response with it.
+/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
+/// [marks](Self::mark) its response with it.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -62,7 +63,8 @@ use crate::walk::Delivery;
 ///
 /// # Security
 /// Give this answer only where the effects are **durable**. For the sender the event is then done, and it sends no retry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the handler found that the event is done already")]
 #[must_use = "it must be returned as the handler's answer"]
 pub struct AlreadyHandled {
     same_body: bool,
@@ -110,7 +112,8 @@ pub(crate) type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Outp
 /// delivery. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
 /// 500 and the event can be retried.
 ///
-/// An axum handler returns it; a tower service [marks](Self::mark) its response with it.
+/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
+/// [marks](Self::mark) its response with it.
 ///
 /// ```
 /// use hookgate::DeadLetter;
@@ -118,7 +121,8 @@ pub(crate) type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Outp
 /// let response = DeadLetter::new("no such customer").mark(http::Response::new(()));
 /// assert_eq!(response.status(), 500); // what is answered where the layer is missing
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("this delivery can never succeed: {reason}")]
 #[must_use = "a dead letter must be returned as the handler's answer"]
 pub struct DeadLetter {
     reason: String,

@@ -39,6 +39,10 @@ pub(crate) fn call<T>(hook: Option<&Hook<T>>, report: &T) {
 }
 
 impl Hooks {
+    pub(super) fn are_set(&self) -> bool {
+        self.answer.is_some() || self.settled.is_some() || self.failed.is_some()
+    }
+
     /// Stops the calls of the hooks that were set, once `holds` returns false.
     pub(crate) fn only_if(&mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) {
         fn guarded<T: 'static>(

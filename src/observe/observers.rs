@@ -8,9 +8,13 @@ use super::hooks::Hooks;
 use super::metrics::Metrics;
 #[cfg(feature = "record")]
 use super::record::Recording;
+use super::reports::Failed;
 use super::step::{Observer, Step};
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
+use crate::caught::caught;
+use crate::dedupe::StoreError;
+use crate::readable::sources;
 #[cfg(feature = "record")]
 use crate::record::Record;
 
@@ -37,6 +41,29 @@ impl Observers {
         self.hooks.observe(step);
         #[cfg(feature = "record")]
         self.recorder.observe(step);
+        if let Step::Failed(failed) = step {
+            // An error's text may panic while it is written.
+            let _ = caught(|| self.tell_at_last(failed));
+        }
+    }
+
+    /// Writes the error of a store to stderr where no hook, no recorder and no subscriber of `tracing` shows it: an operator has to
+    /// act, such as to create a table, and otherwise gets a bare 503 until the sender discards the event.
+    fn tell_at_last(&self, failed: &Failed) {
+        #[cfg(feature = "tracing")]
+        if tracing::dispatcher::has_been_set() {
+            return;
+        }
+        #[cfg(feature = "record")]
+        if self.recorder.0.is_some() {
+            return;
+        }
+        let reason = failed.reason.as_deref();
+        let is_store =
+            reason.is_some_and(|reason| sources(reason).any(|error| error.is::<StoreError>()));
+        if is_store && !self.hooks.are_set() {
+            eprintln!("hookgate: {failed}");
+        }
     }
 
     #[cfg(feature = "tracing")]

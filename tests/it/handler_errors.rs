@@ -5,12 +5,13 @@ use std::fmt;
 use axum::routing::post;
 use axum::{Router, body::Body};
 use hookgate::{
-    Answer, Delivery, Event, EventData, EventRouter, Failed, Failure, HandlerError, Outcome,
+    AlreadyHandled, Answer, DeadLetter, Delivery, Event, EventData, EventRouter, Failed, Failure,
+    HandlerError, Outcome, Receiver, StoreError, StoreErrorKind, Unhandled,
 };
 use http::{Request, StatusCode};
 use tower::ServiceExt;
 
-use crate::harness::{Harness, Sent};
+use crate::harness::{Harness, Sent, TokioClock};
 
 /// An error with two below it. None of its words may reach the sender.
 #[derive(Debug, thiserror::Error)]
@@ -180,8 +181,6 @@ async fn an_event_that_does_not_fit_is_422_as_without_it() {
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[tokio::test(start_paused = true)]
 async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
-    use hookgate::{StoreError, StoreErrorKind};
-
     #[cfg(feature = "postgres")]
     use hookgate::postgres::NotFresh;
     #[cfg(not(feature = "postgres"))]
@@ -244,6 +243,100 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
             let answer = got.extensions().get::<Answer>().unwrap().to_string();
             assert_eq!(answer, told.replace("{}", around));
         }
+    }
+}
+
+/// Plain, and with an error of the program around it.
+#[tokio::test(start_paused = true)]
+async fn each_answer_of_the_library_can_be_passed_on_as_an_error() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("nothing was written")]
+    struct Around(#[source] Box<dyn std::error::Error + Send + Sync>);
+
+    fn passed(delivery: &Delivery, number: usize) -> Result<StatusCode, HandlerError> {
+        match number {
+            0 => Err(AlreadyHandled::new())?,
+            1 => Err(AlreadyHandled::with_other_body())?,
+            2 => Err(DeadLetter::new("no such customer"))?,
+            3 => Err(Unhandled::of(delivery))?,
+            _ => Err(Around(AlreadyHandled::new().into()))?,
+        }
+    }
+    const DEAD: &str = "500 dead_letter_hook_missing: ";
+    let told = [
+        "200 replayed",
+        "200 replayed_with_other_body",
+        DEAD,
+        "204 unhandled: no handler for row.deleted of the data model dm_1",
+        "200 replayed",
+    ];
+    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    for (number, told) in told.into_iter().enumerate() {
+        let handler = async move |delivery: Delivery| passed(&delivery, number);
+        let [first, second] = ["a", "b"]
+            .map(|way| Sent::event(&format!("evt_{number}_{way}")).request(&harness.clock));
+        let answer = harness.receiver.handle(first, handler).await;
+        let mut reports = vec![answer.extensions().get::<Answer>().unwrap().to_string()];
+        let route = post(async move |delivery: Delivery| passed(&delivery, number));
+        let app: Router = Router::new().route("/webhooks", route.layer(harness.receiver.layer()));
+        let answer = app.oneshot(second).await.unwrap();
+        reports.push(answer.extensions().get::<Answer>().unwrap().to_string());
+        for report in reports {
+            assert!(
+                report == told || told == DEAD && report.starts_with(DEAD),
+                "{report}"
+            );
+        }
+    }
+}
+
+/// Without a hook, a recorder or a subscriber, in a process of its own: the others of this one would show the error.
+#[tokio::test]
+async fn the_error_of_a_store_is_written_to_stderr_where_nothing_else_shows_it() {
+    const CHILD: &str = "HOOKGATE_TEST_WITHOUT_AN_OPERATOR";
+    const MISSING: &str = "hookgate: handler_status: the store is missing: create it first";
+    if std::env::var_os(CHILD).is_none() {
+        let name =
+            "handler_errors::the_error_of_a_store_is_written_to_stderr_where_nothing_else_shows_it";
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(CHILD, "1")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(child.stderr).unwrap();
+        assert!(child.status.success(), "{stderr}");
+        let lines: Vec<_> = stderr
+            .lines()
+            .filter(|line| line.contains("hookgate: "))
+            .collect();
+        assert_eq!(lines, [MISSING]);
+        return;
+    }
+    let clock = TokioClock::start();
+    let builder = || {
+        let secret = hookgate::Secret::new(crate::harness::SECRET).unwrap();
+        Receiver::builder()
+            .secret(secret)
+            .without_deduplication()
+            .clock(clock.clone())
+    };
+    let unavailable = async |_: Delivery| -> Result<StatusCode, HandlerError> {
+        Err(StoreError::new(StoreErrorKind::Missing))?
+    };
+    let (silent, told) = (
+        builder().build().unwrap(),
+        builder().on_failed(|_| ()).build().unwrap(),
+    );
+    for receiver in [silent, told] {
+        let answer = receiver
+            .handle(Sent::event("evt_1").request(&clock), unavailable)
+            .await;
+        assert_eq!(answer.status(), 503);
+        // An error of the program itself: its own log has it.
+        let answer = receiver
+            .handle(Sent::event("evt_1").request(&clock), fails)
+            .await;
+        assert_eq!(answer.status(), 500);
     }
 }
 

@@ -657,7 +657,11 @@ async fn rows_of_two_scopes_are_two_rows() {
 #[tokio::test]
 async fn a_guard_in_the_wrong_place_is_an_answer_that_names_the_line() {
     let (guard, _) = guard(MemoryOrderStore::default());
-    let receiver = receiver().build().unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let operator = Arc::clone(&told);
+    let receiver =
+        receiver().on_failed(move |failed| operator.lock().unwrap().push(failed.to_string()));
+    let receiver = receiver.build().unwrap();
     let none = Router::new().route("/hook", post(say).layer(receiver.layer()));
     let outside = none.clone().layer(guard);
     for (id, app) in [("evt_1", outside), ("evt_2", none)] {
@@ -670,6 +674,11 @@ async fn a_guard_in_the_wrong_place_is_an_answer_that_names_the_line() {
             "{message}"
         );
     }
+    let told = told.lock().unwrap();
+    assert!(
+        matches!(&told[..], [one] if one.starts_with("handler_status: no order in this request: ")),
+        "{told:?}"
+    );
 }
 
 /// The verified delivery and the body are there as without a guard.

@@ -1,5 +1,7 @@
 //! The done records of one shard whose retentions are equally long, in 15 bytes each and a place in the index.
 
+use std::collections::VecDeque;
+
 use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
 use super::steps::{Limits, Steps};
@@ -13,8 +15,9 @@ pub(super) struct DoneRecords {
     records: Fifo<Record, 128>,
     index: Index,
     steps: Steps,
-    /// The tokens of the last commits, with the ends of their leases. Their numbers are those of the records.
-    tokens: Fifo<([u8; 16], Nanos), 8>,
+    /// The tokens of the last commits, with the ends of their leases. In one buffer, which can be given back: pieces between those of
+    /// the records would stay with the process.
+    tokens: VecDeque<(ClaimToken, Nanos)>,
 }
 
 /// A part of an event's key, and the mark of its body. Bytes, so that an array of records has no gaps.
@@ -49,7 +52,8 @@ pub(super) struct Identity {
 /// A done record that was found.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    number: u64,
+    /// The number of commits since, with its own.
+    commits: u64,
     pub(super) body_mark: u32,
 }
 
@@ -84,7 +88,7 @@ impl DoneRecords {
             records: Fifo::default(),
             index: Index::new(records),
             steps: Steps::new(retention, STEPS),
-            tokens: Fifo::default(),
+            tokens: VecDeque::new(),
         }
     }
 
@@ -94,7 +98,15 @@ impl DoneRecords {
 
     /// Returns the record of this event, unless its retention has ended.
     pub(super) fn find(&mut self, event: &Identity, now: Nanos) -> Option<Found> {
-        self.free_tokens(now);
+        // Two: a claim comes before each commit, so that a backlog shrinks.
+        for _ in 0..2 {
+            if self.tokens.front().is_some_and(|(_, until)| *until <= now) {
+                self.tokens.pop_front();
+            }
+        }
+        if self.tokens.capacity() / 4 > self.tokens.len().max(16) {
+            self.tokens.shrink_to(2 * self.tokens.len());
+        }
         // An event that was claimed again after its retention has two records, until the first one is removed.
         let live = self
             .steps
@@ -105,14 +117,16 @@ impl DoneRecords {
                 .get(number)
                 .filter(|record| record.key == event.key)?;
             let body_mark = u32::from_le_bytes(record.body_mark);
-            (number >= live).then_some(Found { number, body_mark })
+            let commits = records.end() - number;
+            (number >= live).then_some(Found { commits, body_mark })
         })
     }
 
     /// Returns whether this token committed the record, and at most one lease ago.
     pub(super) fn is_by(&self, found: Found, token: ClaimToken, now: Nanos) -> bool {
-        let by = self.tokens.get(found.number);
-        by.is_some_and(|(by, until)| by == *token.as_bytes() && now < until)
+        let at = (self.tokens.len() as u64).checked_sub(found.commits);
+        let by = at.and_then(|at| self.tokens.get(usize::try_from(at).ok()?));
+        by.is_some_and(|(by, until)| *by == token && now < *until)
     }
 
     /// Adds a record, and the token of its commit for one lease.
@@ -136,19 +150,7 @@ impl DoneRecords {
                 .map_or(0, |record| home(&record.key, state))
         });
         self.steps.push(number, now);
-        self.tokens
-            .push((*token.as_bytes(), now.saturating_add(lease)));
-        self.free_tokens(now);
-    }
-
-    /// Frees the tokens of two commits whose lease is over: more than come with a call, so that a backlog shrinks.
-    fn free_tokens(&mut self, now: Nanos) {
-        for _ in 0..2 {
-            let first = self.tokens.get(self.tokens.first());
-            if first.is_some_and(|(_, until)| until <= now) {
-                self.tokens.pop();
-            }
-        }
+        self.tokens.push_back((token, now.saturating_add(lease)));
     }
 
     /// Removes the record that was committed first.
@@ -158,8 +160,8 @@ impl DoneRecords {
             return;
         };
         self.index.remove(home(&record.key, state), number);
-        if self.tokens.first() == number {
-            self.tokens.pop();
+        if self.tokens.len() as u64 > self.records.end() - self.records.first() {
+            self.tokens.pop_front();
         }
     }
 }

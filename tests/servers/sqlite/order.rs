@@ -243,6 +243,10 @@ fn an_order_without_its_table_says_so() {
     let transaction = begin(&mut empty);
     let error = order_in(&transaction, "test", &updated("row_1", 1), RETAIN).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
+    assert!(
+        error.to_string().contains("hookgate::sqlite::migrate"),
+        "{error}"
+    );
 }
 
 /// In any order, with transactions that are rolled back in between, of both kinds.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hookgate::inbox::{EntryId, EntryState, Listed, Page, Selection};
-use hookgate::{Clock, Inbox, StoreError, SystemClock};
+use hookgate::{Clock, Inbox, StoreError, StoreErrorKind, SystemClock};
 use serde::Serialize;
 use serde_json::json;
 
@@ -173,7 +173,7 @@ async fn in_inbox(
             let others: Vec<EntryId> = others.iter().map(|(listed, _)| listed.id).collect();
             let erased = inbox.erase_last_errors(&others).await;
             counts.last_errors = erased.as_ref().map_or_else(until, |_| others.len());
-            erased.map_err(|error| args.place.fault(&error))?;
+            erased.map_err(|error| not_erased(args, &error))?;
         }
         // Also without an entry: what was deleted before may have left its bytes in the file.
         let erased = if args.including_waiting {
@@ -182,7 +182,7 @@ async fn in_inbox(
             inbox.erase(&targets).await
         };
         counts.entries = erased.as_ref().map_or_else(until, |_| targets.len());
-        erased.map_err(|error| args.place.fault(&error))?;
+        erased.map_err(|error| not_erased(args, &error))?;
         // One may have been made due, or leased, since it was listed.
         for id in targets {
             let holds = match inbox.show(id).await {
@@ -196,6 +196,20 @@ async fn in_inbox(
         (counts.entries, counts.last_errors) = (targets.len(), others.len());
     }
     Ok(())
+}
+
+/// The last step writes the file anew. Without it, entries are erased and their bytes may still be there.
+fn not_erased(args: &EraseArgs, error: &StoreError) -> Fault {
+    let fault = args.place.fault(error);
+    let advice = fault.advice().unwrap_or_default();
+    let advice = format!(
+        "{advice}. Until a run ends without this error, erased data may be left in the file"
+    );
+    if error.kind() == StoreErrorKind::TimedOut {
+        fault.advise(advice)
+    } else {
+        fault
+    }
 }
 
 /// The entries that hold data of the subject, and where.

@@ -51,10 +51,19 @@ impl InboxArg {
             return table_fault(error);
         }
         let again = again(error.changed());
+        if error.kind() == StoreErrorKind::TimedOut {
+            // The library's own advice names a setting of its callers.
+            let changed = match error.changed() {
+                0 => String::new(),
+                changed => format!("; entries changed before that: {changed}"),
+            };
+            let message =
+                format!("another process has kept the inbox's file in use for too long{changed}");
+            return Fault::new(Class::Input, message).advise(format!(
+                "it reads or writes for a long time, such as a backup or an open sqlite3: find it with lsof or fuser, and end it. {again}"
+            ));
+        }
         let advice = match error.kind() {
-            StoreErrorKind::TimedOut => {
-                format!("another process has been writing for a long time. {again}")
-            }
             StoreErrorKind::Full => {
                 "make room on its disk, or raise the limit of its file; then run the command again"
                     .to_owned()
@@ -199,6 +208,21 @@ fn table_fault(error: &StoreError) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_in_use_is_reported_alike_for_a_reader_and_a_writer() {
+        let place = InboxArg {
+            db: Some("inbox.db".into()),
+            database_url_env: None,
+            database_url_file: None,
+            name: None,
+        };
+        let fault = place.fault(&StoreError::new(StoreErrorKind::TimedOut));
+        let message = "another process has kept the inbox's file in use for too long";
+        assert_eq!(fault.message(), message);
+        let advice = fault.advice().unwrap_or_default();
+        assert!(advice.starts_with("it reads or writes for a long time, such as a backup"));
+    }
 
     #[test]
     fn an_effect_whose_number_is_known_is_not_called_unknown() {

@@ -6,9 +6,9 @@
 use std::future::Future;
 use std::process::Command;
 
+use hookgate::RedisStore;
 use hookgate::postgres::Tls;
-use hookgate::{RedisStore, StoreErrorKind};
-use hookgate_client::{ApiKey, Client, ErrorKind};
+use hookgate_client::{ApiKey, Client};
 use rustls::crypto::CryptoProvider;
 
 #[cfg(any(feature = "aws-lc-rs", feature = "ring"))]
@@ -47,6 +47,8 @@ fn client(port: u16) -> Result<Client, hookgate_client::Error> {
 mod without_a_provider {
     use std::sync::Arc;
 
+    use hookgate::StoreErrorKind;
+    use hookgate_client::ErrorKind;
     use rustls::crypto::{GetRandomFailed, KeyProvider, SecureRandom, WebPkiSupportedAlgorithms};
     use rustls::pki_types::PrivateKeyDer;
     use rustls::sign::SigningKey;

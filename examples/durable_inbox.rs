@@ -5,7 +5,7 @@
 //! cargo run --example durable_inbox --features inbox
 //! ```
 //!
-//! With `--features inbox,postgres-tls` and `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines share,
+//! With `--features inbox,postgres-tls,ring` and `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines share,
 //! by TLS where the URL asks for it.
 //!
 //! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address, `INBOX` another file
@@ -131,7 +131,7 @@ async fn open(place: &str) -> Result<Inbox, Box<dyn Error>> {
         Ok(Inbox::on_postgres(&Postgres::new(config, tls), "orders")?)
     }
     #[cfg(not(feature = "postgres"))]
-    Err("an inbox on PostgreSQL needs --features inbox,postgres-tls".into())
+    Err("an inbox on PostgreSQL needs --features inbox,postgres-tls,ring".into())
 }
 
 fn takes() -> Result<Duration, Box<dyn Error>> {

@@ -6,7 +6,7 @@
 //! cargo run --example exactly_once --features postgres
 //! ```
 //!
-//! With `--features postgres-tls` and `?sslmode=verify-full` at the end of the URL, as a managed server needs it, the connections are
+//! With `--features postgres-tls,ring` and `?sslmode=verify-full` at the end of the URL, as a managed server needs it, the connections are
 //! TLS: `Tls::for_url` looks at the URL.
 //!
 //! The layer's own store prevents concurrent runs of one event as long as the process lives, and spares the database most

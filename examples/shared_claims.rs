@@ -8,7 +8,7 @@
 //! ADDR=127.0.0.1:8788 cargo run --example shared_claims --features redis &
 //! ```
 //!
-//! With `--features redis-tls` and a URL of `rediss://`, as a managed server needs it, the connection is TLS: `connect` looks at the URL.
+//! With `--features redis-tls,ring` and a URL of `rediss://`, as a managed server needs it, the connection is TLS: `connect` looks at the URL.
 //!
 //! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs no handler. Where
 //! the server's settings allow it to forget ids, the program prints that at its start; with `STRICT=1` it refuses to start.

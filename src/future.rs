@@ -58,7 +58,7 @@ impl<A> fmt::Debug for CallFuture<'_, A> {
 }
 
 /// Returns the output of the future that ends first.
-#[cfg(any(feature = "postgres", feature = "redis-tls"))]
+#[cfg(feature = "postgres")]
 pub(crate) async fn first_of<A: Future, B: Future>(
     one: A,
     other: B,

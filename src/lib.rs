@@ -69,14 +69,14 @@
 //! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
 //! | `redis-tls`, `postgres-tls` | TLS to these servers, by rustls |
+//! | `ring`, `aws-lc-rs` | the provider of crypto for this TLS, where the program has not installed one |
 //! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour; for one exception of `postgres-tls`, see README. Four tools are packages of their own:
-//! `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's API, and
-//! `hookgate-cli` for the command `hookgate`.
+//! A feature adds API and changes no behaviour. Four tools are packages of their own: `hookgate-testing` for tests, `hookgate-emulator` for
+//! the service on your machine, `hookgate-client` for the service's API, and `hookgate-cli` for the command `hookgate`.
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]

@@ -1,4 +1,4 @@
-//! TLS to the stores: the certificates that are trusted, and errors about certificates in plain words.
+//! TLS to the stores: its provider of crypto, the certificates that are trusted, and errors about certificates in plain words.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,31 +7,95 @@ use std::sync::Arc;
 #[cfg(feature = "redis-tls")]
 use std::time::Duration;
 
-use rustls::CertificateError as Fault;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::{CertificateError as Fault, ClientConfig, RootCertStore};
+
+use crate::dedupe::{StoreError, StoreErrorKind};
 
 const NO_TLS: &str = "the server's answer is no TLS: use its port for TLS, or a URL without TLS";
 const REFUSED: &str = "the server and this program agree on no TLS connection: it may ask for a certificate of the client, or for another version of TLS";
+const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
+const NO_PROVIDER: &str = "TLS needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate, or install rustls' default provider first";
 
 /// The source of an error, as the crate redis keeps it.
 type Shared = Arc<dyn Error + Send + Sync>;
 
-/// The server has taken the connection, and is silent in the handshake.
+/// A reason that is not in the error of a crate below.
 #[cfg(feature = "redis-tls")]
 #[derive(Debug, thiserror::Error)]
-#[error("the server did not answer the TLS handshake within {} ms; it may not speak TLS", .limit.as_millis())]
-pub(crate) struct Unanswered {
-    pub(crate) limit: Duration,
-    pub(crate) source: redis::RedisError,
+pub(crate) enum Unestablished {
+    /// The server has taken the connection, and is silent in the handshake.
+    #[error("the server did not answer the TLS handshake within {} ms; it may not speak TLS", .0.as_millis())]
+    Silent(Duration),
+    #[error(
+        "a redis::Client with certificates of its own takes rustls' default provider of crypto, and none is installed: install one at the start of the program"
+    )]
+    NoDefault,
+}
+
+/// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
+pub(crate) fn provider() -> Result<Arc<CryptoProvider>, StoreError> {
+    if let Some(installed) = CryptoProvider::get_default() {
+        return Ok(Arc::clone(installed));
+    }
+    #[cfg(feature = "ring")]
+    let own = Some(rustls::crypto::ring::default_provider());
+    #[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+    let own = Some(rustls::crypto::aws_lc_rs::default_provider());
+    #[cfg(not(any(feature = "aws-lc-rs", feature = "ring")))]
+    let own = None;
+    own.map(Arc::new).ok_or_else(|| setting(NO_PROVIDER))
+}
+
+/// Verifies certificates by these authorities.
+pub(crate) fn config(authorities: RootCertStore) -> Result<ClientConfig, StoreError> {
+    let config = ClientConfig::builder_with_provider(provider()?);
+    let config = config.with_safe_default_protocol_versions();
+    let config = config.map_err(|error| {
+        setting("the program's provider of crypto offers no version of TLS that is safe")
+            .caused_by(error)
+    })?;
+    let config = config.with_root_certificates(authorities);
+    Ok(config.with_no_client_auth())
+}
+
+/// Returns the authorities that the system trusts. Where some can't be read, those that can are trusted.
+pub(crate) fn system_authorities() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// Reads one or more certificates in PEM.
+pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, StoreError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|error| setting(NO_PEM).caused_by(error))?;
+        let added = roots.add(certificate);
+        added.map_err(|error| setting(NO_PEM).caused_by(error))?;
+    }
+    if roots.is_empty() {
+        return Err(setting(NO_PEM));
+    }
+    Ok(roots)
+}
+
+fn setting(message: &'static str) -> StoreError {
+    StoreError::saying(StoreErrorKind::Setting, message)
 }
 
 /// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake or did not answer it, or that it speaks no TLS.
+/// server refused the handshake or did not answer it, that it speaks no TLS, or that there is no provider of crypto.
 pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     let mut next = Some(error);
     while let Some(error) = next {
         #[cfg(feature = "redis-tls")]
-        if let Some(unanswered) = error.downcast_ref::<Unanswered>() {
-            return Some(unanswered.to_string().into());
+        if let Some(reason) = error.downcast_ref::<Unestablished>() {
+            return Some(reason.to_string().into());
+        }
+        if let Some(reason) = error.downcast_ref::<StoreError>() {
+            return Some(reason.to_string().into());
         }
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
             return Some(advice(fault).into());

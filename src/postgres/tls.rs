@@ -1,12 +1,15 @@
 //! TLS to the server, by rustls.
 
+use std::error::Error;
 use std::fmt;
+use std::future::ready;
+use std::pin::Pin;
 
 #[cfg(not(feature = "postgres-tls"))]
 use ::tokio_postgres::NoTls as Maker;
 use ::tokio_postgres::Socket;
 use ::tokio_postgres::config::{Config, SslMode};
-use ::tokio_postgres::tls::MakeTlsConnect;
+use ::tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 #[cfg(feature = "postgres-tls")]
 use tokio_postgres_rustls::MakeRustlsConnect as Maker;
 
@@ -35,7 +38,7 @@ use crate::dedupe::StoreError;
 /// # Security
 /// Every certificate is verified, with its host name: no setting accepts one that is not.
 #[derive(Clone)]
-pub struct Tls(Maker);
+pub struct Tls(Option<Maker>);
 
 impl Tls {
     /// Returns the configuration and the TLS that a URL asks for, `postgres://user@host/database?sslmode=verify-full`.
@@ -43,7 +46,7 @@ impl Tls {
     /// | `sslmode` | here |
     /// |---|---|
     /// | `verify-full`, `verify-ca`, `require` | TLS, and **all three verify the certificate and its host name** |
-    /// | `prefer`, `allow`, or none | with feature `postgres-tls`: TLS where the server offers it, with a verified certificate, and no TLS to this machine (`localhost`, `127.0.0.1`, `::1`); without the feature: no TLS |
+    /// | `prefer`, `allow`, or none | no TLS to this machine (`localhost`, `127.0.0.1`, `::1`). To another: with feature `postgres-tls`, TLS where the server offers it, with a verified certificate; refused without the feature |
     /// | `disable` | no TLS |
     ///
     /// `sslrootcert=FILE` names the certificates of the authorities to trust, in PEM, such as your provider's; without it, or with
@@ -52,8 +55,9 @@ impl Tls {
     /// quoted.
     ///
     /// # Errors
-    /// [`Setting`](crate::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, and the feature `postgres-tls` is not
-    /// enabled; or there are no certificates to trust. The error shows nothing of the URL, which may hold a password.
+    /// [`Setting`](crate::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
+    /// and the feature `postgres-tls` is not enabled or the program has no provider of crypto; or there are no certificates to trust. The
+    /// error shows nothing of the URL, which may hold a password.
     ///
     /// # Security
     /// Use `sslmode=verify-full` for a server that is not on this machine: with `prefer`, another device on the network can
@@ -61,12 +65,10 @@ impl Tls {
     pub fn for_url(url: &str) -> Result<(Config, Self), StoreError> {
         let (config, authority) = url::read(url)?;
         let maker = match config.get_ssl_mode() {
-            SslMode::Disable => maker(Authority::None)?,
+            SslMode::Disable => None,
             // The server may offer none. Where it does, and the system trusts nothing, its certificate is refused then.
-            SslMode::Prefer if authority == Authority::System => {
-                maker(authority).or_else(|_| maker(Authority::None))?
-            }
-            _ => maker(authority)?,
+            SslMode::Prefer => Some(maker(authority, true)?),
+            _ => Some(maker(authority, false)?),
         };
         Ok((config, Self(maker)))
     }
@@ -74,94 +76,95 @@ impl Tls {
     /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     ///
     /// # Errors
-    /// [`Setting`](crate::StoreErrorKind::Setting): none was found.
+    /// [`Setting`](crate::StoreErrorKind::Setting): none was found, or the program has no provider of crypto.
     ///
     /// # Security
     /// A [`Config`] without `sslmode=require` also accepts a server that offers no TLS.
     #[cfg(feature = "postgres-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres-tls")))]
     pub fn system() -> Result<Self, StoreError> {
-        maker(Authority::System).map(Self)
+        maker(Authority::System, false).map(Some).map(Self)
     }
 
     /// Trusts these authorities alone, whose certificates are in PEM: one or more.
     ///
     /// # Errors
-    /// [`Setting`](crate::StoreErrorKind::Setting): this holds no certificate in PEM.
+    /// [`Setting`](crate::StoreErrorKind::Setting): this holds no certificate in PEM, or the program has no provider of crypto.
     ///
     /// # Security
     /// As [`system`](Self::system).
     #[cfg(feature = "postgres-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "postgres-tls")))]
     pub fn with_ca(pem: &[u8]) -> Result<Self, StoreError> {
-        maker(Authority::Pem(pem.to_vec())).map(Self)
+        maker(Authority::Pem(pem.to_vec()), false)
+            .map(Some)
+            .map(Self)
     }
 }
 
 #[cfg(feature = "postgres-tls")]
-fn maker(authority: Authority) -> Result<Maker, StoreError> {
-    use rustls::crypto::{CryptoProvider, ring};
-    use rustls::pki_types::{CertificateDer, pem::PemObject};
-    use rustls::{ClientConfig, RootCertStore};
+fn maker(authority: Authority, may_trust_none: bool) -> Result<Maker, StoreError> {
+    use crate::tls;
 
     const NO_SYSTEM: &str = "the system has no certificates to trust: install them, such as the package ca-certificates, or name a file by sslrootcert";
-    const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
-    let mut roots = RootCertStore::empty();
-    let where_empty = match authority {
-        Authority::None => None,
-        Authority::System => {
-            // Where some can't be read, those that can are trusted.
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            Some(NO_SYSTEM)
-        }
-        Authority::Pem(pem) => {
-            for certificate in CertificateDer::pem_slice_iter(&pem) {
-                let certificate = certificate.map_err(|error| refused(NO_PEM).caused_by(error))?;
-                let added = roots.add(certificate);
-                added.map_err(|error| refused(NO_PEM).caused_by(error))?;
-            }
-            Some(NO_PEM)
-        }
+    let authorities = match authority {
+        Authority::System => tls::system_authorities(),
+        Authority::Pem(pem) => tls::authorities(&pem)?,
     };
-    if let Some(advice) = where_empty.filter(|_| roots.is_empty()) {
-        return Err(refused(advice));
+    if authorities.is_empty() && !may_trust_none {
+        return Err(refused(NO_SYSTEM));
     }
-    // The program may have chosen another provider of crypto.
-    let provider = CryptoProvider::get_default().cloned();
-    let provider = provider.unwrap_or_else(|| std::sync::Arc::new(ring::default_provider()));
-    let config =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| {
-        refused("the program's provider of crypto offers no version of TLS that is safe")
-            .caused_by(error)
-    })?;
-    Ok(Maker::new(
-        config.with_root_certificates(roots).with_no_client_auth(),
-    ))
+    tls::config(authorities).map(Maker::new)
 }
 
 #[cfg(not(feature = "postgres-tls"))]
-fn maker(authority: Authority) -> Result<Maker, StoreError> {
-    match authority {
-        Authority::None => Ok(Maker),
-        _ => Err(refused(
-            "the URL asks for TLS, and this program is built without it: enable the feature postgres-tls of hookgate",
-        )),
-    }
+fn maker(_: Authority, _: bool) -> Result<Maker, StoreError> {
+    Err(refused(
+        "the URL asks for TLS, and this program is built without it: enable the feature postgres-tls of hookgate",
+    ))
 }
+
+type Boxed = Box<dyn Error + Send + Sync>;
+type Connect = <Maker as MakeTlsConnect<Socket>>::TlsConnect;
 
 impl MakeTlsConnect<Socket> for Tls {
     type Stream = <Maker as MakeTlsConnect<Socket>>::Stream;
-    type TlsConnect = <Maker as MakeTlsConnect<Socket>>::TlsConnect;
-    type Error = <Maker as MakeTlsConnect<Socket>>::Error;
+    type TlsConnect = ConnectTls;
+    type Error = Boxed;
 
-    fn make_tls_connect(&mut self, host: &str) -> Result<Self::TlsConnect, Self::Error> {
-        MakeTlsConnect::<Socket>::make_tls_connect(&mut self.0, host)
+    fn make_tls_connect(&mut self, host: &str) -> Result<ConnectTls, Boxed> {
+        let maker = self.0.as_mut();
+        let connect = maker.map(|maker| MakeTlsConnect::<Socket>::make_tls_connect(maker, host));
+        Ok(ConnectTls(connect.transpose()?))
+    }
+}
+
+/// The TLS of one connection. None where the URL asks for no TLS, which needs no provider of crypto.
+pub struct ConnectTls(Option<Connect>);
+
+impl TlsConnect<Socket> for ConnectTls {
+    type Stream = <Connect as TlsConnect<Socket>>::Stream;
+    type Error = Boxed;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Stream, Boxed>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        match self.0 {
+            Some(connect) => {
+                Box::pin(async move { connect.connect(socket).await.map_err(Boxed::from) })
+            }
+            None => Box::pin(ready(Err("the URL asks for no TLS".into()))),
+        }
     }
 }
 
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ConnectTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectTls").finish_non_exhaustive()
     }
 }

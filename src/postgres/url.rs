@@ -12,14 +12,14 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 #[cfg_attr(not(feature = "postgres-tls"), allow(dead_code))]
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Authority {
-    /// For connections without TLS.
-    None,
     System,
     /// One or more certificates in PEM.
     Pem(Vec<u8>),
 }
 
 const NO_URL: &str = "this can't be used as the URL of a PostgreSQL: write postgres://user@host/database, special characters of a password as %XX";
+
+const NO_MODE: &str = "the URL leads to another machine, and does not say whether with TLS: add sslmode=verify-full and enable the feature postgres-tls of hookgate, or add sslmode=disable for a network that you trust";
 
 const POOLER: &str = "the URL's parameter pgbouncer is of another client: leave it out, and call Postgres::behind_pooler";
 
@@ -113,10 +113,10 @@ pub(super) fn read(url: &str) -> Result<(Config, Authority), StoreError> {
     };
     config.ssl_mode(match mode {
         _ if on_sockets(&config) => SslMode::Disable,
-        Some(SslMode::Prefer) | None
-            if cfg!(not(feature = "postgres-tls")) || on_this_machine(&config) =>
-        {
-            SslMode::Disable
+        Some(SslMode::Prefer) | None if on_this_machine(&config) => SslMode::Disable,
+        // TLS would be offered with the feature: the same URL must not mean a connection without TLS where the feature is missing.
+        Some(SslMode::Prefer) | None if cfg!(not(feature = "postgres-tls")) => {
+            return Err(refused(NO_MODE));
         }
         mode => mode.unwrap_or(SslMode::Prefer),
     });
@@ -254,11 +254,6 @@ mod tests {
             let unknown = read(&format!("{start}sslmode=on")).unwrap_err();
             assert!(unknown.to_string().contains("sslmode"), "{unknown}");
         }
-        let offered = if cfg!(feature = "postgres-tls") {
-            SslMode::Prefer
-        } else {
-            SslMode::Disable
-        };
         for url in [
             "postgres://app@db.example/app",
             "postgresql://app@db.example?sslmode=prefer",
@@ -266,7 +261,13 @@ mod tests {
             "host=db.example user=app",
             "postgres://app@localhost,db.example/app",
         ] {
-            assert_eq!(mode(url), offered, "{url}");
+            if cfg!(feature = "postgres-tls") {
+                assert_eq!(mode(url), SslMode::Prefer, "{url}");
+            } else {
+                let error = read(url).unwrap_err();
+                assert_eq!(error.kind(), StoreErrorKind::Setting, "{url}");
+                assert!(error.to_string().contains("sslmode=disable"), "{error}");
+            }
         }
         for url in [
             "postgres://app@localhost/app",

@@ -28,9 +28,8 @@ pub(super) fn broke(error: &StoreError) -> bool {
 
 /// Returns whether the connection is to be given up for a new one.
 ///
-/// `ConnectionManager` alone would keep it in three cases, and never recover: where no answer comes (for a quarter of an hour
-/// this is the only sign of a cable that was pulled), where connecting has failed for another reason than the network (a password
-/// that was wrong for a while), and where the server has become a replica and its name now leads to another server.
+/// Not only where it broke: an answer that does not come is for a quarter of an hour the only sign of a cable that was pulled, and the
+/// name of a server that has become a replica now leads to another.
 pub(super) fn ends_connection(answered: Result<&Value, &RedisError>) -> bool {
     match answered {
         // An error answer of the server arrives here as a value.

@@ -4,15 +4,16 @@
 #![cfg_attr(not(doctest), doc = include_str!("../../docs/redis.md"))]
 
 mod check;
+mod connect;
 mod connection;
 mod failure;
 mod finding;
-#[cfg(feature = "redis-tls")]
-mod handshake;
 mod open;
 mod record;
 mod script;
 mod store;
+#[cfg(feature = "redis-tls")]
+mod tls;
 
 pub use connection::Connection;
 pub use finding::{Finding, Findings, Risk};

@@ -16,7 +16,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
-    ///   enabled.
+    ///   enabled; or it asks for TLS and the program has no provider of crypto.
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -29,7 +29,8 @@ impl RedisStore {
     /// deliveries are answered 503.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled.
+    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled; or it asks
+    /// for TLS and the program has no provider of crypto.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         // The error of redis may repeat a part of the URL.
         let client = Client::open(url).map_err(|_| {
@@ -41,7 +42,12 @@ impl RedisStore {
             };
             StoreError::saying(StoreErrorKind::Setting, message)
         })?;
-        Ok(Self::on(Connection::new(client)))
+        let connection = Connection::new(client);
+        #[cfg(feature = "redis-tls")]
+        if connection.is_tls() {
+            crate::tls::provider()?;
+        }
+        Ok(Self::on(connection))
     }
 
     /// Trusts these authorities alone, whose certificates are in PEM, for a server whose certificate is not signed by one that the
@@ -62,20 +68,13 @@ impl RedisStore {
     #[cfg(feature = "redis-tls")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redis-tls")))]
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, StoreError> {
-        use rustls::pki_types::CertificateDer;
-        use rustls::pki_types::pem::PemObject;
-
-        let setting = |message: &'static str| StoreError::saying(StoreErrorKind::Setting, message);
-        // The crate redis would take an empty list, and then trust no server.
-        if CertificateDer::pem_slice_iter(pem).next().is_none() {
-            return Err(setting(
-                "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----",
-            ));
+        if !self.connection.is_tls() {
+            let message =
+                "the URL asks for no TLS, so that no authority is of use: write rediss://";
+            return Err(StoreError::saying(StoreErrorKind::Setting, message));
         }
-        self.connection = self.connection.with_ca(pem).map_err(|error| {
-            setting("the certificates of the authority can't be used: are they in PEM, and is the URL rediss://?")
-                .caused_by(error)
-        })?;
+        let authorities = crate::tls::authorities(pem)?;
+        self.connection = self.connection.with_authorities(authorities);
         Ok(self)
     }
 }

@@ -70,7 +70,7 @@ fn counts(page: &str, row: &str, features: &[&str]) {
 }
 
 /// README's rows and the matching arguments for cargo.
-const ROWS: [(&str, &[&str]); 18] = [
+const ROWS: [(&str, &[&str]); 20] = [
     ("none", &["--no-default-features"]),
     ("`tower`", &["--no-default-features", "--features=tower"]),
     ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -96,6 +96,11 @@ const ROWS: [(&str, &[&str]); 18] = [
     (
         "`postgres-tls`",
         &["--no-default-features", "--features=postgres-tls"],
+    ),
+    ("`ring`", &["--no-default-features", "--features=ring"]),
+    (
+        "`aws-lc-rs`",
+        &["--no-default-features", "--features=aws-lc-rs"],
     ),
     ("`sqlite`", &["--no-default-features", "--features=sqlite"]),
     ("`inbox`", &["--no-default-features", "--features=inbox"]),
@@ -131,6 +136,8 @@ fn the_page_of_the_client_counts_packages_right() {
         ("none", "--features="),
         ("`hyper`", "--features=hyper"),
         ("`tls`", "--features=tls"),
+        ("`ring`", "--features=ring"),
+        ("`aws-lc-rs`", "--features=aws-lc-rs"),
         ("`reconcile`", "--features=reconcile"),
         ("`metrics`", "--features=metrics"),
         ("`sqlite`", "--features=sqlite"),
@@ -146,6 +153,25 @@ fn the_page_of_the_client_counts_packages_right() {
 fn packages_stay_few() {
     assert!(tree(&["--no-default-features"]).len() <= 30);
     assert!(tree(&[]).len() <= 50);
+}
+
+/// Where two are compiled, rustls' own `ClientConfig::builder()` panics in the user's program.
+#[test]
+fn no_feature_but_its_own_brings_a_provider_of_crypto() {
+    let of = |arguments: &[&str]| {
+        let packages = tree(arguments).into_iter().map(|(name, _)| name);
+        let providers = packages.filter(|name| name == "ring" || name == "aws-lc-rs");
+        providers.collect::<Vec<_>>().join(" ")
+    };
+    let stores = "--features=postgres-tls,redis-tls";
+    let client = ["-p", "hookgate-client", "--features=postgres,sqlite"];
+    assert_eq!(of(&["--no-default-features", stores]), "");
+    assert_eq!(of(&client), "");
+    for provider in ["ring", "aws-lc-rs"] {
+        let feature = format!("--features={provider}");
+        assert_eq!(of(&[stores, &feature]), provider);
+        assert_eq!(of(&[&client[..], &[&feature]].concat()), provider);
+    }
 }
 
 /// What `cargo run --example receiver` compiles in a fresh clone: the example's dependencies are those of all examples.

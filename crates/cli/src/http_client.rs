@@ -99,7 +99,7 @@ fn connector() -> HttpConnector {
 
 fn secure_client() -> io::Result<SecureClient> {
     let connector = HttpsConnectorBuilder::new()
-        .with_native_roots()?
+        .with_provider_and_native_roots(rustls::crypto::ring::default_provider())?
         .https_only()
         .enable_http1()
         .wrap_connector(connector());

@@ -1,4 +1,4 @@
-//! The default transport: hyper's pooling client, with TLS by rustls and ring. All use of hyper-util is in this file.
+//! The default transport: hyper's pooling client, with TLS by rustls. All use of hyper-util is in this file.
 
 use std::time::Duration;
 
@@ -27,10 +27,8 @@ pub(crate) fn transport(secure: bool, idle: Duration) -> Result<Transport, Error
     }
     #[cfg(feature = "tls")]
     {
-        // Named, since the program may have several providers, and rustls would then ask for a choice at run time.
-        let provider = rustls::crypto::ring::default_provider();
         let connector = hyper_rustls::HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(provider)
+            .with_provider_and_native_roots(provider()?)
             .map_err(|error| {
                 Error::new(
                     ErrorKind::Config,
@@ -47,6 +45,24 @@ pub(crate) fn transport(secure: bool, idle: Duration) -> Result<Transport, Error
         ErrorKind::Config,
         "https needs the feature `tls` of hookgate-client",
     ))
+}
+
+/// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
+#[cfg(feature = "tls")]
+fn provider() -> Result<std::sync::Arc<rustls::crypto::CryptoProvider>, Error> {
+    let installed = rustls::crypto::CryptoProvider::get_default().cloned();
+    #[cfg(feature = "ring")]
+    let own = Some(rustls::crypto::ring::default_provider());
+    #[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+    let own = Some(rustls::crypto::aws_lc_rs::default_provider());
+    #[cfg(not(any(feature = "aws-lc-rs", feature = "ring")))]
+    let own = None;
+    installed.or_else(|| own.map(std::sync::Arc::new)).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Config,
+            "https needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate-client, or install rustls' default provider first",
+        )
+    })
 }
 
 fn over<C: Connect + Clone + Send + Sync + 'static>(client: Client<C, Body>) -> Transport {

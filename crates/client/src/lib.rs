@@ -58,7 +58,8 @@
 //!
 //! # Transport
 //! Requests go through any `tower_service::Service` over `http` types: [`ClientBuilder::with_service`]. The feature `tls`, which is on by
-//! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect.
+//! default, brings hyper's pooling client with rustls; the feature `hyper` brings it without TLS. Neither follows a redirect. rustls takes
+//! its default provider of crypto, where the program has installed one, otherwise that of the feature `ring` or `aws-lc-rs`.
 //!
 //! # Events
 //! The feature `reconcile` adds the module `reconcile`, which finds the rows that changed without a handled event, and `Ledger`, which

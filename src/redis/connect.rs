@@ -1,0 +1,102 @@
+//! Makes connections.
+//!
+//! TLS is this crate's own: the crate redis would take the process's provider of crypto, panic where the program has two of them and has
+//! installed none, and install the one that it finds.
+
+use std::time::Duration;
+
+use ::redis::aio::MultiplexedConnection;
+use ::redis::io::tcp::TcpSettings;
+use ::redis::{AsyncConnectionConfig, Client, RedisResult};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::time::sleep;
+
+#[cfg(feature = "redis-tls")]
+use super::tls;
+
+/// Waits between tries to connect, in milliseconds.
+const WAITS: [u64; 6] = [50, 100, 200, 400, 500, 500];
+
+/// A connection under way, which all calls wait for that need it.
+pub(super) type Connecting = Shared<BoxFuture<'static, RedisResult<Live>>>;
+
+/// A connection, with the task that drives it.
+#[derive(Clone)]
+pub(super) struct Live {
+    pub(super) connection: MultiplexedConnection,
+    /// Of a connection over this crate's TLS; another holds its own.
+    #[cfg(feature = "redis-tls")]
+    _driver: Option<std::sync::Arc<tls::Driver>>,
+}
+
+/// The server, and how it is connected to.
+#[derive(Clone)]
+pub(super) struct Dial {
+    pub(super) client: Client,
+    /// The limit for making a connection.
+    pub(super) connect: Duration,
+    /// The limit for an answer.
+    pub(super) response: Duration,
+    /// The authorities that alone are trusted.
+    #[cfg(feature = "redis-tls")]
+    pub(super) authorities: Option<std::sync::Arc<rustls::RootCertStore>>,
+}
+
+impl Dial {
+    /// Connects after this wait. Where the server can't be reached it tries again, until the waits are used up: it may be about to
+    /// start. Another error would be the same again.
+    pub(super) fn begin(&self, wait: Duration) -> Connecting {
+        let dial = self.clone();
+        let connecting = async move {
+            if !wait.is_zero() {
+                sleep(wait).await;
+            }
+            for wait in WAITS.map(Duration::from_millis) {
+                match dial.once().await {
+                    Err(error) if error.is_io_error() && !is_refused(&error) => sleep(wait).await,
+                    connected => return connected,
+                }
+            }
+            dial.once().await
+        };
+        connecting.boxed().shared()
+    }
+
+    async fn once(&self) -> RedisResult<Live> {
+        let settings = self.client.get_connection_info();
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect))
+            .set_response_timeout(Some(self.response));
+        #[cfg(feature = "redis-tls")]
+        if let Some(server) = tls::server(settings, self.authorities.is_some())? {
+            let authorities = self.authorities.as_deref();
+            let connecting = tls::connect(server, settings, authorities, self.connect, config);
+            let (connection, driver) = connecting.await?;
+            return Ok(Live {
+                connection,
+                _driver: Some(std::sync::Arc::new(driver)),
+            });
+        }
+        // Many small commands share one connection. If they were held back to be sent together, each would wait for the previous
+        // answer.
+        let tcp: TcpSettings = settings.tcp_settings().clone().set_nodelay(true);
+        let client = Client::open(settings.clone().set_tcp_settings(tcp))?;
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        Ok(Live {
+            connection: connection.await?,
+            #[cfg(feature = "redis-tls")]
+            _driver: None,
+        })
+    }
+}
+
+#[cfg(feature = "redis-tls")]
+fn is_refused(error: &::redis::RedisError) -> bool {
+    crate::tls::refused_handshake(error).is_some()
+}
+
+#[cfg(not(feature = "redis-tls"))]
+fn is_refused(_: &::redis::RedisError) -> bool {
+    false
+}

@@ -45,7 +45,9 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
         EventData::RowCreated(row) => {
             if let Some(known) = to_write(&mut rows, &row.row_id, order) {
                 if order == Order::Newest {
-                    known.clear(); // of a former row, whose deletion was missed
+                    // Of a former row, whose deletion was missed. What a newer event named stays: after a crash between the handler
+                    // and its record, the guard does not know that event.
+                    known.retain(|_, now| now.at > at);
                 }
                 for (name, value) in row.properties.iter() {
                     let value = json(&value);
@@ -64,9 +66,7 @@ async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Ord
                     // A stale event still sets a property that no newer event has named. Of two events of one time, one may have found
                     // the other's value: it is the newer one.
                     let is_newest = known.get(name).is_none_or(|now| {
-                        order == Order::Newest
-                            || now.at < at
-                            || (now.at == at || order == Order::Unknown) && now.value == before
+                        now.at < at || (now.at == at || at.is_none()) && now.value == before
                     });
                     if is_newest {
                         let at = at.max(known.get(name).and_then(|now| now.at));

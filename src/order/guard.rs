@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::report::Ordered;
 use super::store::OrderStore;
+use super::turns::Turns;
 use crate::dedupe::RetrySchedule;
 use crate::observe::Hook;
 use crate::verify::Window;
@@ -19,6 +20,7 @@ use crate::verify::Window;
 #[must_use = "a guard does nothing until it is a layer of a service, or around a handler"]
 pub struct OrderGuard {
     pub(super) store: Arc<dyn OrderStore>,
+    pub(super) turns: Arc<Turns>,
     pub(super) retention: Duration,
     pub(super) skips_stale: bool,
     pub(super) expects_creations: bool,
@@ -28,10 +30,12 @@ pub struct OrderGuard {
 }
 
 impl OrderGuard {
-    /// Makes a guard with this store. All guards of the same rows, in all processes, must use the same store.
+    /// Makes a guard with this store. All guards of the same rows, in all processes, must use the same store. In one process, use
+    /// clones of one guard: they handle one event of a row at a time.
     pub fn new(store: impl OrderStore) -> Self {
         Self {
             store: Arc::new(store),
+            turns: Arc::default(),
             retention: Duration::from_secs(7 * 24 * 3_600),
             skips_stale: false,
             expects_creations: false,

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use super::event::{RowChange, RowEvent};
 use super::known::{Changed, Known};
 use super::last::LastHandled;
+use super::moment::Moment;
 
 /// The order of an event among the handled events of its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -87,8 +88,8 @@ pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
         return judged(Order::Newest, None, None);
     }
     match at.compare(last.at) {
-        None => judged(Order::Unknown, None, beside(last, &event.change, true)),
-        Some(Ordering::Less) => judged(Order::Stale, None, beside(last, &event.change, false)),
+        None => judged(Order::Unknown, None, beside(last, &event.change, Some(at))),
+        Some(Ordering::Less) => judged(Order::Stale, None, beside(last, &event.change, None)),
         Some(_) => match &event.change {
             RowChange::Updated(_) if last.is_deleted => {
                 // The row may have been created again, so this event is newer than that creation.
@@ -122,12 +123,21 @@ fn after(known: &Known, change: &RowChange) -> Known {
     }
 }
 
-/// Returns the record after an event that is older, or may be older. It remains the record of the newest event. `None` if nothing changes.
-fn beside(last: &LastHandled, change: &RowChange, may_be_newer: bool) -> Option<LastHandled> {
+/// Returns the record after an event that is older, or may be newer: then with its time. It remains the record of the newest event.
+/// `None` if nothing changes.
+fn beside(
+    last: &LastHandled,
+    change: &RowChange,
+    may_be_newer: Option<Moment>,
+) -> Option<LastHandled> {
     let mut next = last.clone();
-    next.is_doubtful |= may_be_newer;
+    if let Some(at) = may_be_newer {
+        next.is_doubtful = true;
+        // An event that lies between the two times is not the newest.
+        next.at = last.at.spanning(at);
+    }
     // A deleted row has known properties only if it was updated since: its creation is the one that was missing, or may be.
-    let may_live = may_be_newer || last.known != Known::default();
+    let may_live = may_be_newer.is_some() || last.known != Known::default();
     match change {
         RowChange::Created(values) if last.is_deleted && may_live => {
             next.is_deleted = false;

@@ -49,6 +49,8 @@ mod run;
 #[cfg(feature = "tower")]
 mod service;
 mod store;
+#[cfg(feature = "tower")]
+mod turns;
 
 #[cfg(feature = "tower")]
 pub use guard::OrderGuard;

@@ -38,6 +38,14 @@ impl Moment {
         is_apart.then(|| self.micros.cmp(&other.micros))
     }
 
+    /// Returns a moment for two that are too close to tell: another one is later than it only if it is later than both.
+    pub(super) fn spanning(self, other: Self) -> Self {
+        Self {
+            micros: self.micros.max(other.micros),
+            resolution: self.resolution.max(other.resolution),
+        }
+    }
+
     pub(super) fn to_parts(self) -> (i64, u32) {
         (self.micros, self.resolution)
     }

@@ -16,8 +16,8 @@ pub struct Ordered {
     pub row: RowId,
     /// The order that the handler was told.
     pub order: Order,
-    /// Whether another event of the row was handled and recorded at the same time: the handler of the older event may have written
-    /// last. The record belongs to the newer event.
+    /// Whether another event of the row was handled and recorded at the same time, by another process or another guard: the handler of
+    /// the older event may have written last. The record belongs to the newer event.
     pub has_overlapped: bool,
     /// The sign that another event of the row was missed, or has not come yet.
     pub gap: Option<GapReason>,

@@ -36,6 +36,11 @@ where
     let Ok(Some(event)) = RowEvent::read(delivery) else {
         return handle(Order::Unknown).await;
     };
+    // Until the record is written: the next event of the row is judged against it.
+    let _turn = match guard.turns.enter(event.row_key).await {
+        Ok(turn) => turn,
+        Err(error) => return Ok(unavailable(error)),
+    };
     let found = match guard.last(&event, TO_READ).await {
         Ok(found) => found,
         Err(error) => return Ok(unavailable(error)),

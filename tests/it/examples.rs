@@ -197,6 +197,31 @@ mod axum {
                 example.line_with(&format!("evt_0_{row} is stale: {row} is Some({last})"));
             }
         }
+        // Their times are 4.900, 4.950 and 5: the sender drops zeros. The last value is that from before the update in between.
+        let at =
+            |event: &str, second: &str| event.replacen(r#":04Z""#, &format!(r#":{second}Z""#), 1);
+        let new = |second| at(&event(4, "created", r#","properties":{"Total":5}"#), second);
+        let changed = |id, before, after, second| {
+            let change = format!(r#","changes":{{"Total":{{"before":{before},"after":{after}}}}}"#);
+            at(&event(4, "updated", &change), second).replace("evt_4", &format!("evt_{id}"))
+        };
+        for (name, last) in [("digits", 7), ("digits_back", 5)] {
+            let events = [
+                new("04.900"),
+                changed(5, 5, 6, "04.950"),
+                changed(6, 6, last, "05"),
+            ];
+            for (number, order) in orders(3).into_iter().enumerate() {
+                let row = format!("{name}_{number}");
+                for at in order {
+                    deliver(&example, &row, &events[at]);
+                }
+                deliver(&example, &row, &shows);
+                example.line_with(&format!(
+                    "evt_0_{row} is stale: {row} is Some({{\"Total\": \"{last}\"}})"
+                ));
+            }
+        }
         // A creation that is the newest leaves nothing of a former row, whose deletion was missed.
         let smaller = event(5, "created", r#","properties":{"Total":7}"#);
         for event in [&created, &smaller] {

@@ -1,6 +1,6 @@
 //! The order of the events of a row: guards on routes, around functions and in an inbox.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -297,10 +297,12 @@ async fn the_same_event_again_is_judged_as_the_first_time() {
     assert_eq!(gaps.count(), 1, "a gap is told once");
 }
 
-/// The older of two events is handled while the newer one comes.
+/// The older of two events is handled while another process gets the newer one.
 #[tokio::test]
 async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() {
-    let (guard, told) = guard(MemoryOrderStore::default());
+    let store = MemoryOrderStore::default();
+    let (guard, told) = guard(store.clone());
+    let other = guarded(&told.listen(OrderGuard::new(store)));
     let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(0)));
     let handler = {
         let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
@@ -321,7 +323,7 @@ async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() 
     });
     begun.notified().await;
     assert_eq!(
-        ask(&app, &updated("evt_5", 5, "1", "5")).await.body,
+        ask(&other, &updated("evt_5", 5, "1", "5")).await.body,
         "newest"
     );
     may_end.add_permits(1);
@@ -358,7 +360,7 @@ async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() 
     });
     begun.notified().await;
     let older = Sent::new(row("evt_8", 8, "deleted", "").replace("row_1", "row_2"));
-    assert_eq!(ask(&app, &older).await.body, "newest");
+    assert_eq!(ask(&other, &older).await.body, "newest");
     may_end.add_permits(1);
     slow.await.unwrap();
     assert_eq!(
@@ -370,7 +372,9 @@ async fn events_that_overlap_are_reported_and_the_record_is_that_of_the_newer() 
 /// The newest event is repeated, and leaves the record as it is: a newer one is handled while it runs.
 #[tokio::test]
 async fn a_repeated_event_that_overlaps_a_newer_one_is_reported() {
-    let (guard, told) = guard(MemoryOrderStore::default());
+    let store = MemoryOrderStore::default();
+    let (guard, told) = guard(store.clone());
+    let other = guarded(&told.listen(OrderGuard::new(store)));
     let (begun, may_end) = (Arc::new(Notify::new()), Arc::new(Semaphore::new(1)));
     let handler = {
         let (begun, may_end) = (Arc::clone(&begun), Arc::clone(&may_end));
@@ -397,13 +401,99 @@ async fn a_repeated_event_that_overlaps_a_newer_one_is_reported() {
         async move { ask(&app, &first).await }
     });
     begun.notified().await;
-    ask(&app, &updated("evt_2", 2, "1", "2")).await;
+    ask(&other, &updated("evt_2", 2, "1", "2")).await;
     may_end.add_permits(1);
     assert_eq!(again.await.unwrap().body, "newest");
     assert_eq!(
         told.lines(),
         ["evt_1 newest", "evt_2 newest", "evt_1 newest overlapped"]
     );
+}
+
+/// The handler of each row, which must not overlap itself.
+#[derive(Clone, Default)]
+struct Slow {
+    running: Arc<Mutex<HashMap<String, usize>>>,
+    handled: Arc<Mutex<Vec<String>>>,
+}
+
+impl Slow {
+    /// Takes as many seconds as the event's id ends with.
+    async fn handle(self, event: Event, order: Order) -> &'static str {
+        let row = event.data.row_id().unwrap().to_string();
+        let count = |by: isize| {
+            let mut running = self.running.lock().unwrap();
+            let here = running.entry(row.clone()).or_default();
+            *here = here.checked_add_signed(by).unwrap();
+            assert!(*here <= 1, "two events of {row} overlap");
+        };
+        count(1);
+        let (_, seconds) = event.id.as_str().rsplit_once('_').unwrap();
+        tokio::time::sleep(Duration::from_secs(seconds.parse().unwrap())).await;
+        count(-1);
+        self.handled.lock().unwrap().push(event.id.to_string());
+        order.name()
+    }
+}
+
+fn slow(guard: &OrderGuard) -> (Router, Slow) {
+    let slow = Slow::default();
+    let handler = slow.clone();
+    let handler = move |event: Event, order: Order| handler.clone().handle(event, order);
+    let receiver = receiver().build().unwrap();
+    let route = post(handler).layer((receiver.layer(), guard.clone()));
+    (Router::new().route("/hook", route), slow)
+}
+
+/// Both are the newest as far as each could know alone: their times are equal.
+#[tokio::test(start_paused = true)]
+async fn two_events_of_a_row_are_handled_one_after_the_other_and_other_rows_do_not_wait() {
+    let (guard, told) = guard(MemoryOrderStore::default());
+    let (app, slow) = slow(&guard);
+    let asked = tokio::time::Instant::now();
+    let send = |sent: Sent| {
+        let app = app.clone();
+        tokio::spawn(async move { ask(&app, &sent).await })
+    };
+    let first = send(created("evt_a_3", 5, "1"));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let second = send(deleted("evt_b_1", 5));
+    let other = Sent::new(row("evt_c_1", 5, "deleted", "").replace("row_1", "row_2"));
+    assert_eq!(send(other).await.unwrap().body, "newest");
+    assert_eq!(asked.elapsed().as_secs(), 2, "another row");
+    assert_eq!(first.await.unwrap().body, "newest");
+    assert_eq!(second.await.unwrap().body, "unknown");
+    assert_eq!(asked.elapsed().as_secs(), 4);
+    assert_eq!(
+        told.lines(),
+        ["evt_c_1 newest", "evt_a_3 newest", "evt_b_1 unknown"]
+    );
+    assert_eq!(
+        *slow.handled.lock().unwrap(),
+        ["evt_c_1", "evt_a_3", "evt_b_1"]
+    );
+}
+
+/// The run of the first one goes on after its answer, and is waited for by the second's retries too.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_waits_too_long_for_its_row_is_answered_503_and_handled_by_a_retry() {
+    let (guard, told) = guard(MemoryOrderStore::default());
+    let (app, slow) = slow(&guard);
+    let (first, second) = (created("evt_a_90", 1, "1"), updated("evt_b_0", 2, "1", "2"));
+    let begun = tokio::time::Instant::now();
+    let answers = tokio::join!(ask(&app, &first), ask(&app, &second));
+    assert_eq!((answers.0.status, answers.1.status), (503, 503));
+    assert!(answers.1.headers.contains_key("retry-after"));
+    assert!(begun.elapsed() < Duration::from_millis(4_600), "the budget");
+    let mut waited = Vec::new();
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        waited.push(ask(&app, &second).await.status);
+    }
+    assert_eq!(waited, [503, 503, 200]);
+    assert!(ask(&app, &first).await.is_replay());
+    assert_eq!(told.lines(), ["evt_a_90 newest", "evt_b_0 newest"]);
+    assert_eq!(*slow.handled.lock().unwrap(), ["evt_a_90", "evt_b_0"]);
 }
 
 /// What a call of a store does instead.

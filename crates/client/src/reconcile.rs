@@ -1,5 +1,7 @@
 //! Finds the rows that changed without a handled event.
 //!
+//! [order page]: hookgate::order
+//!
 #![doc = include_str!("../docs/reconciliation.md")]
 
 mod claims;
@@ -28,7 +30,7 @@ mod steps;
 
 pub use columns::Column;
 pub use driver::Reconcile;
-pub use feed::{Fed, feed, is_known};
+pub use feed::{Begun, Fed, begin, feed, is_known};
 pub use finding::{Finding, Found, Gone, Reconciled, Unresolved, UnresolvedReason};
 pub use hash::RowHash;
 pub use memory::MemoryMirror;

@@ -234,7 +234,7 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
                     self.stop(report);
                     return Ok(());
                 }
-                self.settle(&finding, handle, report).await?;
+                self.settle(finding, handle, report).await?;
             }
         }
     }

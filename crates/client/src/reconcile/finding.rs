@@ -5,8 +5,8 @@ use std::fmt;
 use hookgate::{DataModelId, EventError, EventKey, Properties, RowId, StoreError};
 use serde::de::DeserializeOwned;
 
-use super::mirror::Mirror;
-use super::row_state::RowState;
+use super::mirror::{Mirror, Mirrored, one};
+use super::row_state::{Life, RowState};
 
 /// A row that changed without a handled event. `R` is the type of its properties, by default [`Properties`].
 ///
@@ -215,6 +215,26 @@ impl Finding {
         self.write(mirror).await.map(drop)
     }
 
+    /// Puts the row in doubt until the finding is written: its handler may not end. Returns whether the mirror's row is the one that it
+    /// was found on.
+    pub(super) async fn mark(
+        &mut self,
+        mirror: &(impl Mirror + ?Sized),
+    ) -> Result<bool, StoreError> {
+        let (model, row) = (self.reconciled.datamodel_id(), self.reconciled.row_id());
+        let known = one(mirror, model, row).await?;
+        let revision = known.as_ref().map_or(0, |known| known.revision);
+        if revision != self.revision || mirror.is_read_only() {
+            return Ok(revision == self.revision);
+        }
+        let state = known.map(|known| known.state);
+        let mut state = state.unwrap_or_else(|| RowState::blank(Life::Uncreated));
+        state.hash.set_doubt(Some(state.hash.doubt().unwrap_or(0)));
+        let is_marked = mirror.swap(model, row, revision, state).await?;
+        self.revision += u64::from(is_marked);
+        Ok(is_marked)
+    }
+
     /// Returns whether the state was written.
     pub(super) async fn write(&self, mirror: &(impl Mirror + ?Sized)) -> Result<bool, StoreError> {
         let Some(mut state) = self.state.clone() else {
@@ -225,6 +245,14 @@ impl Finding {
         }
         let (model, row) = (self.reconciled.datamodel_id(), self.reconciled.row_id());
         mirror.swap(model, row, self.revision, state).await
+    }
+}
+
+/// The part of a finding's version for a row in doubt: its state may have been found before, and is handled once more.
+pub(super) fn doubt(known: Option<&Mirrored>) -> String {
+    match known.and_then(|known| known.state.hash.doubt()) {
+        Some(number @ 1..) => format!(" {number}"),
+        _ => String::new(),
     }
 }
 

@@ -11,12 +11,16 @@ pub(crate) type ValueHash = [u8; 16];
 
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 const EMPTY: ValueHash = [0; 16];
+/// The name under which a row's doubt is kept. No mirror needs a column for it, also one of the user's own.
+const DOUBT: NameHash = [0xff; 8];
 
 /// The hash of a row: 24 bytes of SHA-256 for each property that is not empty.
 ///
 /// Each property has its own part, so an event with some properties changes only their parts. Values are compared by meaning, not
 /// by their text: `1.50` equals `1.5`, the order of an object's fields does not count, and `null` equals an absent property. Texts,
 /// dates included, must be equal, and the order of an array counts.
+///
+/// Of a row that is [in doubt](super::RowState::is_doubtful), the hash has 24 bytes more, and equals no hash of properties.
 ///
 /// ```
 /// use hookgate_client::reconcile::RowHash;
@@ -81,6 +85,21 @@ impl RowHash {
     /// The properties that are known, also those that are empty.
     pub(crate) fn names(&self) -> impl Iterator<Item = NameHash> {
         self.0.iter().map(|pair| pair.0)
+    }
+
+    /// The number of the doubt, if the row is in doubt.
+    pub(super) fn doubt(&self) -> Option<u64> {
+        let value = self.value(DOUBT)?;
+        value.last_chunk().copied().map(u64::from_be_bytes)
+    }
+
+    pub(super) fn set_doubt(&mut self, doubt: Option<u64>) {
+        self.0.retain(|pair| pair.0 != DOUBT);
+        if let Some(doubt) = doubt {
+            let mut value = [0xff; 16];
+            value[8..].copy_from_slice(&doubt.to_be_bytes());
+            self.set(DOUBT, Some(value));
+        }
     }
 
     /// Keeps the properties with these names.

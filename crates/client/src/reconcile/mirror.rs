@@ -55,6 +55,11 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
     /// [`Settings::keep_deleted`](super::Settings::keep_deleted).
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64>;
 
+    /// Whether [`swap`](Self::swap) is an error: passes then put no row in doubt. `false` by default.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
     /// Whether to keep the values of rows beside their hashes. Then a finding has the earlier values, and the mirror has a copy of
     /// the data. `false` by default.
     fn keeps_values(&self) -> bool {
@@ -110,6 +115,10 @@ impl<M: Mirror + ?Sized> Mirror for Arc<M> {
 
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
         (**self).forget(model, age)
+    }
+
+    fn is_read_only(&self) -> bool {
+        (**self).is_read_only()
     }
 
     fn keeps_values(&self) -> bool {

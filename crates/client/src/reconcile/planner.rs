@@ -39,8 +39,6 @@ pub struct Planner {
     differing: HashMap<RowId, Difference>,
     /// Rows that were absent in the last complete passes.
     absent: HashMap<RowId, Absence>,
-    /// Rows that were repaired while an event for them was handled, with the pass.
-    looked_at_again: HashMap<RowId, u64>,
     /// Updated rows that differed in this pass, and whether they were too many in the last one.
     updates: u64,
     had_too_many_updates: bool,
@@ -52,8 +50,8 @@ pub struct Planner {
     scan: Scan,
     is_resumed: bool,
     restarts: u32,
-    /// The mirror's rows that this pass has not seen yet, with their revisions at its beginning.
-    expected: HashMap<RowId, u64>,
+    /// The mirror's rows that this pass has not seen yet, as they were at its beginning.
+    expected: HashMap<RowId, Expected>,
     mirrored_rows: u64,
     /// With those that are deleted.
     states: u64,
@@ -74,8 +72,15 @@ enum State {
     Done,
 }
 
-struct Absence {
+#[derive(Clone, Copy, PartialEq)]
+struct Expected {
     revision: u64,
+    /// Its deletion was handled, and is in doubt.
+    is_deleted: bool,
+}
+
+struct Absence {
+    row: Expected,
     passes: u64,
 }
 
@@ -90,7 +95,6 @@ impl Planner {
             columns: None,
             differing: HashMap::new(),
             absent: HashMap::new(),
-            looked_at_again: HashMap::new(),
             updates: 0,
             had_too_many_updates: false,
             last_loss: 0,
@@ -142,12 +146,6 @@ impl Planner {
             self.is_resumed = true;
         }
         self.scan.offset()
-    }
-
-    /// Finds this row once more, although the mirror has its state: it was repaired while an event for it was handled, so the older of
-    /// the two states may have been written last.
-    pub(super) fn look_again(&mut self, row: &RowId) {
-        self.looked_at_again.insert(row.clone(), self.pass.number);
     }
 
     /// Ends the present pass as incomplete: the next step begins another one.
@@ -236,9 +234,17 @@ impl Planner {
         self.states += rows.len() as u64;
         for (row, known) in rows {
             // An event for the row was handled, even where its creation was not.
-            if known.state.life != Life::Deleted {
-                self.expected.insert(row, known.revision);
-                self.mirrored_rows += 1;
+            let is_deleted = known.state.life == Life::Deleted;
+            self.mirrored_rows += u64::from(!is_deleted);
+            if !is_deleted || known.state.is_doubtful() {
+                let revision = known.revision;
+                self.expected.insert(
+                    row,
+                    Expected {
+                        revision,
+                        is_deleted,
+                    },
+                );
             }
         }
         self.state = if is_last {
@@ -290,32 +296,27 @@ impl Planner {
         self.had_too_many_updates = has_too_many_updates;
         self.differing
             .retain(|_, difference| difference.pass == number);
-        self.looked_at_again.retain(|_, pass| *pass == number);
         self.pass.absent = expected.len() as u64;
-        for (row, revision) in expected {
+        for (row, expected) in expected {
             let absence = self.absent.entry(row).or_insert(Absence {
-                revision,
+                row: expected,
                 passes: 0,
             });
-            if absence.revision == revision {
-                absence.passes += 1;
-            } else {
-                *absence = Absence {
-                    revision,
-                    passes: 1,
-                };
+            if absence.row != expected {
+                (absence.row, absence.passes) = (expected, 0);
             }
+            absence.passes += 1;
         }
-        let due = self
-            .absent
-            .iter()
-            .filter(|(_, absence)| absence.passes >= ABSENCES);
-        let due: BTreeSet<_> = due.map(|(row, _)| row.clone()).collect();
+        let is_due = |absence: &Absence| absence.passes >= ABSENCES || absence.row.is_deleted;
+        let due = self.absent.iter().filter(|(_, absence)| is_due(absence));
+        // The guard is for deletions that were not handled.
+        let guarded = due.clone().filter(|(_, absence)| !absence.row.is_deleted);
         let most = match self.settings.guard_percent {
             0..100 => most.min(self.mirrored_rows / 2),
             _ => most,
         };
-        self.has_too_many_deletions = due.len() as u64 > most;
+        self.has_too_many_deletions = guarded.count() as u64 > most;
+        let due: BTreeSet<_> = due.map(|(row, _)| row.clone()).collect();
         if !due.is_empty() {
             self.state = State::Absent(due.into_iter().collect());
         }

@@ -52,6 +52,7 @@ const FORGET: &str =
 #[derive(Clone)]
 pub struct SqliteMirror {
     file: SqliteFile,
+    is_read_only: bool,
     keeps_values: bool,
 }
 
@@ -61,7 +62,7 @@ impl SqliteMirror {
     /// # Errors
     /// The file can't be opened or written, or is no database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        SqliteFile::open(path.as_ref(), SCHEMA).map(Self::on)
+        SqliteFile::open(path.as_ref(), SCHEMA).map(|file| Self::on(file, false))
     }
 
     /// Opens an existing file only for reading: [`swap`](Mirror::swap) is an error.
@@ -70,12 +71,13 @@ impl SqliteMirror {
     /// The file can't be opened, is no database, or has no mirror.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let statement = format!("SELECT {COLUMNS} FROM hookgate_mirror");
-        SqliteFile::open_read_only(path.as_ref(), &statement).map(Self::on)
+        SqliteFile::open_read_only(path.as_ref(), &statement).map(|file| Self::on(file, true))
     }
 
-    fn on(file: SqliteFile) -> Self {
+    fn on(file: SqliteFile, is_read_only: bool) -> Self {
         Self {
             file,
+            is_read_only,
             keeps_values: false,
         }
     }
@@ -165,15 +167,19 @@ impl Mirror for SqliteMirror {
 
     /// A mirror that was opened for reading alone forgets nothing.
     fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+        if self.is_read_only {
+            return MirrorFuture::ready(Ok(0));
+        }
         let model = model.clone();
         self.file.call(move |connection| {
-            if connection.is_readonly("main")? {
-                return Ok(0);
-            }
             let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
             let bound = params![model.as_str(), Life::Deleted.number(), age];
             Ok(connection.execute(FORGET, bound)? as u64)
         })
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     fn keeps_values(&self) -> bool {

@@ -27,6 +27,9 @@ pub struct Settings {
     /// Copies the rows to the mirror, without findings: for the first pass with an empty mirror, and after a property was
     /// renamed. Deletions are not found.
     pub is_filling: bool,
+    /// With `is_filling`: also gives each row to the handler, so that one pass fills your own table and the mirror. Such a row is not
+    /// claimed. `false` by default: the handler is not called.
+    pub fills_table: bool,
 }
 
 impl Default for Settings {
@@ -39,6 +42,7 @@ impl Default for Settings {
             clock_tolerance: 5_000_000,
             keep_deleted: Duration::from_secs(7 * 24 * 60 * 60),
             is_filling: false,
+            fills_table: false,
         }
     }
 }

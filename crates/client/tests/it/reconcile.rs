@@ -1,5 +1,7 @@
+mod doubt;
 mod driver;
 mod emulator;
+mod kills;
 mod metrics;
 mod month;
 mod planner;

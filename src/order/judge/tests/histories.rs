@@ -131,3 +131,48 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
         }
     }
 }
+
+/// Senders that drop zeros write `54.9`, `55` and `54.95`. The true times differ, and each text means any moment of its unit.
+#[test]
+fn no_event_is_the_newest_beside_a_newer_one_whose_time_has_another_number_of_digits() {
+    let mut newest = 0;
+    for seed in 0..4_000 {
+        let mut random = Random(seed);
+        let mut millis = 0;
+        let mut events: Vec<_> = (1..2 + random.below(12))
+            .map(|id| {
+                millis += 1 + random.next() % 400;
+                let digits = if random.below(3) == 0 { 0 } else { 3 };
+                let fraction = format!(".{:03}", millis % 1_000);
+                let text = format!("2026-11-21T09:00:{:02}", millis / 1_000);
+                let text = format!("{text}{}Z", &fraction[..if digits == 0 { 0 } else { 4 }]);
+                let at = Moment::read(&text);
+                let change = updated(0, id, A, 0, id).change;
+                (
+                    millis,
+                    RowEvent {
+                        at,
+                        ..event(0, id, change)
+                    },
+                )
+            })
+            .collect();
+        events.sort_by_cached_key(|_| random.next());
+        let (mut last, mut handled) = (None::<LastHandled>, Vec::new());
+        for (millis, event) in &events {
+            let Judgement { order, next, .. } = judge(last.as_ref(), event);
+            let is_newer = |other: &u64| other > millis;
+            match order {
+                Order::Newest => {
+                    assert!(!handled.iter().any(is_newer), "seed {seed}: {event:?}");
+                    newest += 1;
+                }
+                Order::Stale => assert!(handled.iter().any(is_newer), "seed {seed}: {event:?}"),
+                Order::Unknown => {}
+            }
+            last = next.or(last);
+            handled.push(*millis);
+        }
+    }
+    assert!(newest > 4_000, "{newest}");
+}

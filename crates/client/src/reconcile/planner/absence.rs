@@ -4,12 +4,28 @@ use std::collections::HashMap;
 
 use hookgate::RowId;
 
-use super::super::finding::{Finding, Gone, Reconciled, UnresolvedReason, finding_id};
+use super::super::difference::{Difference, Was};
+use super::super::finding::{Finding, Gone, Reconciled, UnresolvedReason, doubt, finding_id};
 use super::super::mirror::Mirrored;
 use super::super::row_state::{Life, RowState};
 use super::{ABSENCES, CHUNK, Planner, State};
 
 impl Planner {
+    /// The row was put in doubt for its finding: its new revision is no sign of an event.
+    pub(in super::super) fn marked(&mut self, finding: &Finding) {
+        let row = finding.reconciled.row_id();
+        if let Some(absence) = self.absent.get_mut(row) {
+            absence.row.revision = finding.revision;
+        }
+        if let Some(Difference {
+            was: Was::Deleted(revision),
+            ..
+        }) = self.differing.get_mut(row)
+        {
+            *revision = finding.revision;
+        }
+    }
+
     /// Takes the present states of the rows of `Step::Absent`. Returns the deletions.
     pub fn absent(&mut self, known: &HashMap<RowId, Mirrored>) -> Vec<Finding> {
         let State::Absent(rows) = &mut self.state else {
@@ -29,13 +45,16 @@ impl Planner {
             };
             let Some(known) = known
                 .get(&row)
-                .filter(|known| known.revision == absence.revision)
+                .filter(|known| known.revision == absence.row.revision)
             else {
                 // An event for it was handled.
                 self.absent.remove(&row);
                 continue;
             };
+            // Its deletion was handled, and needs no more proof.
+            let is_deleted = known.state.life == Life::Deleted;
             let doubt = match () {
+                () if is_deleted => None,
                 () if self.has_too_many_deletions => Some(UnresolvedReason::ManyDeletions),
                 () if may_have_moved => Some(UnresolvedReason::MovingList),
                 () => None,
@@ -50,7 +69,7 @@ impl Planner {
     }
 
     fn gone(&self, row: RowId, known: &Mirrored) -> Finding {
-        let version = format!("{:?}", known.state.updated_at);
+        let version = format!("{:?}", known.state.updated_at) + &doubt(Some(known));
         let mut state = RowState::blank(Life::Deleted);
         // Its own time is not known. Until then an event is one of the row's life: its time may be a little later than the row's.
         let tolerance = self.settings.clock_tolerance;
@@ -58,6 +77,7 @@ impl Planner {
             .state
             .updated_at
             .map(|at| at.saturating_add(tolerance));
+        state.read_at = Some(state.updated_at.unwrap_or(i64::MIN));
         let gone = Gone {
             id: finding_id(&self.model, "deleted", &row, &version),
             datamodel_id: self.model.clone(),

@@ -3,7 +3,9 @@
 use hookgate::{Properties, RowId};
 
 use super::super::difference::{Difference, Was};
-use super::super::finding::{Finding, Found, Reconciled, Unresolved, UnresolvedReason, finding_id};
+use super::super::finding::{
+    Finding, Found, Reconciled, Unresolved, UnresolvedReason, doubt, finding_id,
+};
 use super::super::mirror::Mirrored;
 use super::super::row_state::{Life, RowState, micros};
 use super::super::steps::PassRow;
@@ -31,7 +33,10 @@ impl Planner {
                     .collect();
                 if other.is_empty() {
                     self.differing.remove(&row.id);
-                    let is_wanted = self.looked_at_again.remove(&row.id).is_some();
+                    // Two pages may show the row.
+                    let is_wanted = known.state.is_doubtful()
+                        && (!self.settings.is_filling || self.settings.fills_table)
+                        && self.doubted.insert(row.id.clone());
                     let before = known.state.properties();
                     return is_wanted
                         .then(|| self.found(row, properties, before, Some(known), state));
@@ -49,6 +54,10 @@ impl Planner {
         if self.settings.is_filling {
             // Events were handled since the page was read.
             let is_older = matches!(was, Was::Newer(_) | Was::Deleted(_));
+            if let Some(known) = known.filter(|_| !self.settings.fills_table) {
+                // The row is not handled, so its doubt stays.
+                state.hash.set_doubt(known.state.hash.doubt());
+            }
             return (!is_older).then(|| self.found(row, properties, before(), known, state));
         }
         let number = self.pass.number;
@@ -109,6 +118,7 @@ impl Planner {
                 died_at.map_or_else(String::new, |at| at.to_string()),
             )
         };
+        let version = version + &doubt(known);
         let found = Found {
             id: finding_id(&self.model, kind, &row.id, &version),
             datamodel_id: self.model.clone(),

@@ -21,7 +21,7 @@ use crate::support::TestClock;
 #[derive(Clone)]
 pub struct Source {
     service: Arc<Mutex<Service>>,
-    pages: Arc<AtomicU64>,
+    pub pages: Arc<AtomicU64>,
     /// The number of the request from which on none is answered.
     broken_from: Arc<AtomicU64>,
 }
@@ -40,7 +40,7 @@ impl Source {
         }
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Service) -> T) -> T {
+    pub fn change<T>(&self, change: impl FnOnce(&mut Service) -> T) -> T {
         change(&mut self.service.lock().unwrap())
     }
 }
@@ -71,7 +71,7 @@ impl RowSource for Source {
     }
 }
 
-fn settings(is_filling: bool) -> Settings {
+pub fn settings(is_filling: bool) -> Settings {
     let mut settings = Settings::default();
     settings.is_filling = is_filling;
     settings
@@ -334,7 +334,7 @@ async fn an_empty_mirror_is_filled_first() {
 }
 
 /// Gives these rows another name, without an event.
-fn rename(source: &Source, rows: &[usize]) {
+pub fn rename(source: &Source, rows: &[usize]) {
     source.change(|service| {
         service.now += 10;
         for row in rows {

@@ -1,0 +1,311 @@
+//! Rows in doubt: what a crash, another handler or an uncertain order may have left wrong in the user's table.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use hookgate::order::Order;
+use hookgate::{Event, MemoryStore, block_on};
+use hookgate_client::reconcile::{
+    Fed, Life, MemoryMirror, Mirror, Reconcile, Reconciled, begin, feed, is_known,
+};
+use serde_json::json;
+
+use super::driver::{Source, filled, rename, settings};
+use super::service::{MODEL, event};
+
+/// An update of the fourth row.
+fn renamed(seconds: u64, before: &str, after: &str) -> Event {
+    let changes = json!({ "changes": { "Name": { "before": before, "after": after } } });
+    event("row.updated", seconds, "row_4", changes)
+}
+
+fn deleted(seconds: u64, row: &str) -> Event {
+    event("row.deleted", seconds, row, json!({}))
+}
+
+fn reconcile(source: &Source, mirror: &Arc<MemoryMirror>) -> Reconcile<Source, Arc<MemoryMirror>> {
+    Reconcile::new(source.clone(), Arc::clone(mirror), MODEL, settings(false))
+}
+
+/// The findings of one pass of another process.
+async fn found(source: &Source, mirror: &Arc<MemoryMirror>) -> Vec<String> {
+    let found = Mutex::new(Vec::new());
+    let note = |finding: Reconciled| {
+        let line = format!("{} {}", finding.kind(), finding.row_id());
+        found.lock().unwrap().push(line);
+        ready(Ok::<_, Infallible>(()))
+    };
+    reconcile(source, mirror).pass(note).await.unwrap();
+    found.into_inner().unwrap()
+}
+
+/// Begins the event, which does not end.
+async fn killed(mirror: &MemoryMirror, event: &Event, order: Order) {
+    assert!(begin(mirror, event, order).await.unwrap().is_some());
+}
+
+/// Row 4 is called Bo since second 21, in the service and in the mirror.
+async fn renamed_to_bo() -> (Source, Arc<MemoryMirror>) {
+    let source = Source::with_rows(10);
+    let mirror = filled(&source).await;
+    rename(&source, &[3]);
+    let update = renamed(21, "name 4", "Bo");
+    let begun = begin(&mirror, &update, Order::Newest).await.unwrap();
+    assert_eq!(begun.unwrap().finish().await.unwrap(), Fed::Written);
+    assert_eq!(
+        found(&source, &mirror).await,
+        [""; 0],
+        "nothing is in doubt"
+    );
+    (source, mirror)
+}
+
+#[tokio::test]
+async fn an_event_that_does_not_end_leaves_its_row_to_the_next_pass() {
+    let (source, mirror) = renamed_to_bo().await;
+    // Killed, or failed, before or after the table was written.
+    let update = renamed(22, "Bo", "Bo");
+    killed(&mirror, &update, Order::Newest).await;
+    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+    assert_eq!(found(&source, &mirror).await, [""; 0]);
+
+    // Later events do not end the doubt.
+    killed(&mirror, &renamed(23, "Bo", "Cy"), Order::Newest).await;
+    let back = renamed(24, "Cy", "Bo");
+    let begun = begin(&mirror, &back, Order::Newest).await.unwrap();
+    begun.unwrap().finish().await.unwrap();
+    feed(&mirror, &renamed(25, "Bo", "Bo")).await.unwrap();
+    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+
+    // The first event of a row, which is not in the service.
+    killed(&mirror, &deleted(20, "row_99"), Order::Newest).await;
+    assert_eq!(found(&source, &mirror).await, [""; 0]);
+    let mut passes = reconcile(&source, &mirror);
+    for handled in [0, 0, 1, 0] {
+        let report = passes.pass(|_| ready(Ok::<_, Infallible>(()))).await;
+        assert_eq!(report.unwrap().handled, handled);
+    }
+}
+
+#[tokio::test]
+async fn an_event_whose_order_is_not_certain_leaves_its_row_to_the_next_pass() {
+    for order in [Order::Stale, Order::Unknown] {
+        let (source, mirror) = renamed_to_bo().await;
+        let late = renamed(19, "name 4", "Al");
+        let begun = begin(&mirror, &late, order).await.unwrap().unwrap();
+        assert_eq!(begun.order(), order);
+        begun.finish().await.unwrap();
+        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+        assert_eq!(found(&source, &mirror).await, [""; 0]);
+        // The pass has read what it says.
+        assert!(begin(&mirror, &late, order).await.unwrap().is_none());
+
+        // Of an event whose values are there, the order does not count.
+        let same = renamed(25, "name 4", "Bo");
+        let begun = begin(&mirror, &same, order).await.unwrap();
+        assert!(begun.is_none(), "read by its values");
+        let (source, mirror) = renamed_to_bo().await;
+        let begun = begin(&mirror, &same, order).await.unwrap();
+        begun.unwrap().finish().await.unwrap();
+        assert_eq!(found(&source, &mirror).await, [""; 0]);
+    }
+}
+
+/// A crash came between the newer event's `finish` and its record in the guard's store.
+#[tokio::test]
+async fn the_newest_event_of_a_guard_is_unknown_beside_a_newer_one_of_the_mirror() {
+    for (late, expected) in [
+        (renamed(19, "name 4", "Al"), Order::Unknown),
+        (renamed(21, "name 4", "Al"), Order::Unknown),
+        (deleted(22, "row_4"), Order::Newest),
+    ] {
+        let (source, mirror) = renamed_to_bo().await;
+        let begun = begin(&mirror, &late, Order::Newest).await.unwrap();
+        assert_eq!(begun.unwrap().order(), expected, "{late:?}");
+        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+    }
+}
+
+#[tokio::test]
+async fn two_events_at_the_same_time_leave_their_row_to_the_next_pass() {
+    let (source, mirror) = renamed_to_bo().await;
+    let (one, other) = (renamed(22, "Al", "Cy"), renamed(23, "Cy", "Bo"));
+    // As in two processes, whichever ends last.
+    for is_last in [true, false] {
+        let one = begin(&mirror, &one, Order::Newest).await.unwrap().unwrap();
+        let other = begin(&mirror, &other, Order::Newest)
+            .await
+            .unwrap()
+            .unwrap();
+        let (first, last) = if is_last { (one, other) } else { (other, one) };
+        first.finish().await.unwrap();
+        last.finish().await.unwrap();
+        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+        assert_eq!(found(&source, &mirror).await, [""; 0]);
+    }
+}
+
+/// The table may have the older of the two states, and the process is killed before it looks again.
+#[tokio::test]
+async fn an_event_during_a_finding_leaves_the_row_to_the_next_pass_of_another_process() {
+    for begins_before in [true, false] {
+        let (source, mirror) = renamed_to_bo().await;
+        // In doubt, so that the next pass gives it to the handler.
+        killed(&mirror, &renamed(21, "Bo", "Bo"), Order::Newest).await;
+        let update = renamed(22, "Bo", "Bo");
+        let before = match begins_before {
+            true => begin(&mirror, &update, Order::Newest).await.unwrap(),
+            false => None,
+        };
+        let before = Mutex::new(before);
+        let handle = async |_| {
+            let before = before.lock().unwrap().take();
+            let begun = match before {
+                Some(begun) => begun,
+                None => begin(&mirror, &update, Order::Newest)
+                    .await
+                    .unwrap()
+                    .unwrap(),
+            };
+            begun.finish().await.map(drop)
+        };
+        let report = reconcile(&source, &mirror).pass(handle).await.unwrap();
+        assert_eq!(report.handled, 1);
+        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+        assert_eq!(found(&source, &mirror).await, [""; 0]);
+    }
+}
+
+/// The event is written to the mirror after the finding, whose handler may have written the table last.
+#[tokio::test]
+async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
+    let (source, mirror) = renamed_to_bo().await;
+    let update = renamed(22, "Bo", "Bo");
+    let begun = begin(&mirror, &update, Order::Newest).await.unwrap();
+    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+    begun.unwrap().finish().await.unwrap();
+    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+    assert_eq!(found(&source, &mirror).await, [""; 0]);
+}
+
+/// The state is the one that was repaired before, under an id that is claimed for two days.
+#[tokio::test]
+async fn a_row_that_is_in_doubt_again_is_handled_again_with_claims() {
+    let (source, mirror) = renamed_to_bo().await;
+    let store = Arc::new(MemoryStore::default());
+    for seconds in [22, 23] {
+        killed(&mirror, &renamed(seconds, "Bo", "Cy"), Order::Newest).await;
+        let (mut one, mut other) = (reconcile(&source, &mirror), reconcile(&source, &mirror));
+        let mut handled = Vec::new();
+        for replica in [&mut one, &mut other] {
+            let passes = std::mem::replace(replica, reconcile(&source, &mirror));
+            *replica = passes.claims(Arc::clone(&store), "shop");
+            let report = replica.pass(|_| ready(Ok::<_, Infallible>(()))).await;
+            handled.push(report.unwrap().handled);
+        }
+        assert_eq!(handled, [1, 0], "{seconds}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_is_no_matter_of_the_guard() {
+    let source = Source::with_rows(100);
+    let mirror = filled(&source).await;
+    let gone: Vec<_> = source.change(|service| service.rows.drain(..60).collect());
+    let delete = async |row: &str| {
+        let event = deleted(200, row);
+        let begun = begin(&mirror, &event, Order::Unknown).await.unwrap();
+        begun.unwrap().finish().await.unwrap();
+    };
+    for row in &gone {
+        delete(&row.id).await;
+    }
+    // This one exists all the same.
+    delete("row_100").await;
+    let mut passes = reconcile(&source, &mirror);
+    let kinds = Mutex::new(Vec::new());
+    for expected in [vec!["deleted"; 60], vec!["created"], vec![]] {
+        let note = |finding: Reconciled| {
+            kinds.lock().unwrap().push(finding.kind());
+            ready(Ok::<_, Infallible>(()))
+        };
+        passes.pass(note).await.unwrap();
+        assert_eq!(std::mem::take(&mut *kinds.lock().unwrap()), expected);
+    }
+}
+
+/// The mirror is fed before the order is recorded and the claim is committed: a crash in between must not hide the event.
+#[test]
+fn an_event_is_known_only_once_a_pass_has_read_its_row() {
+    let mirror = Arc::new(MemoryMirror::default());
+    let source = Source::with_rows(0);
+    let created = event(
+        "row.created",
+        10,
+        "row_4",
+        json!({ "properties": { "Name": "Al" } }),
+    );
+    let events = [created, renamed(11, "Al", "Bo"), deleted(12, "row_4")];
+    let known = || {
+        events
+            .each_ref()
+            .map(|event| block_on(is_known(&mirror, event)).unwrap())
+    };
+    for event in &events {
+        block_on(feed(&mirror, event)).unwrap();
+        assert_eq!(known(), [false; 3], "{event:?}");
+    }
+    block_on(killed(&mirror, &events[2], Order::Unknown));
+    assert_eq!(block_on(found(&source, &mirror)), ["deleted row_4"]);
+    assert_eq!(known(), [true; 3]);
+    let state = block_on(mirror.list(&MODEL.into(), None, 1))
+        .unwrap()
+        .remove(0)
+        .1
+        .state;
+    assert_eq!((state.life, state.is_doubtful()), (Life::Deleted, false));
+}
+
+#[tokio::test]
+async fn a_filling_pass_fills_the_table_too_and_reads_each_page_once() {
+    let source = Source::with_rows(700);
+    let mirror = Arc::new(MemoryMirror::default());
+    let mut filling = settings(true);
+    filling.fills_table = true;
+    let mut passes = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, filling.clone());
+    let (table, fails) = (Mutex::new(Vec::new()), Mutex::new(true));
+    let handle = |finding: Reconciled| {
+        let row = finding.row_id().to_string();
+        // One row can't be written at first.
+        if row == "row_7" && std::mem::take(&mut *fails.lock().unwrap()) {
+            return ready(Err("no room"));
+        }
+        assert_eq!(finding.kind(), "created");
+        table.lock().unwrap().push(row);
+        ready(Ok(()))
+    };
+    let report = passes.pass(handle).await.unwrap();
+    assert_eq!((report.handled, report.failed), (699, 1));
+    assert_eq!(source.pages.load(Relaxed), 2);
+    assert_eq!(passes.pass(handle).await.unwrap().handled, 1);
+    let mut rows = table.into_inner().unwrap();
+    rows.sort();
+    rows.dedup();
+    assert_eq!(rows.len(), 700);
+    assert_eq!(found(&source, &mirror).await, [""; 0]);
+
+    // Without the table, a row in doubt stays so.
+    let update = renamed(900, "name 4", "Cy");
+    killed(&mirror, &update, Order::Newest).await;
+    filling.fills_table = false;
+    for names in [&[][..], &[3]] {
+        rename(&source, names);
+        let mut passes =
+            Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, filling.clone());
+        let never = |_| -> std::future::Ready<Result<(), Infallible>> { panic!("not the table") };
+        passes.pass(never).await.unwrap();
+    }
+    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
+}

@@ -177,9 +177,11 @@ fn each_pair_of_mistakes_from_different_groups_is_found() {
             ..case
         }));
     }
-    // A release build, as `scripts/soak` makes it, has all of them.
-    let step = if cfg!(debug_assertions) { 7 } else { 1 };
-    let cases: Vec<_> = cases.into_iter().step_by(step).collect();
+    // Each mistake alone has its test. A release build, as `scripts/soak` makes it, has all pairs, a debug build one in seven.
+    if cfg!(debug_assertions) {
+        fastrand::Rng::with_seed(1).shuffle(&mut cases);
+        cases.truncate(cases.len() / 7);
+    }
     check_all(&cases);
 }
 

@@ -20,8 +20,9 @@ use hookgate::inbox::Workers;
 use hookgate::postgres::Postgres;
 use hookgate::{
     Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Inbox, InboxOptions,
-    MemoryStore, Ownership, PostgresStore, RedisStore, Sink, SqliteStore,
+    MemoryStore, Ownership, PostgresStore, Sink, SqliteStore,
 };
+use hookgate_redis::RedisStore;
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;

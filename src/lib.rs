@@ -66,17 +66,17 @@
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
-//! | `redis` | `RedisStore`: claims that processes share, on Redis or Valkey |
 //! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
-//! | `redis-tls`, `postgres-tls` | TLS to these servers, by rustls |
+//! | `postgres-tls` | TLS to this server, by rustls |
 //! | `ring`, `aws-lc-rs` | the provider of crypto for this TLS, where the program has not installed one |
 //! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
 //! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. Four tools are packages of their own: `hookgate-testing` for tests, `hookgate-emulator` for
-//! the service on your machine, `hookgate-client` for the service's API, and `hookgate-cli` for the command `hookgate`.
+//! A feature adds API and changes no behaviour. Packages of their own are `hookgate-redis`, claims that processes share on Redis or Valkey,
+//! and four tools: `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's
+//! API, and `hookgate-cli` for the command `hookgate`.
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -110,15 +110,13 @@ mod readable;
 pub mod receiver;
 #[cfg(feature = "record")]
 pub mod record;
-#[cfg(feature = "redis")]
-pub mod redis;
 #[cfg(feature = "axum")]
 pub mod route;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod sync;
 mod text_id;
-#[cfg(any(feature = "postgres-tls", feature = "redis-tls"))]
+#[cfg(feature = "postgres-tls")]
 mod tls;
 pub mod verify;
 mod walk;
@@ -159,8 +157,6 @@ pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use receiver::{Receiver, ReceiverBuilder};
-#[cfg(feature = "redis")]
-pub use redis::RedisStore;
 #[cfg(feature = "axum")]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 #[cfg(feature = "sqlite")]

@@ -1,11 +1,8 @@
-//! TLS to the stores: its provider of crypto, the certificates that are trusted, and errors about certificates in plain words.
+//! TLS to PostgreSQL: its provider of crypto, the certificates that are trusted, and errors about certificates in plain words.
 
-use std::borrow::Cow;
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
-#[cfg(feature = "redis-tls")]
-use std::time::Duration;
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
@@ -18,24 +15,8 @@ const REFUSED: &str = "the server and this program agree on no TLS connection: i
 const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
 const NO_PROVIDER: &str = "TLS needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate, or install rustls' default provider first";
 
-/// The source of an error, as the crate redis keeps it.
-type Shared = Arc<dyn Error + Send + Sync>;
-
-/// A reason that is not in the error of a crate below.
-#[cfg(feature = "redis-tls")]
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Unestablished {
-    /// The server has taken the connection, and is silent in the handshake.
-    #[error("the server did not answer the TLS handshake within {} ms; it may not speak TLS", .0.as_millis())]
-    Silent(Duration),
-    #[error(
-        "a redis::Client with certificates of its own takes rustls' default provider of crypto, and none is installed: install one at the start of the program"
-    )]
-    NoDefault,
-}
-
 /// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
-pub(crate) fn provider() -> Result<Arc<CryptoProvider>, StoreError> {
+fn provider() -> Result<Arc<CryptoProvider>, StoreError> {
     if let Some(installed) = CryptoProvider::get_default() {
         return Ok(Arc::clone(installed));
     }
@@ -86,34 +67,24 @@ fn setting(message: &'static str) -> StoreError {
 }
 
 /// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake or did not answer it, that it speaks no TLS, or that there is no provider of crypto.
-pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
+/// server refused the handshake, or that it speaks no TLS.
+pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(error) = next {
-        #[cfg(feature = "redis-tls")]
-        if let Some(reason) = error.downcast_ref::<Unestablished>() {
-            return Some(reason.to_string().into());
-        }
-        if let Some(reason) = error.downcast_ref::<StoreError>() {
-            return Some(reason.to_string().into());
-        }
         if let Some(rustls::Error::InvalidCertificate(fault)) = error.downcast_ref() {
-            return Some(advice(fault).into());
+            return Some(advice(fault));
         }
         match error.downcast_ref() {
-            Some(rustls::Error::InvalidMessage(_)) => return Some(NO_TLS.into()),
+            Some(rustls::Error::InvalidMessage(_)) => return Some(NO_TLS),
             Some(rustls::Error::AlertReceived(_) | rustls::Error::PeerIncompatible(_)) => {
-                return Some(REFUSED.into());
+                return Some(REFUSED);
             }
             _ => {}
         }
         next = match error.downcast_ref::<io::Error>().map(io::Error::get_ref) {
             // Its `source` is that of the error inside, and leaves the inner error itself out.
             Some(inner) => inner.map(|inner| inner as _),
-            None => match error.downcast_ref::<Shared>() {
-                Some(shared) => Some(&**shared as _),
-                None => error.source(),
-            },
+            None => error.source(),
         };
     }
     None
@@ -147,8 +118,7 @@ mod tests {
             let refused = rustls::Error::InvalidCertificate(fault);
             io::Error::new(io::ErrorKind::InvalidData, refused)
         };
-        let shared: Shared = Arc::new(io(Fault::UnknownIssuer));
-        let advice = refused_handshake(&shared).unwrap();
+        let advice = refused_handshake(&io(Fault::UnknownIssuer)).unwrap();
         assert!(advice.contains("certificate of the provider"), "{advice}");
         for (fault, words) in [
             (Fault::NotValidForName, "another host name"),
@@ -166,10 +136,10 @@ mod tests {
         let plain = wrapped(rustls::Error::InvalidMessage(
             rustls::InvalidMessage::InvalidContentType,
         ));
-        assert_eq!(refused_handshake(&plain).as_deref(), Some(NO_TLS));
+        assert_eq!(refused_handshake(&plain), Some(NO_TLS));
         let alert = rustls::AlertDescription::HandshakeFailure;
         let alert = wrapped(rustls::Error::AlertReceived(alert));
-        assert_eq!(refused_handshake(&alert).as_deref(), Some(REFUSED));
+        assert_eq!(refused_handshake(&alert), Some(REFUSED));
         let other = io::Error::from(io::ErrorKind::ConnectionRefused);
         assert_eq!(refused_handshake(&other), None);
         let other = io::Error::other(rustls::Error::DecryptError);

@@ -74,8 +74,21 @@ impl StoreError {
         Self::saying(kind, kind.message())
     }
 
-    /// Makes an error with a message of its own.
-    pub(crate) fn saying(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+    /// Makes an error with a message of its own, which says the next step to take.
+    ///
+    /// ```
+    /// use hookgate::{StoreError, StoreErrorKind};
+    ///
+    /// let message = "the server is too old: take version 7.0 or newer";
+    /// let error = StoreError::saying(StoreErrorKind::TooOld, message).caused_by("it is version 6.2");
+    /// assert_eq!(error.kind(), StoreErrorKind::TooOld);
+    /// assert_eq!(error.to_string(), message);
+    /// ```
+    ///
+    /// # Security
+    /// The message and the cause are logged and shown: put no URL into them, which may hold a password, and no text of a delivery.
+    #[must_use]
+    pub fn saying(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind,
             message: message.into(),

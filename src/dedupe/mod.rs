@@ -33,7 +33,7 @@
 //! # Choosing a store
 //! [Guarantees](crate::guide::guarantees) has five questions that lead to a store, and the promises of each for each fault. In this
 //! module are [`MemoryStore`], the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. `SqliteStore`,
-//! `RedisStore` and `PostgresStore` remember them. Your own store implements [`DedupeStore`].
+//! `PostgresStore` and the `RedisStore` of the package `hookgate-redis` remember them. Your own store implements [`DedupeStore`].
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `StoreConformance` of the package `hookgate-testing`.
@@ -45,7 +45,7 @@ mod error;
 mod expiry;
 mod hash;
 mod key;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(feature = "postgres")]
 mod longest_lease;
 mod memory;
 #[cfg(all(test, shuttle))]
@@ -67,8 +67,8 @@ pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use key::body_digest;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(feature = "postgres")]
 pub(crate) use longest_lease::LongestLease;
 pub(crate) use scopes::ScopeHeld;
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(feature = "postgres")]
 pub(crate) use scopes::ScopesByName;

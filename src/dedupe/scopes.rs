@@ -23,11 +23,11 @@ use crate::sync::{Mutex, lock};
 pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
 /// The lists of a database in which several names have records. Clones share them.
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(feature = "postgres")]
 #[derive(Clone, Default)]
 pub(crate) struct ScopesByName(Arc<Mutex<std::collections::BTreeMap<String, ScopesInUse>>>);
 
-#[cfg(any(feature = "postgres", feature = "redis"))]
+#[cfg(feature = "postgres")]
 impl ScopesByName {
     pub(crate) fn of(&self, name: &str) -> ScopesInUse {
         let mut lists = lock(&self.0);

@@ -25,7 +25,7 @@ fn the_sizes_follow_from_their_formula() {
             #[cfg(feature = "moka")]
             Some("MokaStore") => Some(hookgate::MokaStore::BYTES_PER_RECORD),
             #[cfg(feature = "redis")]
-            Some("RedisStore") => Some(hookgate::redis::BYTES_PER_RECORD),
+            Some("RedisStore") => Some(hookgate_redis::BYTES_PER_RECORD),
             _ => None,
         };
         if let Some(constant) = constant {

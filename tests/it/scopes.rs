@@ -231,22 +231,6 @@ fn a_store_without_a_list_compares_nothing() {
     assert_eq!(kind(with(LEDGER).store(store)), Ok(()));
 }
 
-#[cfg(feature = "redis")]
-#[test]
-fn receivers_on_redis_are_compared_by_prefix() {
-    // Nothing connects before it is asked.
-    let store = hookgate::RedisStore::open("redis://127.0.0.1:1").unwrap();
-    let _orders = with(SECRET).store(store.clone()).build().unwrap();
-    assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
-    let of_ledger = || store.clone().with_prefix("ledger:");
-    let _ledger = with(LEDGER).store(of_ledger()).build().unwrap();
-    // Each call of `with_prefix` on a clone finds the receivers of that prefix.
-    assert_eq!(kind(with(SECRET).store(of_ledger())), TAKEN);
-    assert_eq!(kind(with(LEDGER).store(of_ledger())), Ok(()));
-    let back = of_ledger().with_prefix("hookgate:");
-    assert_eq!(kind(with(LEDGER).store(back)), TAKEN);
-}
-
 #[cfg(feature = "sqlite")]
 #[test]
 fn receivers_on_sqlite_are_compared_by_store() {

@@ -10,14 +10,15 @@ use axum::body::{Body, Bytes};
 use axum::http::Request;
 use axum::{Router, extract::State, http::StatusCode, routing::post};
 use hookgate::postgres::{Postgres, Tls, migrate};
-use hookgate::{DedupeStore, Event, PostgresStore, Receiver, RedisStore, Secret};
+use hookgate::{DedupeStore, Event, PostgresStore, Receiver, Secret};
+use hookgate_redis::RedisStore;
 use hookgate_testing::{EventFactory, Signer};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 const SECRET: &str = "whsec_made_up_for_ten_replicas";
 
-/// On a managed server, with feature `redis-tls`, the URL is `rediss://…`: the same line connects with TLS.
+/// On a managed server, with the features `tls` and `ring` of hookgate-redis, the URL is `rediss://…`: the same line connects with TLS.
 async fn on_redis(url: &str) -> Result<RedisStore, Box<dyn Error>> {
     let store = RedisStore::connect(url).await?.with_prefix("orders:");
     for finding in store.check().await?.found {
@@ -26,7 +27,7 @@ async fn on_redis(url: &str) -> Result<RedisStore, Box<dyn Error>> {
     Ok(store)
 }
 
-/// On a managed server, with feature `postgres-tls`, the URL ends in `?sslmode=verify-full`: the same line connects with TLS.
+/// On a managed server, with the features `postgres-tls` and `ring`, the URL ends in `?sslmode=verify-full`: the same line connects with TLS.
 async fn on_postgres(url: &str) -> Result<PostgresStore, Box<dyn Error>> {
     let (config, tls) = Tls::for_url(url)?;
     let (client, connection) = config.connect(tls.clone()).await?;

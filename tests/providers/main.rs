@@ -6,9 +6,9 @@
 use std::future::Future;
 use std::process::Command;
 
-use hookgate::RedisStore;
 use hookgate::postgres::Tls;
 use hookgate_client::{ApiKey, Client};
+use hookgate_redis::RedisStore;
 use rustls::crypto::CryptoProvider;
 
 #[cfg(any(feature = "aws-lc-rs", feature = "ring"))]
@@ -182,7 +182,7 @@ mod with_a_provider {
             };
             let url = format!("rediss://localhost:{}", server.port);
             let client = redis::Client::build_with_tls(&*url, certificates).unwrap();
-            let store = RedisStore::on(hookgate::redis::Connection::new(client));
+            let store = RedisStore::on(hookgate_redis::Connection::new(client));
             let error = store.check().await.unwrap_err();
             assert!(error.to_string().contains("install one"), "{error:?}");
             assert!(CryptoProvider::get_default().is_none());

@@ -35,6 +35,7 @@ fn sources() -> Vec<Source> {
     let mut sources = Vec::new();
     for (src, prefix) in [
         ("src", ""),
+        ("crates/redis/src", "redis/"),
         ("crates/testing/src", "testing/"),
         ("crates/emulator/src", "emulator/"),
         ("crates/client/src", "client/"),

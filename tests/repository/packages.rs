@@ -70,7 +70,7 @@ fn counts(page: &str, row: &str, features: &[&str]) {
 }
 
 /// README's rows and the matching arguments for cargo.
-const ROWS: [(&str, &[&str]); 20] = [
+const ROWS: [(&str, &[&str]); 18] = [
     ("none", &["--no-default-features"]),
     ("`tower`", &["--no-default-features", "--features=tower"]),
     ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -84,14 +84,9 @@ const ROWS: [(&str, &[&str]); 20] = [
         &["--no-default-features", "--features=metrics"],
     ),
     ("`record`", &["--no-default-features", "--features=record"]),
-    ("`redis`", &["--no-default-features", "--features=redis"]),
     (
         "`postgres`",
         &["--no-default-features", "--features=postgres"],
-    ),
-    (
-        "`redis-tls`",
-        &["--no-default-features", "--features=redis-tls"],
     ),
     (
         "`postgres-tls`",
@@ -122,6 +117,7 @@ fn readme_counts_packages_right() {
 fn readme_counts_the_packages_of_the_tools_right() {
     for (row, package) in [
         ("the command", "hookgate-cli"),
+        ("claims on Redis", "hookgate-redis"),
         ("tools for tests", "hookgate-testing"),
         ("the service on your machine", "hookgate-emulator"),
         ("the service's API", "hookgate-client"),
@@ -163,14 +159,16 @@ fn no_feature_but_its_own_brings_a_provider_of_crypto() {
         let providers = packages.filter(|name| name == "ring" || name == "aws-lc-rs");
         providers.collect::<Vec<_>>().join(" ")
     };
-    let stores = "--features=postgres-tls,redis-tls";
-    let client = ["-p", "hookgate-client", "--features=postgres,sqlite"];
-    assert_eq!(of(&["--no-default-features", stores]), "");
-    assert_eq!(of(&client), "");
-    for provider in ["ring", "aws-lc-rs"] {
-        let feature = format!("--features={provider}");
-        assert_eq!(of(&[stores, &feature]), provider);
-        assert_eq!(of(&[&client[..], &[&feature]].concat()), provider);
+    for package in [
+        ["-p", "hookgate", "--features=postgres-tls"],
+        ["-p", "hookgate-redis", "--features=tls"],
+        ["-p", "hookgate-client", "--features=postgres,sqlite"],
+    ] {
+        assert_eq!(of(&package), "");
+        for provider in ["ring", "aws-lc-rs"] {
+            let feature = format!("--features={provider}");
+            assert_eq!(of(&[&package[..], &[&feature]].concat()), provider);
+        }
     }
 }
 

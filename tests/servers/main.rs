@@ -15,7 +15,6 @@ mod kill;
 mod pginbox;
 mod postgres;
 mod programs;
-mod redis;
 mod workers;
 
 #[allow(dead_code)] // not every test starts an example

@@ -45,18 +45,16 @@ fn deliver(example: &Example, id: &str) -> u16 {
 #[test]
 fn the_examples_speak_tls_where_their_url_asks_for_it() {
     let certificates = Certificates::new();
-    let (Some(redis), Some(postgres)) = (certificates.redis(), certificates.postgres()) else {
+    let Some(postgres) = certificates.postgres() else {
         return;
     };
     let authority = certificates.path("authority.pem");
-    let redis = format!("rediss://localhost:{}", redis.server.address.port());
     let postgres = format!(
         "postgres://hookgate@localhost:{}/postgres?sslmode=verify-full&sslrootcert={authority}",
         postgres.server.address.port(),
     );
     let secret = ("WEBHOOK_SECRET", SECRET);
     for (name, place, handled) in [
-        ("shared_claims", ("REDIS_URL", &redis), 204),
         ("exactly_once", ("DATABASE_URL", &postgres), 204),
         ("durable_inbox", ("INBOX", &postgres), 200),
     ] {

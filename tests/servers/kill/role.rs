@@ -16,8 +16,9 @@ use hookgate::inbox::{Backoff, Disposition, RunningWorkers, Workers};
 use hookgate::postgres::{ClaimedIn, Postgres, claim_in};
 use hookgate::{
     Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
-    Receiver, ReceiverBuilder, RedisStore, Secret, Sink, SqliteStore, StoreFuture, WebhookLayer,
+    Receiver, ReceiverBuilder, Secret, Sink, SqliteStore, StoreFuture, WebhookLayer,
 };
+use hookgate_redis::RedisStore;
 use http::StatusCode;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::net::TcpListener;

@@ -1,12 +1,20 @@
-//! `RedisStore` on a Redis of its own.
+//! `RedisStore` on a Redis of its own, which each test starts on a free loopback port and stops.
+//!
+//! Where Redis is missing, its tests print that and are left out; `scripts/test` installs it, and sets `HOOKGATE_REQUIRE_TOOLS`, with
+//! which no test is left out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
+#![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
+#![cfg(unix)]
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ::redis::aio::MultiplexedConnection;
-use ::redis::{FromRedisValue, RedisResult};
 use hookgate::{ClaimToken, EventKey};
+use redis::aio::MultiplexedConnection;
+use redis::{FromRedisValue, RedisResult};
 
 mod calls;
 mod check;
@@ -18,7 +26,15 @@ mod faults;
 mod layer;
 mod memory;
 mod race;
+mod scopes;
 mod tls;
+
+// Shared with the tests of the library.
+#[allow(dead_code)]
+#[path = "../../../../tests/it/process.rs"]
+mod process;
+#[allow(dead_code)]
+mod support;
 
 /// Of leases and retentions that no test outlasts.
 const LONG: Duration = Duration::from_secs(600);
@@ -38,8 +54,8 @@ struct Direct(MultiplexedConnection);
 
 impl Direct {
     async fn to(url: &str) -> Self {
-        let client = ::redis::Client::open(url).unwrap();
-        let config = ::redis::AsyncConnectionConfig::new()
+        let client = redis::Client::open(url).unwrap();
+        let config = redis::AsyncConnectionConfig::new()
             .set_connection_timeout(Some(Duration::from_secs(20)))
             .set_response_timeout(Some(Duration::from_secs(20)));
         let connected = client.get_multiplexed_async_connection_with_config(&config);
@@ -53,7 +69,7 @@ impl Direct {
     /// As `say`, for a server that may not be ready.
     async fn ask<T: FromRedisValue>(&mut self, words: &str) -> RedisResult<T> {
         let mut words = words.split(' ');
-        let mut command = ::redis::cmd(words.next().unwrap());
+        let mut command = redis::cmd(words.next().unwrap());
         for word in words {
             command.arg(word);
         }

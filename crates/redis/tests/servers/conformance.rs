@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ::redis::aio::ConnectionLike;
-use hookgate::{Capacity, DedupeStore, RedisStore};
+use hookgate::{Capacity, DedupeStore};
+use hookgate_redis::RedisStore;
 use hookgate_testing::{Finding, StoreConformance, StoreRule, StoreUnderTest};
+use redis::aio::ConnectionLike;
 
 use crate::support::RedisServer;
 

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token, until};
 use crate::support::{Fault, Proxy, RedisServer};
@@ -203,7 +204,7 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
 
     // A snapshot can't be written, as on a full disk: then Redis takes no writes by default.
     std::fs::create_dir(server.folder().join("dump.rdb")).unwrap();
-    let _: ::redis::Value = direct.say("BGSAVE").await;
+    let _: redis::Value = direct.say("BGSAVE").await;
     until(
         |info: &String| info.contains("rdb_last_bgsave_status:err"),
         async || {
@@ -223,7 +224,7 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
     let url = server.url();
     let endless = tokio::spawn(async move {
         let mut other = Direct::to(&url).await;
-        let mut script = ::redis::cmd("EVAL");
+        let mut script = redis::cmd("EVAL");
         script.arg("while true do end").arg(0);
         script.query_async::<()>(&mut other.0).await
     });

@@ -5,21 +5,21 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::aio::ConnectionLike;
-use ::redis::cmd;
-use tokio::time::timeout;
-
-use super::check;
-use super::connection::Connection;
-use super::failure::{broke, store_error};
-use super::finding::Findings;
-use super::record::{self, DONE, PREFIX, RUNNING, millis, value};
-use super::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
-use crate::dedupe::{
-    ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesByName, ScopesInUse,
+use hookgate::{
+    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
     StoreFuture,
 };
-use crate::dedupe::{StoreError, StoreErrorKind};
+use redis::aio::ConnectionLike;
+use redis::cmd;
+use tokio::time::timeout;
+
+use crate::check;
+use crate::connection::Connection;
+use crate::failure::{broke, store_error};
+use crate::finding::Findings;
+use crate::record::{self, DONE, PREFIX, RUNNING, millis, value};
+use crate::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
+use crate::shared::{LongestLease, ScopesByPrefix};
 
 /// The layer gives a call one second; this is less, so that the call's own answer comes first.
 const CALL: Duration = Duration::from_millis(900);
@@ -27,11 +27,12 @@ const CALL: Duration = Duration::from_millis(900);
 /// claim has committed or released.
 const LOOKS: usize = 8;
 
-/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [module](super) for the guarantees, the server's setup
+/// Claims that processes share, on Redis (7.0 or newer) or Valkey. See the [crate](crate) for the guarantees, the server's setup
 /// and the sizes.
 ///
 /// ```no_run
-/// use hookgate::{Receiver, RedisStore, Secret};
+/// use hookgate::{Receiver, Secret};
+/// use hookgate_redis::RedisStore;
 ///
 /// # async fn start() -> Result<(), Box<dyn std::error::Error>> {
 /// let store = RedisStore::connect("redis://localhost:6379").await?;
@@ -48,7 +49,7 @@ const LOOKS: usize = 8;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::RedisStore;
+/// use hookgate_redis::RedisStore;
 ///
 /// let store = RedisStore::open("redis://:made-up-password@localhost:6379")?
 ///     .with_prefix("orders:")
@@ -65,7 +66,7 @@ const LOOKS: usize = 8;
 ///   its own prefix or server.
 #[derive(Clone)]
 pub struct RedisStore<C = Connection> {
-    pub(super) connection: C,
+    pub(crate) connection: C,
     prefix: Arc<str>,
     limit: Duration,
     /// Of the claims under this prefix.
@@ -73,7 +74,7 @@ pub struct RedisStore<C = Connection> {
     /// The list of this prefix.
     scopes: ScopesInUse,
     /// The receivers of each prefix, in all clones of this store.
-    all_scopes: ScopesByName,
+    all_scopes: ScopesByPrefix,
 }
 
 impl<C> RedisStore<C>
@@ -87,7 +88,7 @@ where
     /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
-        let all_scopes = ScopesByName::default();
+        let all_scopes = ScopesByPrefix::default();
         Self {
             connection,
             prefix: PREFIX.into(),
@@ -99,7 +100,7 @@ where
     }
 
     /// Sets the prefix of its keys: `hookgate:` unless set. Stores of the same prefix on one server share their records, so
-    /// applications with other secrets each need their own prefix, or [scope](crate::ReceiverBuilder::scope). On a cluster,
+    /// applications with other secrets each need their own prefix, or [scope](hookgate::ReceiverBuilder::scope). On a cluster,
     /// braces in the prefix would put all keys on one node.
     #[must_use]
     pub fn with_prefix(self, prefix: &str) -> Self {
@@ -121,7 +122,7 @@ where
     ///
     /// ```no_run
     /// # async fn start() -> Result<(), hookgate::StoreError> {
-    /// use hookgate::RedisStore;
+    /// use hookgate_redis::RedisStore;
     ///
     /// let store = RedisStore::connect("redis://localhost:6379").await?;
     /// for finding in store.check().await?.found {
@@ -201,7 +202,10 @@ where
         let key = record::key(&self.prefix, key);
         let mut connection = self.connection.clone();
         let changed: Result<i64, _> = script.run(&mut connection, &key, arguments).await;
-        Ok(Ownership::held(changed.map_err(store_error)? != 0))
+        Ok(match changed.map_err(store_error)? {
+            0 => Ownership::Lost,
+            _ => Ownership::Held,
+        })
     }
 
     fn limited<'a, T>(

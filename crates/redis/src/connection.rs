@@ -1,16 +1,16 @@
 //! One connection that is made again after it breaks.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use ::redis::aio::ConnectionLike;
-use ::redis::{Client, Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use hookgate::{Clock, Monotonic, SystemClock};
+use redis::aio::ConnectionLike;
+use redis::{Client, Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
-use super::connect::{Connecting, Dial, Live};
-use super::failure::ends_connection;
-use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::sync::{Mutex, lock};
+use crate::connect::{Connecting, Dial, Live};
+use crate::failure::ends_connection;
+use crate::shared::lock;
 
 /// The limit for making a connection, its handshake included.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -39,8 +39,8 @@ const PACE: Duration = Duration::from_millis(250);
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::RedisStore;
-/// use hookgate::redis::Connection;
+/// use hookgate_redis::RedisStore;
+/// use hookgate_redis::Connection;
 ///
 /// let client = redis::Client::open("redis://localhost:6379")?;
 /// let far_away = Connection::new(client)
@@ -79,7 +79,7 @@ impl Connection {
             client,
             connect: CONNECT,
             response: RESPONSE,
-            #[cfg(feature = "redis-tls")]
+            #[cfg(feature = "tls")]
             authorities: None,
         })
     }
@@ -95,7 +95,7 @@ impl Connection {
     }
 
     /// Sets how long an answer may take before the connection is given up: 500 ms unless set. A store's call has its own limit as
-    /// well: see [`RedisStore::with_call_limit`](super::RedisStore::with_call_limit).
+    /// well: see [`RedisStore::with_call_limit`](crate::RedisStore::with_call_limit).
     #[must_use]
     pub fn with_response_limit(self, limit: Duration) -> Self {
         let dial = self.shared.dial.clone();
@@ -105,15 +105,15 @@ impl Connection {
         })
     }
 
-    #[cfg(feature = "redis-tls")]
-    pub(super) fn is_tls(&self) -> bool {
+    #[cfg(feature = "tls")]
+    pub(crate) fn is_tls(&self) -> bool {
         let addr = self.shared.dial.client.get_connection_info().addr();
-        matches!(addr, ::redis::ConnectionAddr::TcpTls { .. })
+        matches!(addr, redis::ConnectionAddr::TcpTls { .. })
     }
 
     /// Trusts these authorities alone.
-    #[cfg(feature = "redis-tls")]
-    pub(super) fn with_authorities(&self, authorities: rustls::RootCertStore) -> Self {
+    #[cfg(feature = "tls")]
+    pub(crate) fn with_authorities(&self, authorities: rustls::RootCertStore) -> Self {
         let dial = self.shared.dial.clone();
         Self::with(Dial {
             authorities: Some(Arc::new(authorities)),
@@ -155,7 +155,7 @@ impl Connection {
     }
 
     /// Returns the server's address, without the user and password that a URL may hold.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         self.shared
             .dial
             .client

@@ -6,11 +6,11 @@
 
 use std::sync::OnceLock;
 
-use ::redis::aio::ConnectionLike;
-use ::redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, cmd};
+use redis::aio::ConnectionLike;
+use redis::{Cmd, ErrorKind, FromRedisValue, RedisResult, Script, ServerErrorKind, cmd};
 
 /// Running under this value: extends the lease. Answers 1, else 0.
-pub(super) static RENEW: Compared = Compared::new(
+pub(crate) static RENEW: Compared = Compared::new(
     "#!lua flags=allow-oom
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
@@ -18,7 +18,7 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])",
 
 /// Running under the first value: becomes the second, for the given time. Answers 1, also where it is the second already for at most
 /// the fourth argument, a lease, and then leaves its time unchanged; else 0.
-pub(super) static COMMIT: Compared = Compared::new(
+pub(crate) static COMMIT: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
 if held == ARGV[2] then
@@ -31,7 +31,7 @@ return 1",
 );
 
 /// Running under this value: deletes the record. Answers 1, else 0.
-pub(super) static RELEASE: Compared = Compared::new(
+pub(crate) static RELEASE: Compared = Compared::new(
     "#!lua flags=allow-oom
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('DEL', KEYS[1])",
@@ -39,14 +39,14 @@ return redis.call('DEL', KEYS[1])",
 
 /// For a claim that found a running record. Running under this value: extends the lease. Answers the value and its
 /// remaining time in milliseconds, both of the same moment; an empty answer where the record no longer exists.
-pub(super) static LOOK: Compared = Compared::new(
+pub(crate) static LOOK: Compared = Compared::new(
     "#!lua flags=allow-oom
 local held = redis.call('GET', KEYS[1])
 if held == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return {held, redis.call('PTTL', KEYS[1])}",
 );
 
-pub(super) struct Compared {
+pub(crate) struct Compared {
     text: &'static str,
     digest: OnceLock<String>,
 }
@@ -62,7 +62,7 @@ impl Compared {
     /// Runs the script by its digest. Where the server does not know it (after a restart, a flush of scripts or a failover), runs
     /// it by its text, which the server then keeps. The second command has the same key as the first, so it goes to the same
     /// node.
-    pub(super) async fn run<T: FromRedisValue>(
+    pub(crate) async fn run<T: FromRedisValue>(
         &self,
         connection: &mut impl ConnectionLike,
         key: &str,

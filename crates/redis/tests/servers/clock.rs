@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookgate::Claimed::{Done, Fresh, Running};
+use hookgate::DedupeStore;
 use hookgate::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, RedisStore};
+use hookgate_redis::RedisStore;
 
 use super::{Direct, key, token, until};
 use crate::support::{Folder, RedisServer, Skew};

@@ -1,18 +1,18 @@
 //! A store by the URL of its server.
 
-use ::redis::Client;
+use hookgate::{StoreError, StoreErrorKind};
+use redis::Client;
 
-use super::check;
-use super::connection::Connection;
-use super::store::RedisStore;
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::check;
+use crate::connection::Connection;
+use crate::store::RedisStore;
 
 impl RedisStore {
     /// Connects, and [checks](Self::check) the server's settings. The findings are logged by `tracing`; without that feature, or
-    /// without a subscriber, those that may [forget](super::Risk::forgets) ids are lines on stderr. To see them yourself, or to
+    /// without a subscriber, those that may [forget](crate::Risk::forgets) ids are lines on stderr. To see them yourself, or to
     /// refuse to start, use [`open`](Self::open) and call [`check`](Self::check).
     ///
-    /// `rediss://…` is TLS: [setup](super#tls).
+    /// `rediss://…` is TLS: [setup](crate#tls).
     ///
     /// # Errors
     /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
@@ -35,15 +35,15 @@ impl RedisStore {
         // The error of redis may repeat a part of the URL.
         let client = Client::open(url).map_err(|_| {
             let asks_for_tls = url.starts_with("rediss:") || url.starts_with("valkeys:");
-            let message = if asks_for_tls && cfg!(not(feature = "redis-tls")) {
-                "the URL asks for TLS, and this program is built without it: enable the feature redis-tls of hookgate"
+            let message = if asks_for_tls && cfg!(not(feature = "tls")) {
+                "the URL asks for TLS, and this program is built without it: enable the feature tls of hookgate-redis"
             } else {
                 "this can't be used as a Redis URL: write redis://host:port, rediss://host:port for TLS, or unix:///path"
             };
             StoreError::saying(StoreErrorKind::Setting, message)
         })?;
         let connection = Connection::new(client);
-        #[cfg(feature = "redis-tls")]
+        #[cfg(feature = "tls")]
         if connection.is_tls() {
             crate::tls::provider()?;
         }
@@ -54,7 +54,7 @@ impl RedisStore {
     /// system trusts. The URL must be `rediss://`. Call it before the first use; clones that were made before stay as they are.
     ///
     /// ```no_run
-    /// use hookgate::RedisStore;
+    /// use hookgate_redis::RedisStore;
     ///
     /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let ca = std::fs::read("provider-ca.pem")?;
@@ -65,8 +65,8 @@ impl RedisStore {
     ///
     /// # Errors
     /// [`Setting`](StoreErrorKind::Setting): this holds no certificate in PEM, or the URL is not `rediss://`.
-    #[cfg(feature = "redis-tls")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "redis-tls")))]
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
     pub fn with_ca(mut self, pem: &[u8]) -> Result<Self, StoreError> {
         if !self.connection.is_tls() {
             let message =

@@ -8,7 +8,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{DedupeStore, Delivery, Receiver, RedisStore, Secret};
+use hookgate::{DedupeStore, Delivery, Receiver, Secret};
+use hookgate_redis::RedisStore;
 use hookgate_testing::Signer;
 use tower::ServiceExt;
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hookgate::Claimed::{Done, Fresh, Running};
 use hookgate::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token};
 use crate::support::RedisServer;
@@ -131,7 +132,7 @@ async fn records_are_readable_and_small() {
         line.unwrap().trim().parse().unwrap()
     };
     let before = used(&mut direct).await;
-    let mut commands = ::redis::pipe();
+    let mut commands = redis::pipe();
     for number in 0..EVENTS {
         let name = format!("hookgate:{}", key(&number.to_string()).to_hex());
         commands
@@ -145,7 +146,7 @@ async fn records_are_readable_and_small() {
     commands.query_async::<()>(&mut direct.0).await.unwrap();
     let each = (used(&mut direct).await - before) / EVENTS;
     println!("{each} bytes a record with its places in both tables");
-    assert!(each <= hookgate::redis::BYTES_PER_RECORD as u64, "{each}");
+    assert!(each <= hookgate_redis::BYTES_PER_RECORD as u64, "{each}");
 }
 
 #[tokio::test]
@@ -202,7 +203,7 @@ async fn a_foreign_value_under_an_events_key_is_an_error_and_left_alone() {
     let mut direct = Direct::to(&server.url()).await;
     for (id, write) in [("text", "SET"), ("list", "LPUSH")] {
         let name = format!("hookgate:{}", key(id).to_hex());
-        let _: ::redis::Value = direct.say(&format!("{write} {name} somebody's")).await;
+        let _: redis::Value = direct.say(&format!("{write} {name} somebody's")).await;
         let error = store.claim(&key(id), token(), LONG).await.unwrap_err();
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     }

@@ -3,13 +3,14 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ::redis::RedisResult;
-use ::redis::cluster::ClusterClient;
-use ::redis::cluster_async::ClusterConnection;
 use hookgate::Claimed::{Done, Fresh, Running};
 use hookgate::Ownership::Held;
-use hookgate::redis::Risk;
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate_redis::RedisStore;
+use hookgate_redis::Risk;
+use redis::RedisResult;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
 
 use super::conformance::assert_kept;
 use super::{Direct, LONG, key, token, until};

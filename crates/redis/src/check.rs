@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use ::redis::aio::ConnectionLike;
-use ::redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
+use hookgate::{StoreError, StoreErrorKind};
+use redis::aio::ConnectionLike;
+use redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
-#[cfg(feature = "redis-tls")]
-use super::failure::store_error;
-use super::finding::{Finding, Findings, Risk};
-use crate::dedupe::{StoreError, StoreErrorKind};
+#[cfg(feature = "tls")]
+use crate::failure::store_error;
+use crate::finding::{Finding, Findings, Risk};
 
 /// The limit of the whole check, connecting included.
 const LIMIT: Duration = Duration::from_secs(5);
 /// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
 const LEAST: (u64, u64) = (7, 0);
 
-pub(super) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
+pub(crate) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
     let looked = timeout(LIMIT, look(connection)).await;
     looked.unwrap_or_else(|_| Err(unreachable("it does not answer")))
 }
@@ -97,7 +97,7 @@ async fn ask<C: ConnectionLike>(
     match command.query_async(connection).await {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if refused.contains(&error.kind()) => Ok(None),
-        #[cfg(feature = "redis-tls")]
+        #[cfg(feature = "tls")]
         Err(error) if crate::tls::refused_handshake(&error).is_some() => Err(store_error(error)),
         Err(error) => Err(unreachable(error)),
     }
@@ -192,7 +192,7 @@ impl<'a> Info<'a> {
 
 /// Logs each finding. Where no subscriber of `tracing` would see them, those that may forget ids are written to stderr: an error
 /// would stop programs that run today, and silence would let events run twice.
-pub(super) fn report(findings: &Findings) {
+pub(crate) fn report(findings: &Findings) {
     #[cfg(feature = "tracing")]
     if tracing::dispatcher::has_been_set() {
         for finding in &findings.found {
@@ -212,7 +212,7 @@ pub(super) fn report(findings: &Findings) {
 
 #[cfg(test)]
 mod tests {
-    use ::redis::{Pipeline, RedisError, RedisFuture};
+    use redis::{Pipeline, RedisError, RedisFuture};
 
     use super::*;
 
@@ -252,7 +252,7 @@ mod tests {
 
     impl IntoError for ServerErrorKind {
         fn into_error(self) -> RedisError {
-            (::redis::ErrorKind::Server(self), "refused").into()
+            (redis::ErrorKind::Server(self), "refused").into()
         }
     }
 

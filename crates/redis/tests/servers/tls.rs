@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::Held;
-use hookgate::redis::Connection;
-use hookgate::{DedupeStore, RedisStore, StoreError, StoreErrorKind};
+use hookgate::{DedupeStore, StoreError, StoreErrorKind};
+use hookgate_redis::Connection;
+use hookgate_redis::RedisStore;
 
 use super::{LONG, key, token};
 use crate::support::{Certificates, Fault, Proxy};
@@ -48,12 +49,12 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     }
     // By a client of the user, as for a certificate of the client. It takes the provider of crypto that the program has installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let trusted = ::redis::TlsCertificates {
+    let trusted = redis::TlsCertificates {
         client_tls: None,
         root_cert: Some(Certificates::AUTHORITY.to_vec()),
     };
     let url = format!("rediss://localhost:{port}/2");
-    let client = ::redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
+    let client = redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
     let patient = Connection::new(client).with_connect_limit(Duration::from_secs(5));
     works(&RedisStore::on(patient).with_call_limit(Duration::from_secs(5))).await;
     // Without TLS nothing is answered.
@@ -201,7 +202,7 @@ async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
             }
         }
     });
-    let client = ::redis::Client::open(url.as_str()).unwrap();
+    let client = redis::Client::open(url.as_str()).unwrap();
     let patience = Duration::from_secs(20);
     let connection = Connection::new(client).with_connect_limit(patience);
     let store = RedisStore::on(connection.with_response_limit(patience)).with_call_limit(patience);

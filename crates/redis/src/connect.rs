@@ -5,48 +5,48 @@
 
 use std::time::Duration;
 
-use ::redis::aio::MultiplexedConnection;
-use ::redis::io::tcp::TcpSettings;
-use ::redis::{AsyncConnectionConfig, Client, RedisResult};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
+use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
+use redis::{AsyncConnectionConfig, Client, RedisResult};
 use tokio::time::sleep;
 
-#[cfg(feature = "redis-tls")]
-use super::tls;
+#[cfg(feature = "tls")]
+use crate::tls;
 
 /// Waits between tries to connect, in milliseconds.
 const WAITS: [u64; 6] = [50, 100, 200, 400, 500, 500];
 
 /// A connection under way, which all calls wait for that need it.
-pub(super) type Connecting = Shared<BoxFuture<'static, RedisResult<Live>>>;
+pub(crate) type Connecting = Shared<BoxFuture<'static, RedisResult<Live>>>;
 
 /// A connection, with the task that drives it.
 #[derive(Clone)]
-pub(super) struct Live {
-    pub(super) connection: MultiplexedConnection,
+pub(crate) struct Live {
+    pub(crate) connection: MultiplexedConnection,
     /// Of a connection over this crate's TLS; another holds its own.
-    #[cfg(feature = "redis-tls")]
+    #[cfg(feature = "tls")]
     _driver: Option<std::sync::Arc<tls::Driver>>,
 }
 
 /// The server, and how it is connected to.
 #[derive(Clone)]
-pub(super) struct Dial {
-    pub(super) client: Client,
+pub(crate) struct Dial {
+    pub(crate) client: Client,
     /// The limit for making a connection.
-    pub(super) connect: Duration,
+    pub(crate) connect: Duration,
     /// The limit for an answer.
-    pub(super) response: Duration,
+    pub(crate) response: Duration,
     /// The authorities that alone are trusted.
-    #[cfg(feature = "redis-tls")]
-    pub(super) authorities: Option<std::sync::Arc<rustls::RootCertStore>>,
+    #[cfg(feature = "tls")]
+    pub(crate) authorities: Option<std::sync::Arc<rustls::RootCertStore>>,
 }
 
 impl Dial {
     /// Connects after this wait. Where the server can't be reached it tries again, until the waits are used up: it may be about to
     /// start. Another error would be the same again.
-    pub(super) fn begin(&self, wait: Duration) -> Connecting {
+    pub(crate) fn begin(&self, wait: Duration) -> Connecting {
         let dial = self.clone();
         let connecting = async move {
             if !wait.is_zero() {
@@ -68,7 +68,7 @@ impl Dial {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect))
             .set_response_timeout(Some(self.response));
-        #[cfg(feature = "redis-tls")]
+        #[cfg(feature = "tls")]
         if let Some(server) = tls::server(settings, self.authorities.is_some())? {
             let authorities = self.authorities.as_deref();
             let connecting = tls::connect(server, settings, authorities, self.connect, config);
@@ -85,18 +85,18 @@ impl Dial {
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         Ok(Live {
             connection: connection.await?,
-            #[cfg(feature = "redis-tls")]
+            #[cfg(feature = "tls")]
             _driver: None,
         })
     }
 }
 
-#[cfg(feature = "redis-tls")]
-fn is_refused(error: &::redis::RedisError) -> bool {
+#[cfg(feature = "tls")]
+fn is_refused(error: &redis::RedisError) -> bool {
     crate::tls::refused_handshake(error).is_some()
 }
 
-#[cfg(not(feature = "redis-tls"))]
-fn is_refused(_: &::redis::RedisError) -> bool {
+#[cfg(not(feature = "tls"))]
+fn is_refused(_: &redis::RedisError) -> bool {
     false
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dedupe::{StoreError, StoreErrorKind};
+use hookgate::{StoreError, StoreErrorKind};
 
 /// The result of a check of the server's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

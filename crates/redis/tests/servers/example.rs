@@ -1,7 +1,7 @@
 //! The example `shared_claims`, twice over one Redis.
 
 use crate::process::{Example, row_created};
-use crate::support::{RedisServer, free_port};
+use crate::support::{Certificates, RedisServer, free_port};
 
 const SECRET: &str = "whsec_made_up_for_the_examples";
 
@@ -54,4 +54,31 @@ fn it_says_why_it_does_not_start() {
     let nobody = format!("redis://127.0.0.1:{}", free_port());
     let refused = Example::refused("shared_claims", &[secret, ("REDIS_URL", &nobody)]);
     assert!(refused.contains("Redis can't be reached"), "{refused}");
+}
+
+/// The URL is all that decides: the example has no line for servers without TLS, and another one for those with it.
+#[test]
+fn the_example_speaks_tls_where_its_url_asks_for_it() {
+    let certificates = Certificates::new();
+    let Some(redis) = certificates.redis() else {
+        return;
+    };
+    let authority = certificates.path("authority.pem");
+    let url = format!("rediss://localhost:{}", redis.server.address.port());
+    let example = Example::start(
+        "shared_claims",
+        &[
+            ("WEBHOOK_SECRET", SECRET),
+            ("REDIS_URL", &url),
+            ("SSL_CERT_FILE", &authority),
+        ],
+    );
+    // Handshakes take a busy machine long.
+    let mut answers = (0..100).map(|_| example.deliver(SECRET, &row_created("evt_1", "{}")).status);
+    assert_eq!(answers.find(|status| *status != 503), Some(204));
+    assert!(
+        example
+            .deliver(SECRET, &row_created("evt_1", "{}"))
+            .is_replay()
+    );
 }

@@ -1,13 +1,13 @@
 //! Two processes over one Redis.
 
-use hookgate::RedisStore;
+use hookgate_redis::RedisStore;
 
 use crate::support::{RedisServer, one_run_in_two_processes};
 
 #[test]
 fn one_run_of_256_racers_in_two_processes() {
     one_run_in_two_processes(
-        "redis::race::one_run_of_256_racers_in_two_processes",
+        "race::one_run_of_256_racers_in_two_processes",
         || {
             let server = RedisServer::start(&[])?;
             let url = server.url();

@@ -2,42 +2,42 @@
 
 use std::time::Duration;
 
-use crate::dedupe::{ClaimToken, EventKey};
+use hookgate::{ClaimToken, EventKey};
 
 /// The approximate number of bytes of the server's memory for a remembered event, with the default prefix: see
-/// [sizes](super#sizes).
+/// [sizes](crate#sizes).
 pub const BYTES_PER_RECORD: usize = 200;
 /// The default prefix of every key.
-pub(super) const PREFIX: &str = "hookgate:";
+pub(crate) const PREFIX: &str = "hookgate:";
 /// First byte of a running record's value.
-pub(super) const RUNNING: u8 = b'c';
+pub(crate) const RUNNING: u8 = b'c';
 /// First byte of a done record's value.
-pub(super) const DONE: u8 = b'd';
+pub(crate) const DONE: u8 = b'd';
 /// A hundred years. Redis refuses a time whose end does not fit into 64 bits of milliseconds; longer times are shortened to this.
 const LONGEST: u64 = 100 * 366 * 24 * 3600 * 1000;
 
 /// Returns the prefix and 32 hex digits: a key in `redis-cli` can be compared with an [`EventKey`] as it is shown everywhere
 /// else.
-pub(super) fn key(prefix: &str, event: &EventKey) -> String {
+pub(crate) fn key(prefix: &str, event: &EventKey) -> String {
     [prefix, &event.to_hex()].concat()
 }
 
 /// Returns the state's letter, readable, and the token's 16 raw bytes: hex would take 16 bytes of memory more.
-pub(super) fn value(state: u8, token: ClaimToken) -> [u8; 17] {
+pub(crate) fn value(state: u8, token: ClaimToken) -> [u8; 17] {
     let mut value = [state; 17];
     value[1..].copy_from_slice(token.as_bytes());
     value
 }
 
 /// Parses a value. Returns `None` where this crate did not write it.
-pub(super) fn parse(value: &[u8]) -> Option<(u8, ClaimToken)> {
+pub(crate) fn parse(value: &[u8]) -> Option<(u8, ClaimToken)> {
     let (&state, token) = value.split_first()?;
     let token = ClaimToken::from_bytes(token.try_into().ok()?);
     matches!(state, RUNNING | DONE).then_some((state, token))
 }
 
 /// Returns whole milliseconds, rounded up, so that no time ends early: Redis refuses zero as an error.
-pub(super) fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     let millis = time.as_nanos().div_ceil(1_000_000);
     u64::try_from(millis).unwrap_or(LONGEST).clamp(1, LONGEST)
 }

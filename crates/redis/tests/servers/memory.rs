@@ -3,8 +3,9 @@
 use axum::http::StatusCode;
 use hookgate::Claimed::{Done, Fresh, Running};
 use hookgate::Ownership::Held;
-use hookgate::redis::Risk;
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate_redis::RedisStore;
+use hookgate_redis::Risk;
 
 use super::layer::App;
 use super::{Direct, LONG, key, token};
@@ -95,7 +96,7 @@ async fn a_server_that_evicts_forgets_and_the_check_says_so() {
         assert!(format!("{error:?}").contains(policy), "{error:?}");
 
         // The risk is real: each of more ids than fit is accepted, and many are forgotten.
-        let mut commands = ::redis::pipe();
+        let mut commands = redis::pipe();
         const EVENTS: usize = 30_000;
         for number in 0..EVENTS {
             let name = format!("hookgate:{}", key(&number.to_string()).to_hex());

@@ -4,11 +4,11 @@
 //! ```sh
 //! redis-server --maxmemory 256mb --maxmemory-policy noeviction --appendonly yes --appendfsync always &
 //! export REDIS_URL=redis://localhost:6379 WEBHOOK_SECRET=whsec_made_up_for_local_tries
-//! ADDR=127.0.0.1:8787 cargo run --example shared_claims --features redis &
-//! ADDR=127.0.0.1:8788 cargo run --example shared_claims --features redis &
+//! ADDR=127.0.0.1:8787 cargo run -p hookgate-redis --example shared_claims &
+//! ADDR=127.0.0.1:8788 cargo run -p hookgate-redis --example shared_claims &
 //! ```
 //!
-//! With `--features redis-tls,ring` and a URL of `rediss://`, as a managed server needs it, the connection is TLS: `connect` looks at the URL.
+//! With `--features tls,ring` and a URL of `rediss://`, as a managed server needs it, the connection is TLS: `connect` looks at the URL.
 //!
 //! Deliver an event to one, then to the other: the second answers 200 and `Idempotent-Replayed: true`, and runs no handler. Where
 //! the server's settings allow it to forget ids, the program prints that at its start; with `STRICT=1` it refuses to start.
@@ -23,7 +23,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Answer, Event, Receiver, RedisStore, Secret};
+use hookgate::{Answer, Event, Receiver, Secret};
+use hookgate_redis::RedisStore;
 use tokio::net::TcpListener;
 
 async fn on_event(event: Event) -> StatusCode {

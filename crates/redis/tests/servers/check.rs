@@ -2,8 +2,9 @@
 
 use hookgate::Claimed::{Done, Fresh};
 use hookgate::Ownership::Held;
-use hookgate::redis::{Findings, Risk};
-use hookgate::{DedupeStore, RedisStore, StoreErrorKind};
+use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate_redis::RedisStore;
+use hookgate_redis::{Findings, Risk};
 
 use super::{Direct, LONG, key, token, until};
 use crate::support::{Child, RedisServer, free_port, given};
@@ -86,7 +87,7 @@ async fn a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber() {
     let Some(server) = RedisServer::start(&[&evicts[..], &ALWAYS].concat()) else {
         return;
     };
-    let test = "redis::check::a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber";
+    let test = "check::a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber";
     let told = Child::stderr_of(test, &server.url());
     let line = "hookgate: claims on Redis: ids are forgotten when memory is full (maxmemory-policy is volatile-lru): set maxmemory-policy to noeviction";
     assert_eq!(

@@ -1,10 +1,9 @@
 //! The meaning of Redis' errors, for a store's caller and for the connection.
 
-use ::redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+use hookgate::{StoreError, StoreErrorKind};
+use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
-use crate::dedupe::{StoreError, StoreErrorKind};
-
-pub(super) fn store_error(error: RedisError) -> StoreError {
+pub(crate) fn store_error(error: RedisError) -> StoreError {
     let kind = if error.code() == Some("OOM") {
         StoreErrorKind::Full
     } else if error.is_timeout() {
@@ -12,7 +11,7 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
     } else {
         StoreErrorKind::Unavailable
     };
-    #[cfg(feature = "redis-tls")]
+    #[cfg(feature = "tls")]
     if let Some(reason) = crate::tls::refused_handshake(&error) {
         return StoreError::saying(kind, reason).caused_by(error);
     }
@@ -20,7 +19,7 @@ pub(super) fn store_error(error: RedisError) -> StoreError {
 }
 
 /// Returns whether the connection broke during the call, or was found broken: the server may be healthy on a new connection.
-pub(super) fn broke(error: &StoreError) -> bool {
+pub(crate) fn broke(error: &StoreError) -> bool {
     let below = std::error::Error::source(error);
     let driver = below.and_then(|below| below.downcast_ref::<RedisError>());
     driver.is_some_and(|error| error.is_connection_dropped() && !error.is_connection_refusal())
@@ -30,7 +29,7 @@ pub(super) fn broke(error: &StoreError) -> bool {
 ///
 /// Not only where it broke: an answer that does not come is for a quarter of an hour the only sign of a cable that was pulled, and the
 /// name of a server that has become a replica now leads to another.
-pub(super) fn ends_connection(answered: Result<&Value, &RedisError>) -> bool {
+pub(crate) fn ends_connection(answered: Result<&Value, &RedisError>) -> bool {
     match answered {
         // An error answer of the server arrives here as a value.
         Ok(Value::ServerError(error)) => demoted(error.kind()),

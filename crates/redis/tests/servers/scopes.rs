@@ -1,0 +1,31 @@
+//! Which receivers of one store share their memory.
+
+use hookgate::{ConfigErrorKind, Receiver, ReceiverBuilder, Secret};
+use hookgate_redis::RedisStore;
+
+const ORDERS: &str = "whsec_made_up_for_the_orders";
+const LEDGER: &str = "whsec_made_up_for_the_ledger";
+const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::ScopeTaken);
+
+fn with(secret: &str) -> ReceiverBuilder {
+    Receiver::builder().secret(Secret::new(secret).unwrap())
+}
+
+fn kind(builder: ReceiverBuilder) -> Result<(), ConfigErrorKind> {
+    builder.build().map(drop).map_err(|error| error.kind())
+}
+
+#[test]
+fn receivers_on_redis_are_compared_by_prefix() {
+    // Nothing connects before it is asked.
+    let store = RedisStore::open("redis://127.0.0.1:1").unwrap();
+    let _orders = with(ORDERS).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
+    let of_ledger = || store.clone().with_prefix("ledger:");
+    let _ledger = with(LEDGER).store(of_ledger()).build().unwrap();
+    // Each call of `with_prefix` on a clone finds the receivers of that prefix.
+    assert_eq!(kind(with(ORDERS).store(of_ledger())), TAKEN);
+    assert_eq!(kind(with(LEDGER).store(of_ledger())), Ok(()));
+    let back = of_ledger().with_prefix("hookgate:");
+    assert_eq!(kind(with(LEDGER).store(back)), TAKEN);
+}

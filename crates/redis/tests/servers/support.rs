@@ -1,0 +1,29 @@
+//! Servers, the proxies before them, and children: shared with the tests of the library.
+
+#[path = "../../../../tests/servers/support/child.rs"]
+mod child;
+#[path = "../../../../tests/servers/support/folder.rs"]
+mod folder;
+#[path = "../../../../tests/servers/support/postgres.rs"]
+mod postgres;
+#[path = "../../../../tests/servers/support/proxy.rs"]
+mod proxy;
+#[path = "../../../../tests/servers/support/race.rs"]
+mod race;
+#[path = "../../../../tests/servers/support/redis.rs"]
+mod redis;
+#[path = "../../../../tests/servers/support/server.rs"]
+mod server;
+#[path = "../../../../tests/servers/support/skew.rs"]
+mod skew;
+#[path = "../../../../tests/servers/support/tls.rs"]
+mod tls;
+
+pub use child::{Child, given};
+pub use folder::Folder;
+pub use proxy::{Fault, Proxy};
+pub use race::one_run_in_two_processes;
+pub use redis::RedisServer;
+pub use server::{free_port, program};
+pub use skew::Skew;
+pub use tls::Certificates;

@@ -87,8 +87,6 @@ mod caught;
 mod clock;
 mod config;
 pub mod dedupe;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod effects;
 pub mod event;
 #[cfg(feature = "axum")]
 pub mod extract;

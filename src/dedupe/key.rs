@@ -39,9 +39,30 @@ impl EventKey {
     }
 
     /// Returns the key from the 16 bytes that a store has kept.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
-    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
+    }
+
+    /// Returns the key of the event for the program of this name, in a database that programs share. Without a name, two programs
+    /// with the same scope and id would have the same key, and each would find its events claimed by the other. The name
+    /// `default` leaves the key unchanged.
+    ///
+    /// ```
+    /// use hookgate::EventKey;
+    ///
+    /// let key = EventKey::new("default", "evt_1");
+    /// assert_ne!(key.named("orders"), key.named("members"));
+    /// assert_eq!(key.named("default"), key);
+    /// ```
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        if name == "default" {
+            return *self;
+        }
+        // A digest combined with another one: an id under one name never has the key of another id under another name.
+        let name = Self::new("namespace", name);
+        Self(std::array::from_fn(|at| self.0[at] ^ name.0[at]))
     }
 
     /// Returns the 16 bytes, for a store.

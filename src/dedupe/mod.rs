@@ -41,6 +41,8 @@
 #[cfg(feature = "moka")]
 mod cache;
 mod capacity;
+mod claim_values;
+mod claimed_in;
 mod error;
 mod expiry;
 mod hash;
@@ -58,6 +60,8 @@ mod store;
 #[cfg(feature = "moka")]
 pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
+pub use claim_values::ClaimValues;
+pub use claimed_in::{ClaimedIn, NotFresh};
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey};
 pub use memory::MemoryStore;
@@ -66,6 +70,8 @@ pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) use claim_values::micros;
+#[cfg(feature = "inbox")]
 pub(crate) use key::body_digest;
 #[cfg(feature = "postgres")]
 pub(crate) use longest_lease::LongestLease;

@@ -53,10 +53,7 @@ use http::{Request, StatusCode};
 use serde::de::DeserializeOwned;
 
 use self::rejection::answer;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use crate::dedupe::StoreError;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use crate::effects::NotFresh;
+use crate::dedupe::{NotFresh, StoreError};
 use crate::event::Event;
 use crate::layer::{
     AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer as _, Unhandled,
@@ -160,10 +157,8 @@ responses! {
     FailureReason;
     /// Answers 500, or as the error of this crate that it holds, with an empty body.
     HandlerError;
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     NotFresh;
     /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may
     /// work again. The operator gets the reason.
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     StoreError;
 }

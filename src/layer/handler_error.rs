@@ -10,9 +10,7 @@ use http::{Response, StatusCode};
 use super::failure_reason::FailureReason;
 use super::handler::IntoAnswer;
 use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
-use crate::dedupe::StoreError;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-use crate::effects::NotFresh;
+use crate::dedupe::{NotFresh, StoreError};
 use crate::event::EventError;
 use crate::readable::{Chain, sources};
 
@@ -95,7 +93,6 @@ impl IntoAnswer for StoreError {
     }
 }
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl IntoAnswer for NotFresh {
     fn into_answer(self) -> Response<Bytes> {
         match self {
@@ -115,7 +112,6 @@ fn of_reason(reason: FailureReason) -> Response<Bytes> {
         return answer;
     }
     let is_unavailable = |error: &(dyn Error + 'static)| {
-        #[cfg(any(feature = "postgres", feature = "sqlite"))]
         if error.is::<NotFresh>() {
             return true; // held: a duplicate has its answer
         }
@@ -129,24 +125,17 @@ fn of_reason(reason: FailureReason) -> Response<Bytes> {
 
 /// Returns the answer of an error that says more than that the handler failed.
 fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
-    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     if let Some(duplicate @ NotFresh::Duplicate { .. }) = error.downcast_ref() {
         return Some(duplicate.into_answer());
     }
-    let already = error
-        .downcast_ref()
-        .map(|mark: &AlreadyHandled| mark.into_answer());
-    let letter = || {
-        error
-            .downcast_ref()
-            .map(|mark: &DeadLetter| mark.clone().into_answer())
-    };
-    let unhandled = || {
-        error
-            .downcast_ref()
-            .map(|mark: &Unhandled| mark.clone().into_answer())
-    };
-    already.or_else(letter).or_else(unhandled)
+    if let Some(already) = error.downcast_ref::<AlreadyHandled>() {
+        return Some(already.into_answer());
+    }
+    if let Some(letter) = error.downcast_ref::<DeadLetter>() {
+        return Some(letter.clone().into_answer());
+    }
+    let unhandled = error.downcast_ref::<Unhandled>()?;
+    Some(unhandled.clone().into_answer())
 }
 
 /// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.

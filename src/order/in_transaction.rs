@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::event::RowEvent;
 use super::judge::{GapReason, Judgement, Order, judge};
 use super::last::LastHandled;
-use crate::dedupe::{EventKey, StoreError};
-use crate::effects::{Namespace, micros};
+use crate::dedupe::{EventKey, StoreError, micros};
 use crate::walk::Delivery;
 
 /// The values to bind to the statements `LOCK_ROW` and `WRITE_ROW`, of PostgreSQL or of SQLite: see there.
@@ -25,7 +24,7 @@ impl RowValues {
     pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Option<Self> {
         let event = RowEvent::read(delivery).ok()??;
         Some(Self {
-            key: Namespace::new(name).key(&EventKey::from_bytes(event.row_key)),
+            key: EventKey::from_bytes(event.row_key).named(name),
             event,
             retain_micros: micros(retain),
         })

@@ -13,9 +13,9 @@ use super::pool::Postgres;
 use super::task::Task;
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, EventKey, LongestLease, Ownership, ScopesInUse, StoreFuture,
+    micros,
 };
 use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::effects::{Namespace, micros};
 
 /// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no
 /// record, the index accepts one; the others insert no row, and are tried again: then the record can be read.
@@ -92,7 +92,8 @@ const CHUNKS: u32 = 8;
 #[derive(Clone)]
 pub struct PostgresStore {
     pub(super) postgres: Postgres,
-    pub(super) namespace: Namespace,
+    /// The name of the program.
+    pub(super) name: Arc<str>,
     longest_lease: Arc<LongestLease>,
     scopes: ScopesInUse,
     sweeping: Arc<Sweeping>,
@@ -116,7 +117,7 @@ impl PostgresStore {
     pub fn new(postgres: &Postgres, name: &str) -> Self {
         Self {
             postgres: postgres.clone(),
-            namespace: Namespace::new(name),
+            name: name.into(),
             longest_lease: Arc::default(),
             scopes: postgres.scopes.of(name),
             sweeping: Arc::default(),
@@ -130,7 +131,7 @@ impl PostgresStore {
         token: ClaimToken,
         times: impl IntoIterator<Item = Duration>,
     ) -> Result<Ownership, StoreError> {
-        let key = self.namespace.key(key);
+        let key = key.named(&self.name);
         let (key, token) = (key.as_bytes().as_slice(), token.as_bytes().as_slice());
         let times: Vec<i64> = times.into_iter().map(micros).collect();
         let mut values: Vec<&(dyn ToSql + Sync)> = vec![&key, &token];
@@ -149,7 +150,7 @@ impl PostgresStore {
         token: ClaimToken,
         lease: Duration,
     ) -> Result<Option<Claimed>, StoreError> {
-        let key = self.namespace.key(key);
+        let key = key.named(&self.name);
         let rows = self
             .postgres
             .query(

@@ -6,8 +6,7 @@ use ::tokio_postgres::types::Type;
 use ::tokio_postgres::{Error, Transaction};
 
 use crate::Delivery;
-use crate::dedupe::StoreError;
-use crate::effects::{ClaimValues, ClaimedIn};
+use crate::dedupe::{ClaimValues, ClaimedIn, StoreError};
 
 /// Claims an event inside the transaction of its run, in one statement: the statement of [`claim_in`], for users of sqlx, diesel
 /// or SeaORM.
@@ -77,7 +76,7 @@ pub async fn claim_in(
     delivery: &Delivery,
     retain: Duration,
 ) -> Result<ClaimedIn, StoreError> {
-    claim_values_in(transaction, &ClaimValues::of(name, delivery, retain)).await
+    claim_values_in(transaction, &delivery.claim_values(name, retain)).await
 }
 
 /// Claims as [`claim_in`] does, for an event that was not received as a delivery here.

@@ -22,7 +22,6 @@ mod task;
 mod tls;
 mod url;
 
-pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use crate::order::{OrderedIn, RowValues};
 pub use claims::PostgresStore;
 pub use effects::{CLAIM_IN, claim_in, claim_values_in};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use ::tokio_postgres::types::{ToSql, Type};
 
 use super::claims::PostgresStore;
-use crate::dedupe::{EventKey, StoreFuture};
-use crate::effects::micros;
+use crate::dedupe::{EventKey, StoreFuture, micros};
 use crate::order::{LastHandled, OrderStore};
 
 const LAST: &str =
@@ -26,7 +25,7 @@ impl OrderStore for PostgresStore {
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
         StoreFuture::boxed(async move {
             self.sweep_now_and_then();
-            let key = self.namespace.key(&EventKey::from_bytes(*row));
+            let key = EventKey::from_bytes(*row).named(&self.name);
             let types = &[Type::BYTEA];
             let rows = self
                 .postgres
@@ -54,7 +53,7 @@ impl OrderStore for PostgresStore {
             let Ok(revision) = i64::try_from(revision) else {
                 return Ok(false);
             };
-            let key = self.namespace.key(&EventKey::from_bytes(*row));
+            let key = EventKey::from_bytes(*row).named(&self.name);
             let (key, last, retain) = (key.as_bytes().as_slice(), last.to_bytes(), micros(retain));
             let values: [&(dyn ToSql + Sync); 4] = [&key, &last, &retain, &revision];
             let types = [Type::BYTEA, Type::BYTEA, Type::INT8, Type::INT8];

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 
-use crate::dedupe::StoreError;
-use crate::effects::{ClaimValues, ClaimedIn};
+use crate::dedupe::{ClaimValues, ClaimedIn, StoreError};
 use crate::walk::Delivery;
 
 /// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of
@@ -78,7 +77,8 @@ pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
 ///
 /// ```
 /// use hookgate::EventKey;
-/// use hookgate::sqlite::{ClaimValues, ClaimedIn, claim_values_in, migrate};
+/// use hookgate::dedupe::{ClaimValues, ClaimedIn};
+/// use hookgate::sqlite::{claim_values_in, migrate};
 /// use std::time::Duration;
 ///
 /// let mut database = rusqlite::Connection::open_in_memory()?;
@@ -115,7 +115,7 @@ pub fn claim_in(
     delivery: &Delivery,
     retain: Duration,
 ) -> Result<ClaimedIn, StoreError> {
-    claim_values_in(transaction, &ClaimValues::of(name, delivery, retain))
+    claim_values_in(transaction, &delivery.claim_values(name, retain))
 }
 
 /// Claims as [`claim_in`] does, for an event that was not received as a delivery here.

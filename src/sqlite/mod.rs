@@ -21,7 +21,6 @@ pub(crate) mod writer;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use crate::effects::{ClaimValues, ClaimedIn, NotFresh};
 pub use crate::order::{OrderedIn, RowValues};
 pub use effects::{CLAIM_IN, SCHEMA, claim_in, claim_values_in, migrate};
 pub use order::{LOCK_ROW, WRITE_ROW, order_in};

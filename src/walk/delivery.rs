@@ -3,12 +3,13 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
 use crate::UnixSeconds;
-use crate::dedupe::EventKey;
+use crate::dedupe::{ClaimValues, EventKey};
 use crate::event::{Event, EventError, EventHead};
 use crate::verify::Verified;
 
@@ -110,6 +111,12 @@ impl Delivery {
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.0.head.event_type.as_str()
+    }
+
+    /// Returns the values of a claim inside a transaction of the program of this name, remembered for `retain`.
+    #[must_use]
+    pub fn claim_values(&self, name: &str, retain: Duration) -> ClaimValues {
+        ClaimValues::new(name, *self.key(), self.body(), retain)
     }
 
     /// Returns the key under which a store remembers the event.

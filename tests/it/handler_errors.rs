@@ -178,13 +178,9 @@ async fn an_event_that_does_not_fit_is_422_as_without_it() {
 }
 
 /// A duplicate that is answered 500 would be sent for a day, and be reported as lost.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 #[tokio::test(start_paused = true)]
 async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
-    #[cfg(feature = "postgres")]
-    use hookgate::postgres::NotFresh;
-    #[cfg(not(feature = "postgres"))]
-    use hookgate::sqlite::NotFresh;
+    use hookgate::dedupe::NotFresh;
 
     #[derive(Clone, Debug, thiserror::Error)]
     #[error("the order was not written")]

@@ -4,9 +4,8 @@
 //! The statements and the bound values are hookgate's; sqlx runs them. It works in the same way with diesel and SeaORM.
 //! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.
 
-use hookgate::postgres::{
-    CLAIM_IN, ClaimValues, ClaimedIn, LOCK_ROW, MIGRATIONS, OrderedIn, RowValues, WRITE_ROW,
-};
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
+use hookgate::postgres::{CLAIM_IN, LOCK_ROW, MIGRATIONS, OrderedIn, RowValues, WRITE_ROW};
 use sqlx::{PgPool, Postgres, Row, Transaction};
 
 /// Claims the event inside `transaction`.

@@ -13,7 +13,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::postgres::ClaimValues;
 use hookgate::{Delivery, HandlerError, MemoryStore, Receiver, Secret};
 use hookgate_sqlx::{claim_in, migrate};
 use sqlx::PgPool;
@@ -28,7 +27,7 @@ async fn on_event(
 ) -> Result<StatusCode, HandlerError> {
     // Each `?` rolls the transaction back, as it is dropped. The answer is 200 for a duplicate; otherwise the sender tries again.
     let mut transaction = database.begin().await?;
-    let values = ClaimValues::of("orders", &delivery, RETAIN);
+    let values = delivery.claim_values("orders", RETAIN);
     claim_in(&mut transaction, &values).await?.fresh()?;
     sqlx::query("INSERT INTO orders (event_id) VALUES ($1)")
         .bind(delivery.event_id())

@@ -12,8 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{post, post_service};
 use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
+use hookgate::dedupe::ClaimedIn;
 use hookgate::inbox::{Backoff, Disposition, RunningWorkers, Workers};
-use hookgate::postgres::{ClaimedIn, Postgres, claim_in};
+use hookgate::postgres::{Postgres, claim_in};
 use hookgate::{
     Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
     Receiver, ReceiverBuilder, Secret, Sink, SqliteStore, StoreFuture, WebhookLayer,

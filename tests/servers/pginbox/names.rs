@@ -3,8 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::inbox::{RunningWorkers, Workers};
-use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in};
+use hookgate::postgres::claim_values_in;
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, PostgresStore, StoreErrorKind};
 
 use super::*;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
+use hookgate::dedupe::ClaimedIn;
 use hookgate::inbox::{Backoff, EntryState, Page, RunningWorkers, Selection, Workers};
-use hookgate::postgres::{ClaimedIn, claim_in, forget, migrate};
+use hookgate::postgres::{claim_in, forget, migrate};
 use hookgate::{Accepted, Delivery, Inbox, InboxOptions, ManualClock, Sink, UnixSeconds};
 use hookgate_testing::delivery;
 use tokio::runtime::Runtime;

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, migrate};
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
+use hookgate::postgres::{claim_values_in, migrate};
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, PostgresStore};
 
 use super::patient;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use hookgate::Claimed::{Done, Fresh};
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::inbox::Workers;
-use hookgate::postgres::{ClaimValues, ClaimedIn, Postgres, claim_values_in, forget, migrate};
+use hookgate::postgres::{Postgres, claim_values_in, forget, migrate};
 use hookgate::{
     Accepted, ClaimToken, DedupeStore, EventKey, Inbox, Ownership, PostgresStore, Sink,
 };

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hookgate::postgres::{ClaimValues, MIGRATIONS, Postgres, claim_values_in, migrate};
+use hookgate::dedupe::ClaimValues;
+use hookgate::postgres::{MIGRATIONS, Postgres, claim_values_in, migrate};
 use hookgate::{ClaimToken, DedupeStore, EventKey, PostgresStore, StoreErrorKind};
 
 use super::patient;

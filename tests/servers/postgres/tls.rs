@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
 use hookgate::Claimed::{Done, Fresh};
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::inbox::Workers;
-use hookgate::postgres::{ClaimValues, ClaimedIn, Postgres, Tls, claim_values_in, migrate};
+use hookgate::postgres::{Postgres, Tls, claim_values_in, migrate};
 use hookgate::{Accepted, ClaimToken, DedupeStore, EventKey, Inbox, Ownership, PostgresStore};
 use hookgate::{Sink, StoreError, StoreErrorKind};
 use hookgate_testing::delivery;

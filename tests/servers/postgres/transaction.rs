@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hookgate::postgres::{ClaimValues, ClaimedIn, claim_values_in, forget};
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
+use hookgate::postgres::{claim_values_in, forget};
 use hookgate::{EventKey, StoreError, StoreErrorKind};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 

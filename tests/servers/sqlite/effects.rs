@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use hookgate::sqlite::{ClaimValues, ClaimedIn, NotFresh, claim_in, claim_values_in, migrate};
+use hookgate::dedupe::{ClaimValues, ClaimedIn, NotFresh};
+use hookgate::sqlite::{claim_in, claim_values_in, migrate};
 use hookgate::{EventKey, StoreError, StoreErrorKind};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 

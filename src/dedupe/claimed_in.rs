@@ -23,12 +23,10 @@ impl ClaimedIn {
     /// The event is not fresh. A handler returns the error as its answer, or passes it on with `?` as a `HandlerError`.
     ///
     /// ```
-    /// # #[cfg(feature = "sqlite")] {
-    /// use hookgate::sqlite::{ClaimedIn, NotFresh};
+    /// use hookgate::dedupe::{ClaimedIn, NotFresh};
     ///
     /// assert_eq!(ClaimedIn::Fresh.fresh(), Ok(()));
     /// assert_eq!(ClaimedIn::Held.fresh(), Err(NotFresh::Held));
-    /// # }
     /// ```
     pub fn fresh(self) -> Result<(), NotFresh> {
         match self {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use super::namespace::Namespace;
-use crate::dedupe::{EventKey, body_digest};
-use crate::walk::Delivery;
+use super::key::{EventKey, body_digest};
 
 /// The values to bind to the statement `CLAIM_IN`, of PostgreSQL or of SQLite: see there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,31 +13,24 @@ pub struct ClaimValues {
 }
 
 impl ClaimValues {
-    /// Returns the values of a delivery to the program of this name, remembered for `retain`.
-    #[must_use]
-    pub fn of(name: &str, delivery: &Delivery, retain: Duration) -> Self {
-        Self::new(name, *delivery.key(), delivery.body(), retain)
-    }
-
-    /// Returns the values of any event, with the body that was signed.
+    /// Returns the values of an event to the program of this name, remembered for `retain`. `body` is the body that was signed.
+    /// [`Delivery::claim_values`](crate::Delivery::claim_values) returns those of a delivery.
     ///
     /// ```
     /// use std::time::Duration;
     /// use hookgate::EventKey;
-    /// # #[cfg(feature = "sqlite")] {
-    /// use hookgate::sqlite::ClaimValues;
+    /// use hookgate::dedupe::ClaimValues;
     ///
     /// let key = EventKey::new("default", "evt_1");
     /// let values = ClaimValues::new("orders", key, br#"{"id":"evt_1"}"#, Duration::from_secs(48 * 60 * 60));
     /// assert_eq!(values.key().len(), 16);
     /// assert_ne!(values.key(), ClaimValues::new("members", key, b"{}", Duration::ZERO).key());
     /// assert_eq!(values.retain_micros(), 172_800_000_000);
-    /// # }
     /// ```
     #[must_use]
     pub fn new(name: &str, key: EventKey, body: &[u8], retain: Duration) -> Self {
         Self {
-            key: Namespace::new(name).key(&key),
+            key: key.named(name),
             body: body_digest(body).cast_signed(),
             retain_micros: micros(retain),
         }

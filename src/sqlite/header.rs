@@ -4,6 +4,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::open::set;
+use super::open_files::{beside, has_bytes};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The application id in the file's header, so that no other program's database is taken for one of this crate: `hkgt`.
@@ -32,10 +33,8 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
         |leaves| writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves);
     leaves_log(true)?;
     // While there is no log, another process may mark the file.
-    let log = writer
-        .path()
-        .map(|file| std::fs::metadata(format!("{file}-wal")));
-    let has_log = log.is_some_and(|log| log.is_ok_and(|log| log.len() > 0));
+    let log = writer.path().map(|file| beside(file.as_ref(), "-wal"));
+    let has_log = log.is_some_and(|log| has_bytes(&log));
     if has_log && is_beside_another_log(writer).unwrap_or(false) {
         return Err(StoreError::saying(
             StoreErrorKind::Corrupt,

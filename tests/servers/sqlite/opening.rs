@@ -188,6 +188,31 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
     inbox.close().await;
 }
 
+/// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an empty file.
+#[tokio::test]
+async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let inbox = Inbox::open(at("inbox.db")).unwrap();
+    let accepted = inbox.accept(&delivery(&receiver(), "evt_1"), HOUR).await;
+    assert_eq!(accepted.unwrap(), Accepted::New);
+    let log = fs::read(at("inbox.db-wal")).unwrap();
+    inbox.close().await;
+    fs::write(at("killed.db-wal"), &log).unwrap();
+    for is_there in [false, true] {
+        if is_there {
+            fs::write(at("killed.db"), "").unwrap();
+        }
+        for _ in 0..2 {
+            let (kind, words) = refused(&at("killed.db"));
+            assert_eq!(kind, StoreErrorKind::Corrupt);
+            assert!(words.contains("put the file back"), "{words}");
+            assert_eq!(at("killed.db").exists(), is_there);
+        }
+        assert!(fs::read(at("killed.db-wal")).unwrap() == log);
+    }
+}
+
 /// The log lies beside one name only.
 #[tokio::test]
 async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {

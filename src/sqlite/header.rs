@@ -56,11 +56,40 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
 /// of a backup they damage it.
 ///
 /// The schema versions show it. In the file it is equal to the one in the log, or smaller by the changes of the tables that are in the
-/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one.
+/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one. A `VACUUM` of the file
+/// itself changes it to the next one too, and then the copies from before are not told from it: [`go_on_from_copies`] is needed.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
-    let Some(path) = connection.path() else {
-        return Ok(false);
-    };
+    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
+    let in_file = version_in_file(connection)?;
+    // The version wraps around after the largest number.
+    let ahead = schema_version(connection)?.wrapping_sub(in_file);
+    // In the meantime the whole log may have been copied, too.
+    Ok(!(0..=MOST_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
+}
+
+/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. Each of two steps is one that a log may have
+/// beside its file, so that the file is not taken for another one at any moment; both together are not.
+pub(crate) fn go_on_from_copies(
+    connection: &Connection,
+    copy_log: impl Fn() -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    const STEP: i32 = MOST_CHANGES / 10 * 9;
+    for _ in 0..2 {
+        copy_log()?;
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        let next = version_in_file(connection)?.wrapping_add(STEP);
+        // No version is used twice: other connections know by it that the tables were moved.
+        if next.wrapping_sub(schema_version(connection)?) > 0 {
+            connection.execute_batch(&format!("PRAGMA schema_version = {next}"))?;
+        }
+        transaction.commit()?;
+    }
+    copy_log()
+}
+
+/// Returns the schema version in the file, without its log.
+fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
+    let path = connection.path().unwrap_or_default();
     // Read by SQLite too: if this process closed a file of its own, all its locks of the file would be gone.
     let bytes = path.bytes().map(|byte| match byte {
         b'/' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
@@ -72,10 +101,7 @@ pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
-    let in_file = schema_version(&Connection::open_with_flags(without_log, flags)?)?;
-    let ahead = schema_version(connection)?.checked_sub(in_file);
-    Ok(ahead.is_none_or(|ahead| !(0..=MOST_CHANGES).contains(&ahead)))
+    schema_version(&Connection::open_with_flags(without_log, flags)?)
 }
 
 fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {

@@ -213,6 +213,33 @@ async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
     }
 }
 
+/// An erasure writes the file anew, which changes its schema version by one, as the copy for a backup does.
+#[tokio::test]
+async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let (receiver, file) = (receiver(), at("inbox.db"));
+    let inbox = Inbox::open(&file).unwrap();
+    let accept = async |id: &str| inbox.accept(&delivery(&receiver, id), HOUR).await.unwrap();
+    accept("evt_1").await;
+    let into = format!("VACUUM INTO '{}'", at("backup.db").display());
+    let outside = Connection::open(&file).unwrap();
+    outside.execute_batch(&into).unwrap();
+    drop(outside);
+    inbox.erase(&[]).await.unwrap();
+    accept("evt_2").await;
+    for (from, to) in [("inbox.db", "killed.db"), ("backup.db", "restored.db")] {
+        fs::copy(at(from), at(to)).unwrap();
+        fs::copy(at("inbox.db-wal"), at(&format!("{to}-wal"))).unwrap();
+    }
+    inbox.close().await;
+    let killed = Inbox::open(at("killed.db")).unwrap();
+    assert_eq!(killed.stats().await.unwrap().queued, 2);
+    killed.close().await;
+    let (kind, _) = refused(&at("restored.db"));
+    assert_eq!(kind, StoreErrorKind::Corrupt);
+}
+
 /// The log lies beside one name only.
 #[tokio::test]
 async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {

@@ -1,7 +1,7 @@
 //! The marks in the file's header: that it is this crate's, of which version, and which log belongs to it.
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::open::set;
 use super::open_files::{beside, has_bytes};
@@ -58,7 +58,23 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
 /// The schema versions show it. In the file it is equal to the one in the log, or smaller by the changes of the tables that are in the
 /// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one. A `VACUUM` of the file
 /// itself changes it to the next one too, and then the copies from before are not told from it: [`go_on_from_copies`] is needed.
+///
+/// A file that is no database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
+    match versions_differ(connection) {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+            ) =>
+        {
+            Ok(true)
+        }
+        differ => differ,
+    }
+}
+
+fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
     // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
     let in_file = version_in_file(connection)?;
     // The version wraps around after the largest number.
@@ -101,7 +117,10 @@ fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    schema_version(&Connection::open_with_flags(without_log, flags)?)
+    let file = Connection::open_with_flags(without_log, flags)?;
+    // While the log is copied, the file has fewer pages than its header says. Without this, SQLite calls it damaged.
+    file.execute_batch("PRAGMA writable_schema = ON")?;
+    schema_version(&file)
 }
 
 fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
@@ -233,6 +252,31 @@ mod tests {
         drop(copy);
         std::fs::remove_file(folder.0.join("copy.db-wal")).unwrap();
         assert!(schema_version(&open("copy.db")).unwrap() >= LEAST_MARK);
+    }
+
+    /// As after a kill while the log was copied: the first page says that the file has more pages than it has.
+    #[test]
+    fn a_file_into_which_the_log_is_half_copied_has_its_own_log() {
+        let folder = Folder::new();
+        let at = |name: &str| folder.0.join(name);
+        let open = |name: &str| connect(&at(name), Duration::from_secs(30)).unwrap();
+        std::fs::File::create(at("file.db")).unwrap();
+        let file = open("file.db");
+        check(&file, true).unwrap();
+        durably(&file).unwrap();
+        create(&file, || file.execute_batch("CREATE TABLE made (id)")).unwrap();
+        let copy = || file.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
+        copy().unwrap();
+        let mut half = std::fs::read(at("file.db")).unwrap();
+        file.execute_batch("INSERT INTO made VALUES (zeroblob(100000))")
+            .unwrap();
+        copy().unwrap();
+        let whole = std::fs::read(at("file.db")).unwrap();
+        assert!(whole.len() > half.len());
+        half[..1_024].copy_from_slice(&whole[..1_024]);
+        std::fs::write(at("half.db"), half).unwrap();
+        std::fs::copy(at("file.db-wal"), at("half.db-wal")).unwrap();
+        assert!(!is_beside_another_log(&open("half.db")).unwrap());
     }
 
     #[test]

@@ -207,6 +207,27 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
     }
 }
 
+/// As when a compressed backup is copied over the open file.
+#[tokio::test]
+async fn a_file_that_is_no_database_is_503_and_is_not_written_over() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    let bytes = b"\x1f\x8b".repeat(4_096);
+    fs::write(&file, &bytes).unwrap();
+    let copy = fs::File::options().append(true).open(&file).unwrap();
+    copy.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let answer = deliver(&app, "evt_2").await;
+    assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+    drop(app);
+    inbox.close().await;
+    let refused = Inbox::open(&file).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+    assert!(fs::read(&file).unwrap() == bytes, "the copy is changed");
+}
+
 #[tokio::test]
 async fn a_call_that_is_dropped_harms_no_other() {
     let folder = Folder::new();

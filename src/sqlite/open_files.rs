@@ -252,11 +252,15 @@ impl OpenFiles {
         fs::metadata(database).ok()?.modified().ok()
     }
 
-    /// Whether another process has made a new log, or a new index, after one was deleted.
+    /// Whether another process may have written to a log of its own, or to this one with an index of its own. Then the log is left
+    /// to the next opening. An empty log that was made with our index has no writes.
     pub(crate) fn have_successors(&self) -> bool {
-        let [_, beside @ ..] = &self.0;
-        let mut found = beside.iter().map(|(file, opened)| (file_id(file), opened));
-        found.any(|(found, opened)| found.is_some() && found != *opened)
+        let [_, (log, opened_log), (index, opened_index)] = &self.0;
+        let index = file_id(index);
+        match file_id(log) == *opened_log {
+            true => index != *opened_index,
+            false => has_bytes(log) || index.is_some() && index != *opened_index,
+        }
     }
 
     pub(crate) fn stands(&self) -> bool {

@@ -228,6 +228,30 @@ async fn a_file_that_is_no_database_is_503_and_is_not_written_over() {
     assert!(fs::read(&file).unwrap() == bytes, "the copy is changed");
 }
 
+/// SQLite's shell makes an empty log, and the deliveries are in the one that has no name any more.
+#[tokio::test]
+async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
+    let folder = Folder::new();
+    let (file, log) = (
+        folder.path().join("inbox.db"),
+        folder.path().join("inbox.db-wal"),
+    );
+    let inbox = Inbox::open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    fs::remove_file(&log).unwrap();
+    let outside = Connection::open(&file).unwrap();
+    // With the index of the old log, it may find nothing.
+    let _ = outside.query_row("SELECT count(*) FROM entries", [], |_| Ok(()));
+    drop(outside);
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    drop(app);
+    inbox.close().await;
+    let inbox = Inbox::open(&file).unwrap();
+    assert_eq!(inbox.stats().await.unwrap().queued, 1);
+    inbox.close().await;
+}
+
 #[tokio::test]
 async fn a_call_that_is_dropped_harms_no_other() {
     let folder = Folder::new();

@@ -38,7 +38,7 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
     if has_log && is_beside_another_log(writer).unwrap_or(false) {
         return Err(StoreError::saying(
             StoreErrorKind::Corrupt,
-            "the log beside it (-wal) was written for another file, as when a backup is put in place: if this file is the right one, end every program that uses it, delete -wal and -shm, and start again; if not, put the file back that the log belongs to",
+            "the log beside it (-wal) was written for another file, as when a backup is put in place. To keep this file: end every program that uses it, delete -wal and -shm, and start again. To keep the log: put the file back that it belongs to",
         ));
     }
     let is_new = is_new(writer)?;

@@ -263,6 +263,11 @@ impl OpenFiles {
         }
     }
 
+    pub(crate) fn database_stands(&self) -> bool {
+        let [(database, opened), ..] = &self.0;
+        file_id(database) == *opened
+    }
+
     pub(crate) fn stands(&self) -> bool {
         self.0.iter().all(|(file, opened)| file_id(file) == *opened)
     }

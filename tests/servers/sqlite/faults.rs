@@ -245,6 +245,9 @@ async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
     let _ = outside.query_row("SELECT count(*) FROM entries", [], |_| Ok(()));
     drop(outside);
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    let refused = inbox.accept(&delivery(&receiver(), "evt_2"), RETAIN).await;
+    let words = refused.unwrap_err().to_string();
+    assert!(words.contains("-wal or -shm beside the file"), "{words}");
     drop(app);
     inbox.close().await;
     let inbox = Inbox::open(&file).unwrap();

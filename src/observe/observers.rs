@@ -1,5 +1,6 @@
 //! The observers of a receiver, and the one place that tells them.
 
+use std::io::Write;
 #[cfg(feature = "record")]
 use std::sync::Arc;
 
@@ -62,7 +63,8 @@ impl Observers {
         let is_store =
             reason.is_some_and(|reason| sources(reason).any(|error| error.is::<StoreError>()));
         if is_store && !self.hooks.are_set() {
-            eprintln!("hookgate: {failed}");
+            // `eprintln!` panics where stderr is closed.
+            let _ = writeln!(std::io::stderr(), "hookgate: {failed}");
         }
     }
 

@@ -97,10 +97,15 @@ impl<'c> Commits<'c> {
         if self.stands() {
             return Ok(());
         }
-        Err(StoreError::saying(
-            StoreErrorKind::Unavailable,
-            "the file, or -wal or -shm beside it, was moved, deleted or replaced while it was open: put back what was moved, or restart without kill -9. If a backup was put in its place, end every program that uses the file, delete -wal and -shm, and start again",
-        ))
+        let advice = match self.files.database_stands() && !self.is_overwritten() {
+            true => {
+                "-wal or -shm beside the file was moved, deleted or replaced while it was open: end every program that uses the file, without kill -9, then start again"
+            }
+            false => {
+                "the file was moved, deleted or replaced while it was open. If it was moved, put it back: a restart makes a new, empty file. If a backup was put in its place, end every program that uses the file, delete -wal and -shm, and start again"
+            }
+        };
+        Err(StoreError::saying(StoreErrorKind::Unavailable, advice))
     }
 
     /// Whether the path still leads to the open file, and no other one was written over it.

@@ -1,9 +1,10 @@
 //! The marks in the file's header: that it is this crate's, of which version, and which log belongs to it.
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Transaction, TransactionBehavior};
 
 use super::open::set;
+use super::open_files::{beside, has_bytes};
 use crate::dedupe::{StoreError, StoreErrorKind};
 
 /// The application id in the file's header, so that no other program's database is taken for one of this crate: `hkgt`.
@@ -32,14 +33,12 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
         |leaves| writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves);
     leaves_log(true)?;
     // While there is no log, another process may mark the file.
-    let log = writer
-        .path()
-        .map(|file| std::fs::metadata(format!("{file}-wal")));
-    let has_log = log.is_some_and(|log| log.is_ok_and(|log| log.len() > 0));
+    let log = writer.path().map(|file| beside(file.as_ref(), "-wal"));
+    let has_log = log.is_some_and(|log| has_bytes(&log));
     if has_log && is_beside_another_log(writer).unwrap_or(false) {
         return Err(StoreError::saying(
             StoreErrorKind::Corrupt,
-            "the log beside it (-wal) was written for another file, as when a backup is put in place: if this file is the right one, end every program that uses it, delete -wal and -shm, and start again; if not, put the file back that the log belongs to",
+            "the log beside it (-wal) was written for another file, as when a backup is put in place. To keep this file: end every program that uses it, delete -wal and -shm, and start again. To keep the log: put the file back that it belongs to",
         ));
     }
     let is_new = is_new(writer)?;
@@ -57,11 +56,56 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, StoreErro
 /// of a backup they damage it.
 ///
 /// The schema versions show it. In the file it is equal to the one in the log, or smaller by the changes of the tables that are in the
-/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one.
+/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one. A `VACUUM` of the file
+/// itself changes it to the next one too, and then the copies from before are not told from it: [`go_on_from_copies`] is needed.
+///
+/// A file that is no database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
-    let Some(path) = connection.path() else {
-        return Ok(false);
-    };
+    match versions_differ(connection) {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
+            ) =>
+        {
+            Ok(true)
+        }
+        differ => differ,
+    }
+}
+
+fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
+    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
+    let in_file = version_in_file(connection)?;
+    // The version wraps around after the largest number.
+    let ahead = schema_version(connection)?.wrapping_sub(in_file);
+    // In the meantime the whole log may have been copied, too.
+    Ok(!(0..=MOST_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
+}
+
+/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. Each of two steps is one that a log may have
+/// beside its file, so that the file is not taken for another one at any moment; both together are not.
+pub(crate) fn go_on_from_copies(
+    connection: &Connection,
+    copy_log: impl Fn() -> rusqlite::Result<()>,
+) -> rusqlite::Result<()> {
+    const STEP: i32 = MOST_CHANGES / 10 * 9;
+    for _ in 0..2 {
+        copy_log()?;
+        let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+        let next = version_in_file(connection)?.wrapping_add(STEP);
+        // No version is used twice: other connections know by it that the tables were moved.
+        if next.wrapping_sub(schema_version(connection)?) > 0 {
+            connection.execute_batch(&format!("PRAGMA schema_version = {next}"))?;
+        }
+        transaction.commit()?;
+    }
+    copy_log()
+}
+
+/// Returns the schema version in the file, without its log.
+fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
+    let path = connection.path().unwrap_or_default();
     // Read by SQLite too: if this process closed a file of its own, all its locks of the file would be gone.
     let bytes = path.bytes().map(|byte| match byte {
         b'/' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
@@ -73,10 +117,10 @@ pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // The file first: in the meantime it may be written by another process, and the log never has an older version than the file.
-    let in_file = schema_version(&Connection::open_with_flags(without_log, flags)?)?;
-    let ahead = schema_version(connection)?.checked_sub(in_file);
-    Ok(ahead.is_none_or(|ahead| !(0..=MOST_CHANGES).contains(&ahead)))
+    let file = Connection::open_with_flags(without_log, flags)?;
+    // While the log is copied, the file has fewer pages than its header says. Without this, SQLite calls it damaged.
+    file.execute_batch("PRAGMA writable_schema = ON")?;
+    schema_version(&file)
 }
 
 fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
@@ -208,6 +252,31 @@ mod tests {
         drop(copy);
         std::fs::remove_file(folder.0.join("copy.db-wal")).unwrap();
         assert!(schema_version(&open("copy.db")).unwrap() >= LEAST_MARK);
+    }
+
+    /// As after a kill while the log was copied: the first page says that the file has more pages than it has.
+    #[test]
+    fn a_file_into_which_the_log_is_half_copied_has_its_own_log() {
+        let folder = Folder::new();
+        let at = |name: &str| folder.0.join(name);
+        let open = |name: &str| connect(&at(name), Duration::from_secs(30)).unwrap();
+        std::fs::File::create(at("file.db")).unwrap();
+        let file = open("file.db");
+        check(&file, true).unwrap();
+        durably(&file).unwrap();
+        create(&file, || file.execute_batch("CREATE TABLE made (id)")).unwrap();
+        let copy = || file.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
+        copy().unwrap();
+        let mut half = std::fs::read(at("file.db")).unwrap();
+        file.execute_batch("INSERT INTO made VALUES (zeroblob(100000))")
+            .unwrap();
+        copy().unwrap();
+        let whole = std::fs::read(at("file.db")).unwrap();
+        assert!(whole.len() > half.len());
+        half[..1_024].copy_from_slice(&whole[..1_024]);
+        std::fs::write(at("half.db"), half).unwrap();
+        std::fs::copy(at("file.db-wal"), at("half.db-wal")).unwrap();
+        assert!(!is_beside_another_log(&open("half.db")).unwrap());
     }
 
     #[test]

@@ -52,6 +52,18 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
             refused
         }
     };
+    // Beside an empty file, SQLite deletes a log without an error. The log is looked for first: the file is written before its log.
+    let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let is_empty = |file: &Path| match fs::metadata(file) {
+        Ok(found) => found.is_file() && found.len() == 0,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if has_bytes(&beside(&file, "-wal")) && is_empty(&file) {
+        return Err(StoreError::saying(
+            Kind::Corrupt,
+            "the file is missing or empty, and the log beside it (-wal) belongs to it. To keep the log: put the file back. To begin with a new file: delete -wal and -shm",
+        ));
+    }
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => {
@@ -83,6 +95,17 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
         ));
     }
     Ok(file)
+}
+
+/// Returns the path of one of the files that SQLite keeps beside the file.
+pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut beside = file.as_os_str().to_owned();
+    beside.push(suffix);
+    beside.into()
+}
+
+pub(crate) fn has_bytes(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.len() > 0)
 }
 
 /// Returns whether the path, or a folder on it, is a symbolic link to a place that does not exist.
@@ -217,9 +240,7 @@ impl OpenFiles {
     /// Notes the files of an open database: while it is open, no other process may replace them.
     pub(crate) fn of(file: &Path) -> Self {
         Self(["", "-wal", "-shm"].map(|suffix| {
-            let mut file = file.as_os_str().to_owned();
-            file.push(suffix);
-            let file = PathBuf::from(file);
+            let file = beside(file, suffix);
             let file_id = file_id(&file);
             (file, file_id)
         }))
@@ -231,11 +252,20 @@ impl OpenFiles {
         fs::metadata(database).ok()?.modified().ok()
     }
 
-    /// Whether another process has made a new log, or a new index, after one was deleted.
+    /// Whether another process may have written to a log of its own, or to this one with an index of its own. Then the log is left
+    /// to the next opening. An empty log that was made with our index has no writes.
     pub(crate) fn have_successors(&self) -> bool {
-        let [_, beside @ ..] = &self.0;
-        let mut found = beside.iter().map(|(file, opened)| (file_id(file), opened));
-        found.any(|(found, opened)| found.is_some() && found != *opened)
+        let [_, (log, opened_log), (index, opened_index)] = &self.0;
+        let index = file_id(index);
+        match file_id(log) == *opened_log {
+            true => index != *opened_index,
+            false => has_bytes(log) || index.is_some() && index != *opened_index,
+        }
+    }
+
+    pub(crate) fn database_stands(&self) -> bool {
+        let [(database, opened), ..] = &self.0;
+        file_id(database) == *opened
     }
 
     pub(crate) fn stands(&self) -> bool {

@@ -14,6 +14,7 @@ use crate::dedupe::EventKey;
 use crate::inbox::engine::{InboxStats, Listed};
 use crate::inbox::entry::{Entry, EntryId, EntryState, unsigned};
 use crate::inbox::selection::{Page, Selection};
+use crate::sqlite::header;
 use crate::sqlite::units::{duration, millis, reading};
 
 /// A call on the reader's thread, which sends its answer.
@@ -173,7 +174,7 @@ impl<'c> Reader<'c> {
     /// This connection does it, as the writer's thread goes on with its calls until the file is locked.
     pub(super) fn overwrite_deleted(&self) -> Result<()> {
         self.connection.execute_batch("PRAGMA query_only = OFF")?;
-        let done = self.connection.execute_batch("VACUUM").and_then(|()| {
+        let empty_log = || {
             let is_busy: bool =
                 self.connection
                     .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
@@ -184,7 +185,9 @@ impl<'c> Reader<'c> {
                 )),
                 false => Ok(()),
             }
-        });
+        };
+        let vacuumed = self.connection.execute_batch("VACUUM");
+        let done = vacuumed.and_then(|()| header::go_on_from_copies(self.connection, empty_log));
         self.connection.execute_batch("PRAGMA query_only = ON")?;
         done
     }

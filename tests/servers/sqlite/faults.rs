@@ -207,6 +207,54 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
     }
 }
 
+/// As when a compressed backup is copied over the open file.
+#[tokio::test]
+async fn a_file_that_is_no_database_is_503_and_is_not_written_over() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = Inbox::open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    let bytes = b"\x1f\x8b".repeat(4_096);
+    fs::write(&file, &bytes).unwrap();
+    let copy = fs::File::options().append(true).open(&file).unwrap();
+    copy.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let answer = deliver(&app, "evt_2").await;
+    assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+    drop(app);
+    inbox.close().await;
+    let refused = Inbox::open(&file).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+    assert!(fs::read(&file).unwrap() == bytes, "the copy is changed");
+}
+
+/// SQLite's shell makes an empty log, and the deliveries are in the one that has no name any more.
+#[tokio::test]
+async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
+    let folder = Folder::new();
+    let (file, log) = (
+        folder.path().join("inbox.db"),
+        folder.path().join("inbox.db-wal"),
+    );
+    let inbox = Inbox::open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    fs::remove_file(&log).unwrap();
+    let outside = Connection::open(&file).unwrap();
+    // With the index of the old log, it may find nothing.
+    let _ = outside.query_row("SELECT count(*) FROM entries", [], |_| Ok(()));
+    drop(outside);
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    let refused = inbox.accept(&delivery(&receiver(), "evt_2"), RETAIN).await;
+    let words = refused.unwrap_err().to_string();
+    assert!(words.contains("-wal or -shm beside the file"), "{words}");
+    drop(app);
+    inbox.close().await;
+    let inbox = Inbox::open(&file).unwrap();
+    assert_eq!(inbox.stats().await.unwrap().queued, 1);
+    inbox.close().await;
+}
+
 #[tokio::test]
 async fn a_call_that_is_dropped_harms_no_other() {
     let folder = Folder::new();

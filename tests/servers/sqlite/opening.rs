@@ -188,6 +188,58 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
     inbox.close().await;
 }
 
+/// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an empty file.
+#[tokio::test]
+async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let inbox = Inbox::open(at("inbox.db")).unwrap();
+    let accepted = inbox.accept(&delivery(&receiver(), "evt_1"), HOUR).await;
+    assert_eq!(accepted.unwrap(), Accepted::New);
+    let log = fs::read(at("inbox.db-wal")).unwrap();
+    inbox.close().await;
+    fs::write(at("killed.db-wal"), &log).unwrap();
+    for is_there in [false, true] {
+        if is_there {
+            fs::write(at("killed.db"), "").unwrap();
+        }
+        for _ in 0..2 {
+            let (kind, words) = refused(&at("killed.db"));
+            assert_eq!(kind, StoreErrorKind::Corrupt);
+            assert!(words.contains("put the file back"), "{words}");
+            assert_eq!(at("killed.db").exists(), is_there);
+        }
+        assert!(fs::read(at("killed.db-wal")).unwrap() == log);
+    }
+}
+
+/// An erasure writes the file anew, which changes its schema version by one, as the copy for a backup does.
+#[tokio::test]
+async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
+    let folder = Folder::new();
+    let at = |name: &str| folder.path().join(name);
+    let (receiver, file) = (receiver(), at("inbox.db"));
+    let inbox = Inbox::open(&file).unwrap();
+    let accept = async |id: &str| inbox.accept(&delivery(&receiver, id), HOUR).await.unwrap();
+    accept("evt_1").await;
+    let into = format!("VACUUM INTO '{}'", at("backup.db").display());
+    let outside = Connection::open(&file).unwrap();
+    outside.execute_batch(&into).unwrap();
+    drop(outside);
+    inbox.erase(&[]).await.unwrap();
+    accept("evt_2").await;
+    for (from, to) in [("inbox.db", "killed.db"), ("backup.db", "restored.db")] {
+        fs::copy(at(from), at(to)).unwrap();
+        fs::copy(at("inbox.db-wal"), at(&format!("{to}-wal"))).unwrap();
+    }
+    inbox.close().await;
+    let killed = Inbox::open(at("killed.db")).unwrap();
+    assert_eq!(killed.stats().await.unwrap().queued, 2);
+    killed.close().await;
+    let (kind, _) = refused(&at("restored.db"));
+    assert_eq!(kind, StoreErrorKind::Corrupt);
+}
+
 /// The log lies beside one name only.
 #[tokio::test]
 async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {

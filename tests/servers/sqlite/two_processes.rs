@@ -119,21 +119,27 @@ async fn a_deleted_index_of_the_log_costs_no_delivery() {
         assert_eq!(accept(&inbox, "second").await, EACH);
         return inbox.close().await;
     }
-    let folder = Folder::new();
-    let file = folder.path().join("inbox.db");
-    let inbox = Inbox::open(&file).unwrap();
-    let mut accepted = accept(&inbox, "first").await;
-    fs::remove_file(folder.path().join("inbox.db-shm")).unwrap();
-    let test = "sqlite::two_processes::a_deleted_index_of_the_log_costs_no_delivery";
-    let mut child = Child::start(test, file.to_str().unwrap());
-    assert!(child.wait().success());
-    accepted += EACH + accept(&inbox, "late").await;
-    inbox.close().await;
-    let inbox = Inbox::open(&file).unwrap();
-    assert_eq!(inbox.stats().await.unwrap().queued, accepted as u64);
-    inbox.close().await;
-    assert_eq!(integrity(&file), "ok");
-    assert_eq!(accepted, 2 * EACH, "no late one is acknowledged");
+    for is_deleted_again in [false, true] {
+        let folder = Folder::new();
+        let file = folder.path().join("inbox.db");
+        let index = folder.path().join("inbox.db-shm");
+        let inbox = Inbox::open(&file).unwrap();
+        let mut accepted = accept(&inbox, "first").await;
+        fs::remove_file(&index).unwrap();
+        let test = "sqlite::two_processes::a_deleted_index_of_the_log_costs_no_delivery";
+        let mut child = Child::start(test, file.to_str().unwrap());
+        assert!(child.wait().success());
+        if is_deleted_again {
+            fs::remove_file(&index).unwrap();
+        }
+        accepted += EACH + accept(&inbox, "late").await;
+        inbox.close().await;
+        let inbox = Inbox::open(&file).unwrap();
+        assert_eq!(inbox.stats().await.unwrap().queued, accepted as u64);
+        inbox.close().await;
+        assert_eq!(integrity(&file), "ok");
+        assert_eq!(accepted, 2 * EACH, "no late one is acknowledged");
+    }
 }
 
 fn integrity(file: &Path) -> String {

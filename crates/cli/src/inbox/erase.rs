@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hookgate::inbox::{EntryId, EntryState, Listed, Page, Selection};
-use hookgate::{Clock, Inbox, StoreError, StoreErrorKind, SystemClock};
+use hookgate::{Clock, Inbox, StoreError, SystemClock};
 use serde::Serialize;
 use serde_json::json;
 
@@ -198,18 +198,17 @@ async fn in_inbox(
     Ok(())
 }
 
-/// The last step writes the file anew. Without it, entries are erased and their bytes may still be there.
+/// The last step writes an inbox's file anew. Without it, entries are erased and their bytes may still be there.
 fn not_erased(args: &EraseArgs, error: &StoreError) -> Fault {
     let fault = args.place.fault(error);
+    if !args.place.is_file() {
+        return fault;
+    }
     let advice = fault.advice().unwrap_or_default();
     let advice = format!(
         "{advice}. Until a run ends without this error, erased data may be left in the file"
     );
-    if error.kind() == StoreErrorKind::TimedOut {
-        fault.advise(advice)
-    } else {
-        fault
-    }
+    fault.advise(advice)
 }
 
 /// The entries that hold data of the subject, and where.
@@ -335,4 +334,31 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
 /// A line of a log as it is shown: the file, the number of the line, the type and the id of the event.
 fn shown_line(log: &str, line: u64, event_type: &str, event_id: &str) -> String {
     printable(&format!("{log}:{line}  {event_type}  {event_id}")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use hookgate::StoreErrorKind;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: EraseArgs,
+    }
+
+    #[test]
+    fn what_a_failed_erasure_may_leave_is_said_of_a_file_alone() {
+        for (place, is_file) in [("--db", true), ("--database-url-env", false)] {
+            let command = ["erase", "--person", "usr_1", place, "inbox"];
+            let args = Command::parse_from(command).args;
+            for kind in [StoreErrorKind::TimedOut, StoreErrorKind::Full] {
+                let fault = not_erased(&args, &StoreError::new(kind));
+                let advice = fault.advice().unwrap_or_default();
+                assert_eq!(advice.contains("left in the file"), is_file, "{advice}");
+            }
+        }
+    }
 }

@@ -38,6 +38,10 @@ impl InboxArg {
         self.db.is_some() || self.database_url_env.is_some() || self.database_url_file.is_some()
     }
 
+    pub(super) fn is_file(&self) -> bool {
+        self.db.is_some()
+    }
+
     pub(super) async fn open(&self) -> Result<Inbox, Fault> {
         match &self.db {
             Some(path) => open_file(path),
@@ -60,7 +64,7 @@ impl InboxArg {
             let message =
                 format!("another process has kept the inbox's file in use for too long{changed}");
             return Fault::new(Class::Input, message).advise(format!(
-                "it reads or writes for a long time, such as a backup or an open sqlite3: find it with lsof or fuser, and end it. {again}"
+                "it reads or writes for a long time, such as a backup or an open sqlite3: find it with lsof or fuser, and end it. They name the receiver too, which stays. {again}"
             ));
         }
         let advice = match error.kind() {

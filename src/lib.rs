@@ -99,7 +99,6 @@ pub mod layer;
 pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
-#[cfg(any(feature = "postgres", feature = "sqlite", feature = "tower"))]
 pub mod order;
 pub mod outcome;
 #[cfg(feature = "postgres")]

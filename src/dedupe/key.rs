@@ -252,6 +252,18 @@ mod tests {
     ];
 
     #[test]
+    fn a_key_differs_by_its_name_and_is_as_before_without_one() {
+        let key = EventKey::new("default", "evt_1");
+        assert_eq!(key.named("default"), key);
+        assert_ne!(key.named("orders"), key.named("members"));
+        assert_ne!(key.named("orders"), key);
+        assert_ne!(
+            key.named("orders"),
+            EventKey::new("default", "evt_2").named("orders")
+        );
+    }
+
+    #[test]
     fn the_bytes_of_keys_and_tokens_are_what_a_store_keeps() {
         let key = EventKey::new("default", "evt_1");
         assert_eq!(hex::encode(key.as_bytes()), key.to_hex());

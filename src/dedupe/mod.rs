@@ -69,7 +69,6 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) use claim_values::micros;
 #[cfg(feature = "inbox")]
 pub(crate) use key::body_digest;

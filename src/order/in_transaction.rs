@@ -71,7 +71,7 @@ pub struct OrderedIn {
 
 impl OrderedIn {
     /// The result for an event without [`RowValues`].
-    pub(crate) const NO_ROW: Self = Self {
+    pub const NO_ROW: Self = Self {
         order: Order::Unknown,
         gap: None,
         record: None,

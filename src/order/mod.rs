@@ -27,13 +27,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(any(feature = "postgres", feature = "sqlite", feature = "tower"))]
 pub mod contract;
 mod event;
 #[cfg(feature = "tower")]
 mod function;
 #[cfg(feature = "tower")]
 mod guard;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod in_transaction;
 mod judge;
 mod known;
@@ -54,7 +54,6 @@ mod turns;
 
 #[cfg(feature = "tower")]
 pub use guard::OrderGuard;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub use in_transaction::{OrderedIn, RowValues};
 pub use judge::{GapReason, Order};
 pub use last::LastHandled;

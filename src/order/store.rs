@@ -11,7 +11,7 @@ use crate::dedupe::StoreFuture;
 ///
 /// `row` is a digest of the receiver's scope, the data model and the row: 128 bits of SHA-256.
 /// [`MemoryOrderStore`](super::MemoryOrderStore) forgets at a restart; `SqliteStore` and `PostgresStore` (features
-/// `sqlite`, `postgres`) do not. All of them, and your own, pass [`contract::check`](super::contract::check).
+/// `sqlite`, `postgres`) do not. All of them, and your own, pass `hookgate::order::contract::check`.
 ///
 /// 1. **A write is one indivisible step** that succeeds only on the record that the writer has read: [`swap`](Self::swap).
 /// 2. **A revision is never used twice for one row**, not even after its record has ended, and is never 0. So an unchanged

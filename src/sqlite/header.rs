@@ -85,6 +85,7 @@ fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// Moves the schema version away from those of all earlier copies, after a `VACUUM`. Each of two steps is one that a log may have
 /// beside its file, so that the file is not taken for another one at any moment; both together are not.
+#[cfg(feature = "inbox")]
 pub(crate) fn go_on_from_copies(
     connection: &Connection,
     copy_log: impl Fn() -> rusqlite::Result<()>,

@@ -223,9 +223,10 @@ impl Error {
         self.0.scope
     }
 
-    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the service
-    /// answered 5xx, or it answered 2xx with a body that can't be read or does not fit the row's type. Check the row before you repeat
-    /// the change, because a repeat may make it twice. If this is false, the request changed nothing.
+    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the answer was
+    /// 3xx, 408 or 5xx, or it was 2xx with a body that can't be read or does not fit the row's type. After a call of a trigger it is also
+    /// true for each other status, because a workflow that ran may answer any. Check the row before you repeat the change, because a
+    /// repeat may make it twice. If this is false, the request changed nothing.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.outcome_unknown

@@ -104,7 +104,8 @@ pub struct BatchProgress {
     pub failed_at: usize,
     /// The number of rows in the failed request. Only their outcome may be unknown.
     pub failed_rows: usize,
-    /// The ids of the rows that were created, in the order of the input.
+    /// The ids of the rows that were created, in the order of the input. Rows of the failed request are among them, if its answer
+    /// named them and could not be decoded.
     pub created: Vec<String>,
     /// The rows that the service refused.
     pub errors: Vec<RowError>,
@@ -268,7 +269,7 @@ impl fmt::Display for Error {
             } = batch;
             write!(
                 f,
-                "; in a batch, at the {failed_rows} rows from index {failed_at} on, when {} had been created",
+                "; in a batch, at the {failed_rows} rows from index {failed_at} on; rows known to be created, those of this request included: {}",
                 created.len()
             )?;
         }

@@ -2,19 +2,25 @@
 //! protocol, which takes as long as the rest of this package and all that it depends on.
 
 use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::stream::SplitSink;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// The time for the start of the browser, and for each answer. More than a test waits for a page.
+const LIMIT: Duration = Duration::from_secs(60);
+
 type Answers = Arc<Mutex<HashMap<u64, oneshot::Sender<Value>>>>;
 
 /// A browser with one page.
@@ -37,16 +43,22 @@ impl DevTools {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
+            .kill_on_drop(true)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()))
-            .expect("the browser's address");
-        std::thread::spawn(move || lines.for_each(drop));
-        let (socket, _) = connect_async(address).await.unwrap();
+        let connected = async {
+            while let Some(line) = lines.next_line().await.unwrap() {
+                if let Some((_, address)) = line.split_once("listening on ") {
+                    return connect_async(address).await.unwrap();
+                }
+            }
+            panic!("the browser ended and told no address")
+        };
+        let (socket, _) = timeout(LIMIT, connected)
+            .await
+            .expect("the browser starts in time");
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         let (sink, mut messages) = socket.split();
         let answers = Answers::default();
         let asked = Arc::clone(&answers);
@@ -101,7 +113,10 @@ impl DevTools {
             let sent = commands.1.send(command.to_string().into()).await;
             sent.map_err(|error| error.to_string())?;
         }
-        let mut answer = answer.await.map_err(|_| "the browser is gone")?;
+        let answer = timeout(LIMIT, answer)
+            .await
+            .map_err(|_| "the browser does not answer")?;
+        let mut answer = answer.map_err(|_| "the browser is gone")?;
         match answer.get("error") {
             Some(error) => Err(error.to_string()),
             None => Ok(answer["result"].take()),

@@ -1,10 +1,10 @@
 //! A browser of its own for each test: with a private profile, ended by its process id, and watched for errors all the time.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tokio::process::Command;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -322,11 +322,11 @@ impl Screen {
 impl Drop for Screen {
     /// Ends the browser of a test that failed, and removes its profile. Its helper processes write there a moment longer.
     fn drop(&mut self) {
-        let _ = self.browser.child.kill();
-        let _ = self.browser.child.wait();
+        let _ = self.browser.child.start_kill();
         for _ in 0..100 {
+            let runs = matches!(self.browser.child.try_wait(), Ok(None));
             let _ = std::fs::remove_dir_all(&self.profile);
-            if !self.profile.exists() {
+            if !runs && !self.profile.exists() {
                 return;
             }
             std::thread::sleep(BETWEEN);

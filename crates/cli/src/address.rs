@@ -6,11 +6,16 @@ use crate::fault::{Class, Fault};
 
 /// Takes HOST:PORT as it is written. The host is looked up where it is listened on.
 pub(crate) fn host_and_port(text: &str) -> Result<String, String> {
-    let parts = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    match parts.map(|(_, port)| port.parse::<u16>()) {
-        Some(Ok(_)) => Ok(text.to_owned()),
-        _ => Err("write HOST:PORT, such as 127.0.0.1:8787".to_owned()),
+    let is_right = |(host, port): (&str, &str)| {
+        // Without brackets the end of an IPv6 address would be taken for its port.
+        let is_host = !host.is_empty()
+            && (!host.contains(':') || host.starts_with('[') && host.ends_with(']'));
+        is_host && !port.starts_with('+') && port.parse::<u16>().is_ok()
+    };
+    if text.rsplit_once(':').is_some_and(is_right) {
+        return Ok(text.to_owned());
     }
+    Err("write HOST:PORT, such as 127.0.0.1:8787 or [::1]:8787".to_owned())
 }
 
 /// The fault of an address that can't be listened on. `free` is the option that takes a free port.
@@ -23,7 +28,7 @@ pub(crate) fn cannot_listen(message: &str, free: &str, error: &io::Error) -> Fau
         io::ErrorKind::PermissionDenied => {
             "ports below 1024 are for the system: take a higher one, such as 8787".to_owned()
         }
-        _ => format!("check the host: {free}"),
+        _ => "check the host: it is a name or an address of this machine".to_owned(),
     };
     Fault::caused_by(Class::Network, message, error).advise(advice)
 }

@@ -148,7 +148,10 @@ impl Call<'_> {
             let error = error.after(attempts, ambiguous && self.repeats != Repeats::Read);
             // An answer that is too long would be so again.
             let is_answered_for_good = error.kind() == ErrorKind::Answer
-                || !failed.ambiguous && !failed.slow_down && error.status().is_some();
+                || !failed.slow_down
+                    && error
+                        .status()
+                        .is_some_and(|status| !status.is_server_error());
             let may_repeat = match self.repeats {
                 Repeats::Read | Repeats::Delete | Repeats::Asked => !is_answered_for_good,
                 Repeats::Write => !failed.ambiguous && !is_answered_for_good,
@@ -266,7 +269,11 @@ impl Call<'_> {
         let message = without_secrets(&self.headers, &message);
         Failed {
             error: Error::answered(status, code, &message),
-            ambiguous: status.is_server_error(),
+            // A proxy may have passed the request on, and a workflow that ran may answer any status.
+            ambiguous: status.is_server_error()
+                || status.is_redirection()
+                || status == StatusCode::REQUEST_TIMEOUT
+                || matches!(self.repeats, Repeats::Asked | Repeats::Never),
             slow_down,
             asked: retry_after(answer.headers()),
         }

@@ -17,7 +17,7 @@ use crate::address::{config, segment};
 use crate::call::{Before, Call, OnWait, Repeats, Way};
 use crate::error::{Error, ErrorKind, Scope};
 use crate::json;
-use crate::key::ApiKey;
+use crate::key::{ApiKey, json_without_secrets};
 #[cfg(feature = "reconcile")]
 use crate::ledger::{Ledger, Writer};
 use crate::names::{Names, Remembered};
@@ -267,6 +267,12 @@ impl Client {
     #[cfg(feature = "reconcile")]
     pub(crate) fn options(&self) -> Options {
         self.options
+    }
+
+    /// Returns a value of the service without the key, since some servers repeat it.
+    pub(crate) fn without_key(&self, json: Value) -> Value {
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, self.shared.key.header())]);
+        json_without_secrets(&headers, json)
     }
 
     /// Returns the names of a data model's properties. `behind`: only those that were asked for later than this.

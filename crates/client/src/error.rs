@@ -104,7 +104,8 @@ pub struct BatchProgress {
     pub failed_at: usize,
     /// The number of rows in the failed request. Only their outcome may be unknown.
     pub failed_rows: usize,
-    /// The ids of the rows that were created, in the order of the input.
+    /// The ids of the rows that were created, in the order of the input. Rows of the failed request are among them, if its answer
+    /// named them and could not be decoded.
     pub created: Vec<String>,
     /// The rows that the service refused.
     pub errors: Vec<RowError>,
@@ -223,9 +224,10 @@ impl Error {
         self.0.scope
     }
 
-    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the service
-    /// answered 5xx, or it answered 2xx with a body that can't be read or does not fit the row's type. Check the row before you repeat
-    /// the change, because a repeat may make it twice. If this is false, the request changed nothing.
+    /// Returns whether a change may have been made: after the request was sent, the connection broke, the time was over, the answer was
+    /// 3xx, 408 or 5xx, or it was 2xx with a body that can't be read or does not fit the row's type. After a call of a trigger it is also
+    /// true for each other status, because a workflow that ran may answer any. Check the row before you repeat the change, because a
+    /// repeat may make it twice. If this is false, the request changed nothing.
     #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.0.outcome_unknown
@@ -267,7 +269,7 @@ impl fmt::Display for Error {
             } = batch;
             write!(
                 f,
-                "; in a batch, at the {failed_rows} rows from index {failed_at} on, when {} had been created",
+                "; in a batch, at the {failed_rows} rows from index {failed_at} on; rows known to be created, those of this request included: {}",
                 created.len()
             )?;
         }

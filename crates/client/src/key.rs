@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
+use serde_json::Value;
 use zeroize::Zeroizing;
 
 use crate::error::{Error, ErrorKind};
@@ -109,6 +110,25 @@ pub(crate) fn without_secrets(request: &HeaderMap, text: &str) -> String {
         }
     }
     text
+}
+
+/// Returns a JSON value of the service with each text and each name of a member as [`without_secrets`] returns it.
+pub(crate) fn json_without_secrets(request: &HeaderMap, json: Value) -> Value {
+    match json {
+        Value::String(text) => without_secrets(request, &text).into(),
+        Value::Array(items) => items
+            .into_iter()
+            .map(|item| json_without_secrets(request, item))
+            .collect(),
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, json)| {
+                let name = without_secrets(request, &name);
+                (name, json_without_secrets(request, json))
+            })
+            .collect(),
+        other => other,
+    }
 }
 
 fn password(pair: &str) -> Option<Zeroizing<String>> {

@@ -47,7 +47,7 @@
 //! `docs/client.md`, *When a request fails*, has the failures by method. A [`Trigger`] is called once, unless you call
 //! [`TriggerCall::repeat`].
 //!
-//! The API has no idempotency key. If a change was sent and no answer came, or one that can't be read, the error says *outcome unknown*
+//! The API has no idempotency key. If a change was sent and no answer says whether it was made, the error says *outcome unknown*
 //! ([`Error::is_outcome_unknown`]): check the row before you repeat the change. If the future of a change is dropped, its outcome is
 //! unknown too.
 //!

@@ -13,8 +13,8 @@ use crate::live::Live;
 
 /// The deliveries that an [`Inspector`] shows.
 ///
-/// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `id`, `eventId`, `eventType`, `subscriptionId`,
-/// `state`, `nextAttemptAt` and `attempts`. The page shows all values as text.
+/// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `number`, `id`, `eventId`, `eventType`,
+/// `subscriptionId`, `state`, `nextAttemptAt` and `attempts`. The page shows all values as text. A later delivery has a greater number.
 ///
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.

@@ -158,6 +158,7 @@ fn summary(item: &Item) -> Value {
     let subscription = answer.and_then(|answer| answer.scope.as_deref());
     let hung_up = answer.is_none().then_some("the sender hung up");
     json!({
+        "number": item.number,
         "id": item.number.to_string(),
         "eventId": item.event_id,
         "eventType": item.event_type,

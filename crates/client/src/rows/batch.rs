@@ -29,7 +29,7 @@ pub struct RowError {
     pub index: usize,
     /// Whether the entry named the index.
     pub is_exact: bool,
-    /// The entry as the service wrote it.
+    /// The entry as the service wrote it, with `[redacted]` in place of the key.
     pub json: Value,
 }
 
@@ -126,6 +126,7 @@ impl<R: DeserializeOwned> Rows<R> {
         note.end(made.as_ref().map(|made: &Made| &*made.data)).await;
         let made = made?;
         errors.extend(made.meta.errors.into_iter().map(|json| {
+            let json = self.client.without_key(json);
             let index = json.get("index").and_then(Value::as_u64);
             let index = index.and_then(|index| usize::try_from(index).ok());
             let index = index.filter(|index| *index < batch.len());

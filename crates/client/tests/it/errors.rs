@@ -156,6 +156,21 @@ async fn a_secret_that_the_service_repeats_is_not_shown() {
 }
 
 #[tokio::test]
+async fn a_refused_row_of_a_batch_does_not_show_the_key() {
+    const SAID: &str = r#"{"index": 0, "message": "no Bearer tk_test_made_up", "tk_test_made_up": ["tk_test_made\u005fup", 1]}"#;
+    let refused = format!(r#"{{"data": [], "meta": {{"errors": [{SAID}]}}}}"#);
+    let fake = Fake::answering([answer(200, None, &refused), answer(400, None, "")]);
+    let rows = fake.client().rows::<Value>("dm_1").by_id().batch_size(1);
+    let error = rows.create_many(&[json!({}), json!({})]).await.unwrap_err();
+    let row = &error.batch().unwrap().errors[0];
+    let told = format!("{row} {} {}", row.json, all_of(&error));
+    assert!(!told.contains("made_up"), "{told}");
+    let redacted =
+        json!({ "index": 0, "message": "no Bearer [redacted]", "[redacted]": ["[redacted]", 1] });
+    assert_eq!(row.json, redacted);
+}
+
+#[tokio::test]
 async fn settings_that_cannot_work_are_refused_without_repeating_them() {
     let key = || ApiKey::new("tk_test_made_up").unwrap();
     for url in [

@@ -7,7 +7,7 @@ use hookgate_client::{ApiKey, Client, ErrorKind, Trigger, WaitReason};
 use http::Response;
 use serde_json::{Value, json};
 
-use crate::support::{Fake, NOBODY, Order, client, hits, orders, quick, requests};
+use crate::support::{Fake, NOBODY, Order, answer, client, hits, orders, quick, requests};
 
 #[tokio::test]
 async fn a_read_is_repeated_after_429_and_500() {
@@ -129,6 +129,24 @@ async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_ou
         }
         let read = client.page("page_1").await.unwrap_err();
         assert!(!read.is_outcome_unknown(), "a read changes nothing: {read}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_that_a_proxy_may_have_passed_on_has_an_unknown_outcome_and_is_not_repeated() {
+    for (status, is_unknown) in [(303, true), (307, true), (408, true), (409, false)] {
+        let fake = Fake::answering([answer(status, None, "")]);
+        let rows = fake.client().rows::<Value>("dm_1").by_id();
+        let errors = [
+            rows.create(&json!({})).await.unwrap_err(),
+            rows.delete("row_1").await.unwrap_err(),
+        ];
+        for error in errors {
+            assert_eq!(error.is_outcome_unknown(), is_unknown, "{error}");
+        }
+        let read = rows.page(0).await.unwrap_err();
+        assert!(!read.is_outcome_unknown(), "a read changes nothing: {read}");
+        assert_eq!(fake.seen.lock().unwrap().len(), 3, "{status}");
     }
 }
 

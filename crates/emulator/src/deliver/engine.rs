@@ -260,6 +260,7 @@ impl Inner {
         due: Moment,
     ) -> Number {
         let delivery = Delivery {
+            number: 0,
             id: self.parts.ids.make("dlv_"),
             subscription: subscription.to_owned(),
             event_id: event.id.clone(),

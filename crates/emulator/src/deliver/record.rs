@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::state::Number;
 use crate::time::{EmulatorClock, Moment, iso_millis};
 
 /// What is kept of the body and of the headers of an answer.
@@ -26,6 +27,8 @@ pub(crate) enum DeliveryState {
 /// One delivery, as the engine knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Delivery {
+    /// Set once it is added.
+    pub(super) number: Number,
     pub(super) id: String,
     pub(super) subscription: String,
     pub(super) event_id: String,
@@ -108,6 +111,8 @@ pub(super) struct Answer {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Record {
+    /// A later delivery has a greater number.
+    pub(crate) number: u64,
     pub(crate) id: String,
     pub(crate) subscription_id: String,
     pub(crate) event_id: String,
@@ -154,6 +159,7 @@ impl Delivery {
             duration_ms: attempt.duration_ms,
         });
         Record {
+            number: self.number,
             id: self.id.clone(),
             subscription_id: self.subscription.clone(),
             event_id: self.event_id.clone(),

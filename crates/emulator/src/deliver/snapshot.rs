@@ -116,6 +116,7 @@ fn saved(delivery: &Delivery, now: Moment) -> SavedDelivery {
 fn restored(saved: SavedDelivery) -> Delivery {
     let signed = |(at, offset)| (UnixSeconds::new(at), millis(offset));
     Delivery {
+        number: 0,
         id: saved.id,
         subscription: saved.subscription_id,
         event_id: saved.event_id,

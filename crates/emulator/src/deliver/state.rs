@@ -127,6 +127,7 @@ impl State {
         }
         let subscription = delivery.subscription.clone();
         delivery.state = DeliveryState::Pending;
+        delivery.number = number;
         self.deliveries.insert(number, delivery);
         match self.lane(&subscription) {
             Some(lane) if !full => {

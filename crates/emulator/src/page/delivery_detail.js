@@ -73,10 +73,10 @@ export function deliveryDetail({ store, actions = [], facts, now = Date.now, clo
   const readAgain = drawnOnce(read);
   store.watch((taken) => {
     if (!id) return;
-    const now = taken?.id === id ? taken : store.find(id);
-    const current = JSON.stringify(now);
+    const found = taken?.id === id ? taken : store.find(id);
+    const current = JSON.stringify(found);
     // A delivery that the filter leaves out is in no list: only its own changes count.
-    if (current === seen || (taken && !now)) return;
+    if (current === seen || (taken && !found)) return;
     seen = current;
     readAgain();
   });

@@ -2,7 +2,7 @@
 //
 //   GET {base}deliveries?limit=N&state=S  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
 //   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
-//   a delivery: {"id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}
+//   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}
 
 import { part, request } from './api.js';
 
@@ -24,10 +24,9 @@ export function deliveryStore(base) {
   const watchers = new Set();
   const changed = (delivery) => watchers.forEach((watch) => watch(delivery));
   const put = (delivery) => {
-    const at = list.findIndex((other) => other.id === delivery.id);
-    if (at >= 0) list[at] = delivery;
-    else list = [delivery, ...list];
-    list = list.filter((one) => wanted.every(([name, value]) => one[name] === value));
+    list = [delivery, ...list.filter((other) => other.id !== delivery.id)]
+      .filter((one) => wanted.every(([name, value]) => one[name] === value))
+      .sort((one, other) => other.number - one.number);
     more ||= list.length > limit;
     list = list.slice(0, limit);
   };

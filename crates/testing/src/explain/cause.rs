@@ -231,7 +231,7 @@ causes! {
             "Deliver sooner, or correct the clock of the machine that is wrong. To judge a recorded delivery, say when it was received.";
         ClockAhead "clock_ahead": "The signature is right, but the timestamp is in the future.",
             "Correct the clock of the machine that is wrong; let both follow NTP.";
-        ClockTimeZone "clock_time_zone": "The signature is right, but the timestamp differs from the clock by the offset of a time zone, to some seconds.",
+        ClockTimeZone "clock_time_zone": "The signature is right, but the timestamp differs from the clock by the offset of a time zone, within some seconds.",
             "Take Unix time, which has no zone: some function was given a local time for UTC or the other way round.";
         ClockMilliseconds "clock_milliseconds": "The signature is right, but the timestamp is in a smaller unit than seconds.",
             "Write whole seconds: `Math.floor(Date.now() / 1000)`.";

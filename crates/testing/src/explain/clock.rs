@@ -114,7 +114,7 @@ fn zone(seconds: u64) -> Option<String> {
     let is_zone = is_whole || BROKEN_ZONES.contains(&minutes);
     (is_zone && difference <= ZONE_SLACK).then(|| {
         let (hours, rest) = (minutes / 60, minutes % 60);
-        format!("{hours} h {rest:02} min, to {difference} s")
+        format!("{hours} h {rest:02} min, within {difference} s")
     })
 }
 
@@ -143,8 +143,16 @@ mod tests {
             (RECEIVED - 2_170, Kind::ClockRetry, "attempt 4"),
             (RECEIVED - 9_360, Kind::ClockRetry, "attempt 5"),
             (RECEIVED - 95_780, Kind::ClockRetry, "attempt 6"),
-            (RECEIVED - 3_601, Kind::ClockTimeZone, "1 h 00 min, to 1 s"),
-            (RECEIVED + 19_800, Kind::ClockTimeZone, "5 h 30 min, to 0 s"),
+            (
+                RECEIVED - 3_601,
+                Kind::ClockTimeZone,
+                "1 h 00 min, within 1 s",
+            ),
+            (
+                RECEIVED + 19_800,
+                Kind::ClockTimeZone,
+                "5 h 30 min, within 0 s",
+            ),
             (RECEIVED + 361, Kind::ClockAhead, "361 s ahead"),
             (RECEIVED - 1_350, Kind::ClockStale, "1350 s old"),
             (RECEIVED - 30 * 3_600, Kind::ClockStale, "old"),
@@ -172,7 +180,7 @@ mod tests {
                 "{signed}: {kind:?} {told}"
             );
         }
-        // Offsets that exist, to some seconds; no zone is a quarter of an hour or half an hour from UTC.
+        // Offsets that exist, within some seconds; no zone is a quarter of an hour or half an hour from UTC.
         for zone in [3_600, 3_610, 9_000, 20_700, 31_500, 49_500, 50_400] {
             assert_eq!(
                 kind(RECEIVED + zone).unwrap().0,

@@ -115,6 +115,9 @@ doctor --secret-env UNPREFIXED                      | 1 | does not start with wh
 listen --addr foo                                   | 2 | '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 | can't listen
 listen --addr 127.0.0.1:65536                       | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
 listen --addr :8787                                 | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
+listen --addr ::1                                   | 2 | '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 or [::1]:8787 | can't listen
+emulate --addr fe80::1                              | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
+listen --addr 127.0.0.1:+80                         | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
 listen --page foo                                   | 2 | '--page [<HOST:PORT>]': write HOST:PORT | can't listen
 emulate --addr foo                                  | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
 listen --addr TAKEN  | 4 | can't listen on TAKEN: Address already in use & something listens there already: --addr 127.0.0.1:0 takes a free port | HOST

@@ -12,6 +12,7 @@ async fn records_have_the_fixed_form() {
     assert!(id.starts_with("dlv_"));
     let payload: Value = serde_json::from_slice(&event("evt_1").body).unwrap();
     let expected = json!({
+        "number": 0,
         "id": id,
         "subscriptionId": "wh_1",
         "eventId": "evt_1",

@@ -62,6 +62,8 @@ impl Screen {
         let mut command = Command::new(executable);
         command
             .arg(format!("--user-data-dir={}", profile.display()))
+            // As on a phone: a narrow page has its whole width.
+            .arg("--hide-scrollbars")
             .args(["--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
             .arg("--window-size=1280,900");
         if is_root() {

@@ -157,7 +157,7 @@ impl fmt::Debug for MemoryOrderStore {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "tower"))] // the contract needs tokio
 mod tests {
     use super::super::contract;
     use super::*;

@@ -532,7 +532,7 @@ fn what_can_not_work_is_said_with_a_way_out() {
             &["--page", "no.such.host.invalid:1"],
             4,
             "the page can't listen",
-            "--page alone",
+            "check the host",
         ),
         (&["--path", "webhooks"], 2, "--path", "begins with /"),
         (&["--path", "/a?b"], 2, "--path", "no query"),

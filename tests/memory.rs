@@ -274,7 +274,7 @@ mod scenarios {
 
     pub(super) async fn events_whose_retention_ends() -> (usize, usize) {
         let clock = ManualClock::at(NOW);
-        let store = MemoryStore::new(capacity()).with_clock(clock.clone());
+        let store = MemoryStore::new(capacity().max(4_000)).with_clock(clock.clone());
         let receiver = builder().store(store.clone()).clock(ManualClock::at(NOW));
         let app = app(receiver.build().unwrap());
         let readings = soak(move |number| {

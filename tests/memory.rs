@@ -188,8 +188,14 @@ fn filled(records: usize, spread: Duration) -> MemoryStore {
 fn stays_within(name: &str) {
     let (early, late) = readings_of(name);
     println!("{name}: {early} bytes, then {late}");
+    // Of a leak of eight bytes a delivery, half is enough to be seen where little is allocated.
+    let few = if IS_LONG_FORM {
+        0
+    } else {
+        4 * (deliveries() - self::early())
+    };
     assert!(
-        late * 100 <= early * GROWTH,
+        late <= (early * GROWTH / 100).max(early + few),
         "{name}: {early} bytes have become {late}"
     );
 }

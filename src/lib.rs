@@ -86,6 +86,7 @@ mod block_on;
 mod caught;
 mod clock;
 mod config;
+pub mod dangerous;
 pub mod dedupe;
 pub mod event;
 #[cfg(feature = "axum")]
@@ -162,7 +163,9 @@ pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
     SignedBytes, StaleTimes, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
 };
-pub use walk::{Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, Unready};
+pub use walk::{
+    Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, StoredDelivery, Unready,
+};
 
 /// README's Rust, compiled. It uses the features that it needs.
 #[cfg(all(doctest, feature = "axum"))]

@@ -63,15 +63,13 @@ pub use capacity::{Capacity, StoreStats, WhenFull};
 pub use claim_values::ClaimValues;
 pub use claimed_in::{ClaimedIn, NotFresh};
 pub use error::{StoreError, StoreErrorKind};
-pub use key::{ClaimToken, EventKey};
+pub use key::{ClaimToken, EventKey, body_digest};
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
 pub(crate) use claim_values::micros;
-#[cfg(feature = "inbox")]
-pub(crate) use key::body_digest;
 #[cfg(feature = "postgres")]
 pub(crate) use longest_lease::LongestLease;
 pub(crate) use scopes::ScopeHeld;

@@ -80,7 +80,6 @@ mod ids;
 mod in_order;
 mod integral;
 mod json;
-#[cfg(feature = "tower")]
 mod model;
 mod number;
 mod parse;
@@ -105,7 +104,6 @@ pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::Json;
 #[cfg(feature = "tower")]
 pub(crate) use model::model_id;
-#[cfg(feature = "inbox")]
 pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::{Properties, Required};

@@ -24,6 +24,7 @@ use crate::verify::{SignedBytes, Verified};
 /// # Errors
 /// The body is no well-formed JSON object; `data` or `data.datamodelId` is missing, or is no object or no string; a field of
 /// the envelope or the id is there twice.
+#[cfg_attr(not(feature = "tower"), allow(dead_code))] // only the event router and its answers ask for it
 pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_, str>, EventError> {
     let text = scan::check(verified.body())?;
     match serde_json::from_str::<Object<Envelope<'_>>>(text) {
@@ -37,7 +38,6 @@ pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_,
 
 /// Returns the ids of data model and row, for workers that handle one event of a row at a time. `None` where the body does not
 /// name both in readable form: such an event shares its row with no other event.
-#[cfg(feature = "inbox")]
 pub(crate) fn row_of<B: SignedBytes>(
     verified: &Verified<B>,
 ) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
@@ -53,7 +53,6 @@ struct Model<'a> {
     datamodel_id: Name<'a>,
 }
 
-#[cfg(feature = "inbox")]
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Row<'a> {
@@ -79,7 +78,6 @@ struct Envelope<'a> {
 }
 
 /// The data alone: a body that has another field twice names its row all the same.
-#[cfg(feature = "inbox")]
 #[derive(Deserialize)]
 struct RowEnvelope<'a> {
     #[serde(borrow)]
@@ -126,7 +124,6 @@ mod tests {
         )
     }
 
-    #[cfg(feature = "inbox")]
     #[test]
     fn a_row_is_named_by_the_data_alone() {
         use crate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};

@@ -6,10 +6,10 @@ use std::str::FromStr;
 use bytes::Bytes;
 
 use crate::clock::UnixSeconds;
+use crate::dangerous;
 use crate::dedupe::{EventKey, body_digest};
-use crate::event::{EventHead, EventId, EventType, row_of};
-use crate::verify::{Malformed, StoredRing, Timestamp, Verified};
-use crate::walk::Delivery;
+use crate::verify::Malformed;
+use crate::walk::{Delivery, StoredDelivery};
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
 pub(crate) const UNREADABLE: &str = "unreadable: this entry is none that was accepted";
@@ -83,54 +83,47 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn of(delivery: &Delivery) -> Self {
-        let proof = delivery.verified().proof();
+        let stored = delivery.to_stored();
         Self {
             key: *delivery.key(),
-            row: row_of(delivery.verified()).map(|(model, row)| {
+            row: delivery.row().map(|(model, row)| {
                 // The model has its length before it, so that no two pairs of model and row give the same text.
                 let row = format!("{}:{model}{row}", model.len());
-                EventKey::new(proof.scope(), &row)
+                EventKey::new(&stored.scope, &row)
             }),
-            digest: body_digest(delivery.body()),
-            event_id: delivery.event_id().to_owned(),
-            event_type: delivery.event_type().to_owned(),
-            timestamp: proof.timestamp().as_str().to_owned(),
-            received_at: delivery.received_at(),
-            scope: proof.scope().to_owned(),
-            key_name: proof.key_name().to_owned(),
-            subscription: proof.subscription_id().map(str::to_owned),
-            workspace: proof.pinned_workspace().map(str::to_owned),
-            body: delivery.body().clone(),
-            traceparent: delivery.traceparent().map(str::to_owned),
+            digest: body_digest(&stored.body),
+            event_id: stored.event_id,
+            event_type: stored.event_type,
+            timestamp: stored.timestamp,
+            received_at: stored.received_at,
+            scope: stored.scope,
+            key_name: stored.key_name,
+            subscription: stored.subscription_id,
+            workspace: stored.pinned_workspace,
+            body: stored.body,
+            traceparent: stored.traceparent,
         }
     }
 
     /// Converts the entry to the delivery as it was accepted.
     ///
     /// # Errors
-    /// The entry itself, if it is not a valid delivery: another program has changed it.
-    pub(crate) fn into_delivery(self) -> Result<Delivery, Box<Self>> {
-        let (Ok(id), Ok(event_type), Ok(timestamp)) = (
-            EventId::parse(&self.event_id),
-            EventType::parse(&self.event_type),
-            Timestamp::parse(self.timestamp.as_bytes()),
-        ) else {
-            return Err(Box::new(self));
-        };
-        let noted = StoredRing {
+    /// Its parts, if they are no valid delivery: another program has changed them.
+    pub(crate) fn into_delivery(self) -> Result<Delivery, Box<StoredDelivery>> {
+        let stored = StoredDelivery {
+            body: self.body,
+            timestamp: self.timestamp,
+            signature: None, // an inbox is trusted, and keeps no signature
+            event_id: self.event_id,
+            event_type: self.event_type,
+            received_at: self.received_at,
             scope: self.scope,
             key_name: self.key_name,
-            subscription: self.subscription,
-            workspace: self.workspace,
+            subscription_id: self.subscription,
+            pinned_workspace: self.workspace,
+            traceparent: self.traceparent,
         };
-        let verified = Verified::given_back(timestamp, noted, self.body);
-        let traceparent = self.traceparent.as_deref();
-        Ok(Delivery::given_back(
-            verified,
-            EventHead { id, event_type },
-            self.received_at,
-            traceparent,
-        ))
+        dangerous::restore(&stored).map_err(|Malformed| Box::new(stored))
     }
 }
 

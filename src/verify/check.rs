@@ -36,7 +36,12 @@ impl KeyRing {
             }
         }
         let key = verdict(&self, None, matched)?;
-        Ok(Proof::new(head.timestamp, self, key))
+        Ok(Proof::new(
+            head.timestamp,
+            Some(head.signature.clone()),
+            self,
+            key,
+        ))
     }
 }
 
@@ -138,7 +143,12 @@ impl Check {
         let ring = self.ring.take();
         let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
         let key = verdict(&ring, self.stale, matched)?;
-        Ok(Proof::new(self.timestamp, ring, key))
+        Ok(Proof::new(
+            self.timestamp,
+            Some(self.signature.clone()),
+            ring,
+            key,
+        ))
     }
 }
 

@@ -163,15 +163,19 @@ impl KeyRing {
         })
     }
 
-    /// Returns the ring that an inbox has noted. Its key verifies nothing: the key that signed may no longer exist.
-    #[cfg(feature = "inbox")]
-    pub(super) fn noted(noted: StoredRing) -> Self {
+    /// Returns the ring that a store has noted. Its key verifies nothing: the key that signed may no longer exist.
+    pub(crate) fn noted(
+        scope: &str,
+        key_name: &str,
+        subscription: Option<&str>,
+        workspace: Option<&str>,
+    ) -> Self {
         Self {
-            scope: Some(noted.scope.into()),
-            workspace: noted.workspace.map(Into::into),
-            subscription: noted.subscription.map(Into::into),
+            scope: Some(scope.into()),
+            workspace: workspace.map(Into::into),
+            subscription: subscription.map(Into::into),
             is_decoy: true,
-            ..Self::of(vec![Key::decoy(noted.key_name.into())])
+            ..Self::of(vec![Key::decoy(key_name.into())])
         }
     }
 
@@ -238,15 +242,6 @@ impl fmt::Debug for KeyRing {
             .field("workspace", &self.workspace)
             .finish()
     }
-}
-
-/// The values of a proof that an inbox records.
-#[cfg(feature = "inbox")]
-pub(crate) struct StoredRing {
-    pub(crate) scope: String,
-    pub(crate) key_name: String,
-    pub(crate) subscription: Option<String>,
-    pub(crate) workspace: Option<String>,
 }
 
 impl fmt::Debug for Key {

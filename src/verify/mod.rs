@@ -50,6 +50,4 @@ pub use window::Window;
 #[cfg(feature = "tower")]
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
-#[cfg(feature = "inbox")]
-pub(crate) use keyring::StoredRing;
 pub(crate) use keyring::{one_scope_a_secret, usable_name};

@@ -122,6 +122,22 @@ fn nibble(byte: u8) -> u8 {
     }
 }
 
+/// A signature as a proof keeps it: it takes no more memory than its bytes.
+#[derive(Clone)]
+pub(super) struct KeptSignature([u8; 32]);
+
+impl From<Signature> for KeptSignature {
+    fn from(signature: Signature) -> Self {
+        Self(signature.0)
+    }
+}
+
+impl From<KeptSignature> for Signature {
+    fn from(kept: KeptSignature) -> Self {
+        Self(kept.0)
+    }
+}
+
 impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signature([redacted])")

@@ -10,14 +10,13 @@ const MAX_DIGITS: usize = 16;
 
 /// The value of `X-Service-Timestamp`: Unix time in whole seconds, written `[1-9][0-9]{0,15}`.
 ///
-/// The header's own bytes are kept and signed; the number is only for the window. A value that could be written in two
+/// The header's own bytes are kept and signed; the number, which is only for the window, is computed from them. A value that could be written in two
 /// ways, such as `+1` or `01`, could be signed in one form and sent in the other. A value with a dot in it would let
 /// bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     /// The digits, then zeros.
     digits: [u8; MAX_DIGITS],
-    seconds: i64,
     length: u8,
 }
 
@@ -49,10 +48,6 @@ impl Timestamp {
         if header.is_empty() || header.len() > MAX_DIGITS || header[0] == b'0' {
             return Err(Malformed);
         }
-        let mut seconds: i64 = 0;
-        for byte in header {
-            seconds = seconds * 10 + i64::from(byte & 0xf);
-        }
         if !header.iter().all(u8::is_ascii_digit) {
             return Err(Malformed);
         }
@@ -60,7 +55,6 @@ impl Timestamp {
         digits[..header.len()].copy_from_slice(header);
         Ok(Self {
             digits,
-            seconds,
             #[allow(clippy::cast_possible_truncation)] // at most MAX_DIGITS, checked above
             length: header.len() as u8,
         })
@@ -81,7 +75,8 @@ impl Timestamp {
         reason = "the time that the sender has signed"
     )]
     pub fn seconds(&self) -> UnixSeconds {
-        UnixSeconds::new(self.seconds)
+        let digits = self.as_bytes().iter().map(|byte| i64::from(byte & 0xf));
+        UnixSeconds::new(digits.fold(0, |seconds, digit| seconds * 10 + digit))
     }
 
     /// Returns the bytes that were received and signed.

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::keyring::KeyRing;
-#[cfg(feature = "inbox")]
-use super::keyring::StoredRing;
+use super::signature::{KeptSignature, Signature};
 use super::timestamp::Timestamp;
 
 /// A delivery's bytes, proved authentic and fresh.
 ///
 /// Made by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
 /// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` never gets
-/// unchecked bytes. An inbox (feature `inbox`) returns the ones that were put into it, so its proofs are only as good as the
-/// protection of its file or table.
+/// unchecked bytes. The one exception is [`dangerous::restore`](crate::dangerous::restore), with which an inbox returns the
+/// deliveries that were put into it: such a proof is only as good as the protection of its file or table.
 ///
 /// ```compile_fail
 /// let forged = hookgate::Verified { proof: todo!(), body: b"{}" };
@@ -31,11 +30,14 @@ impl<B: SignedBytes> Verified<B> {
         Self { proof, body }
     }
 
-    /// Restores a value that was put into an inbox: an inbox accepts only a [`Verified`].
-    #[cfg(feature = "inbox")]
-    pub(crate) fn given_back(timestamp: Timestamp, noted: StoredRing, body: B) -> Self {
-        let ring = Arc::new(KeyRing::noted(noted));
-        Self::new(Proof::new(timestamp, ring, 0), body)
+    /// Restores a value from a store that is trusted. The ring is [noted](KeyRing::noted).
+    pub(crate) fn given_back(
+        timestamp: Timestamp,
+        signature: Option<Signature>,
+        ring: KeyRing,
+        body: B,
+    ) -> Self {
+        Self::new(Proof::new(timestamp, signature, Arc::new(ring), 0), body)
     }
 
     /// Returns the raw bytes that were signed.
@@ -98,17 +100,25 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 #[derive(Clone)]
 pub struct Proof {
     timestamp: Timestamp,
-    /// A ring that is or was live in this process, or the one that an inbox has noted.
+    signature: Option<KeptSignature>,
+    /// A ring that is or was live in this process, or the one that a store has noted.
     ring: Arc<KeyRing>,
-    key: usize,
+    /// Its place in the ring. Small, because each delivery keeps it.
+    key: u8,
 }
 
 impl Proof {
-    pub(super) fn new(timestamp: Timestamp, ring: Arc<KeyRing>, key: usize) -> Self {
+    pub(super) fn new(
+        timestamp: Timestamp,
+        signature: Option<Signature>,
+        ring: Arc<KeyRing>,
+        key: usize,
+    ) -> Self {
         Self {
             timestamp,
+            signature: signature.map(Into::into),
             ring,
-            key,
+            key: u8::try_from(key).unwrap_or(u8::MAX), // never: a ring has at most four keys
         }
     }
 
@@ -118,10 +128,18 @@ impl Proof {
         &self.timestamp
     }
 
+    /// Returns the signature that was sent, to be stored with the body: [`Delivery::to_stored`](crate::Delivery::to_stored) does
+    /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
+    #[must_use]
+    pub fn signature(&self) -> Option<Signature> {
+        self.signature.clone().map(Into::into)
+    }
+
     /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
-        self.ring.keys.get(self.key).map_or("", |key| &key.name)
+        let key = self.ring.keys.get(usize::from(self.key));
+        key.map_or("", |key| &key.name)
     }
 
     /// Returns the scope of the ring that the key belongs to.

@@ -129,13 +129,12 @@ impl Authenticator {
             return Err(head.named_in(Refusal::new(kind).of_authentic(verified)));
         }
         self.gate.health_signs.authentic(now);
-        let traceparent = head.traceparent().map(Box::from);
         Ok(Delivery::new(
             verified,
             event,
             now,
             self.gate.id,
-            traceparent,
+            head.traceparent(),
         ))
     }
 

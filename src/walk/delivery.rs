@@ -1,5 +1,6 @@
 //! A recognised delivery: authentic and fresh, with its id and type.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,15 +9,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::stored::StoredDelivery;
+use super::traceparent::Traceparent;
 use crate::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};
-use crate::event::{Event, EventError, EventHead};
+use crate::event::{Event, EventError, EventHead, row_of};
 use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
-/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic. An inbox
-/// (feature `inbox`) returns the deliveries that were stored in it.
+/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic. From a
+/// store, [`dangerous::restore`](crate::dangerous::restore) makes one again, as an inbox does.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
 
@@ -28,8 +31,7 @@ struct Recognised {
     received_at: UnixSeconds,
     #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
     by: RecognisedBy,
-    /// Well-formed.
-    traceparent: Option<Box<str>>,
+    traceparent: Option<Traceparent>,
 }
 
 /// Identifies a receiver or acceptor among all of this process, also among those that were dropped.
@@ -45,12 +47,12 @@ impl RecognisedBy {
 }
 
 impl Delivery {
-    pub(crate) fn new(
+    pub(super) fn new(
         verified: Verified,
         head: EventHead,
         received_at: UnixSeconds,
         by: RecognisedBy,
-        traceparent: Option<Box<str>>,
+        traceparent: Option<Traceparent>,
     ) -> Self {
         Self(Arc::new(Recognised {
             verified,
@@ -62,19 +64,18 @@ impl Delivery {
         }))
     }
 
-    /// Makes a delivery from an entry of an inbox. No receiver of this process has recognised it.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn given_back(
-        verified: Verified,
-        head: EventHead,
-        received_at: UnixSeconds,
-        traceparent: Option<&str>,
-    ) -> Self {
+    /// Makes a delivery from its stored parts. No receiver of this process has recognised it.
+    pub(crate) fn given_back(verified: Verified, head: EventHead, stored: &StoredDelivery) -> Self {
+        let traceparent = stored.traceparent.as_deref();
         // Another program can have changed the stored text.
-        let traceparent =
-            traceparent.and_then(|text| super::traceparent::traceparent(text.as_bytes()));
-        let traceparent = traceparent.map(Box::from);
-        Self::new(verified, head, received_at, RecognisedBy(0), traceparent)
+        let traceparent = traceparent.and_then(|text| Traceparent::parse(text.as_bytes()));
+        Self::new(
+            verified,
+            head,
+            stored.received_at,
+            RecognisedBy(0),
+            traceparent,
+        )
     }
 
     /// Returns the receiver that has recognised it.
@@ -111,6 +112,54 @@ impl Delivery {
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.0.head.event_type.as_str()
+    }
+
+    /// Returns the ids of the data model and of the row that a row event names, without reading the rest of the row: for a queue
+    /// or a worker that keeps the events of one row together. `None` where the body does not name both in readable form; such an
+    /// event shares its row with no other event.
+    ///
+    /// Each call reads the body once. Both texts are borrowed from it, unless they have escapes.
+    ///
+    /// ```
+    /// # fn received(body: &'static [u8]) -> Result<hookgate::Delivery, Box<dyn std::error::Error>> {
+    /// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+    /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// #     let now = Timestamp::at(SystemClock.now())?;
+    /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
+    /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
+    /// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
+    /// #     let head = RequestHead::new("POST", headers);
+    /// #     let mut intake = receiver.open(&head)?;
+    /// #     intake.push(body.into())?;
+    /// #     Ok(receiver.recognise(&mut intake, &head)?)
+    /// # }
+    /// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1","rowId":"row_1"}}"#)?;
+    /// assert_eq!(delivery.row(), Some(("dm_1".into(), "row_1".into())));
+    /// assert_eq!(received(br#"{"id":"evt_2","type":"page.created","data":{}}"#)?.row(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn row(&self) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+        row_of(&self.0.verified)
+    }
+
+    /// Returns the parts of the delivery for a store or a queue.
+    #[must_use]
+    pub fn to_stored(&self) -> StoredDelivery {
+        let proof = self.0.verified.proof();
+        StoredDelivery {
+            body: self.body().clone(),
+            timestamp: proof.timestamp().as_str().to_owned(),
+            signature: proof.signature(),
+            event_id: self.event_id().to_owned(),
+            event_type: self.event_type().to_owned(),
+            received_at: self.0.received_at,
+            scope: proof.scope().to_owned(),
+            key_name: proof.key_name().to_owned(),
+            subscription_id: proof.subscription_id().map(str::to_owned),
+            pinned_workspace: proof.pinned_workspace().map(str::to_owned),
+            traceparent: self.traceparent().map(str::to_owned),
+        }
     }
 
     /// Returns the values of a claim inside a transaction of the program of this name, remembered for `retain`.
@@ -157,7 +206,7 @@ impl Delivery {
     /// ```
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
-        self.0.traceparent.as_deref()
+        self.0.traceparent.as_ref().map(Traceparent::as_str)
     }
 
     /// Parses the whole body as an event whose created rows have the type `R`.

@@ -1,6 +1,6 @@
 //! The head of a request, read in one pass before a byte of the body.
 
-use super::traceparent::{TRACEPARENT, traceparent};
+use super::traceparent::{TRACEPARENT, Traceparent};
 use crate::event::EventHead;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::VerifyError;
@@ -112,8 +112,8 @@ impl<'h> RequestHead<'h> {
     }
 
     /// Returns the trace that the request belongs to, if its header is well-formed.
-    pub(super) fn traceparent(&self) -> Option<&'h str> {
-        self.traceparent.and_then(traceparent)
+    pub(super) fn traceparent(&self) -> Option<Traceparent> {
+        self.traceparent.and_then(Traceparent::parse)
     }
 
     pub(super) fn delivery_headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {

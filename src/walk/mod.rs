@@ -11,6 +11,7 @@ mod health;
 mod range;
 mod stale;
 mod store;
+mod stored;
 mod traceparent;
 
 pub use admit::Admission;
@@ -19,6 +20,7 @@ pub use claim::Claim;
 pub use delivery::Delivery;
 pub use head::RequestHead;
 pub use health::{Health, Unready};
+pub use stored::StoredDelivery;
 
 pub(crate) use admit::Claims;
 pub(crate) use authenticate::Authenticator;

@@ -3,10 +3,27 @@
 /// The header's name.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 
+/// A value of that header, in the least memory: each delivery keeps it. Only [`Traceparent::parse`] makes one.
+#[derive(Clone)]
+pub(super) struct Traceparent(Box<[u8; 55]>);
+
+impl Traceparent {
+    /// Returns the value if it is well-formed.
+    pub(super) fn parse(value: &[u8]) -> Option<Self> {
+        let value = traceparent(value)?.as_bytes().try_into().ok()?;
+        Some(Self(Box::new(value)))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        // The bytes are always ASCII, so the fallback is never used.
+        std::str::from_utf8(&*self.0).unwrap_or_default()
+    }
+}
+
 /// Returns the value if it has the form of W3C Trace Context, version 00: 55 bytes, with a version, a trace id, the id of the
 /// parent span, and flags. Neither id is all zeros, and version ff is invalid. A later version with the same length is read as
 /// version 00.
-pub(crate) fn traceparent(value: &[u8]) -> Option<&str> {
+fn traceparent(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
     let mut parts = text.split('-');
     let part = |part: Option<&str>, digits| {

@@ -78,6 +78,8 @@ mod scopes;
 mod sender;
 #[cfg(feature = "axum")]
 mod store_proxy;
+#[cfg(feature = "axum")]
+mod stored;
 mod stores;
 #[cfg(feature = "axum")]
 mod support;

@@ -17,13 +17,13 @@ use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::{End, Job};
-use crate::inbox::entry::{Entry, EntryId, UNREADABLE};
+use crate::inbox::entry::{EntryId, UNREADABLE};
 use crate::inbox::line::one_line;
 use crate::layer::{CatchUnwind, Handled, VerifiedBody, bounded, call_store, classify};
 use crate::observe::{Reason, Span};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
-use crate::walk::{Delivery, TRACEPARENT};
+use crate::walk::{Delivery, StoredDelivery, TRACEPARENT};
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -228,7 +228,7 @@ async fn dead_letter(
     id: EntryId,
     token: ClaimToken,
     tries: u32,
-    entry: &Entry,
+    entry: &StoredDelivery,
 ) {
     let error = UNREADABLE.to_owned();
     let mut end = End::Dead { error };

@@ -1,0 +1,61 @@
+//! A way to a [`Delivery`] that checks nothing.
+
+use crate::event::{EventHead, EventId, EventType};
+use crate::verify::{KeyRing, Malformed, Timestamp, Verified};
+use crate::walk::{Delivery, StoredDelivery};
+
+/// Makes a delivery again from the parts that [`Delivery::to_stored`] has returned, **without any check of its signature**. An
+/// inbox does this with its entries.
+///
+/// ```
+/// use hookgate::{StoredDelivery, UnixSeconds, dangerous};
+///
+/// // The row of a table that only this program may write.
+/// let stored = StoredDelivery {
+///     body: br#"{"id":"evt_1","type":"page.created"}"#.as_slice().into(),
+///     timestamp: "1763690000".into(),
+///     signature: None,
+///     event_id: "evt_1".into(),
+///     event_type: "page.created".into(),
+///     received_at: UnixSeconds::new(1_763_690_001),
+///     scope: "orders".into(),
+///     key_name: "primary".into(),
+///     subscription_id: Some("wh_1".into()),
+///     pinned_workspace: None,
+///     traceparent: None,
+/// };
+/// let delivery = dangerous::restore(&stored)?;
+/// assert_eq!((delivery.event_id(), delivery.verified().scope()), ("evt_1", "orders"));
+///
+/// let changed = StoredDelivery { timestamp: "yesterday".into(), ..stored };
+/// assert!(dangerous::restore(&changed).is_err());
+/// # Ok::<(), hookgate::Malformed>(())
+/// ```
+///
+/// # Security
+/// **It proves nothing.** The result passes for an authentic delivery everywhere. So whoever can write to the store can forge
+/// events of every subscription, and so can a fault in the program that fills the parts from another source. Call it only for a
+/// store that is trusted as the program itself: one that only this program writes, and only with what a receiver has accepted.
+///
+/// # Errors
+/// Id, type or timestamp have a form that no delivery has: the stored parts were changed or damaged. A traceparent of another
+/// form is left out.
+pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
+    let head = EventHead {
+        id: EventId::parse(&stored.event_id)?,
+        event_type: EventType::parse(&stored.event_type)?,
+    };
+    let ring = KeyRing::noted(
+        &stored.scope,
+        &stored.key_name,
+        stored.subscription_id.as_deref(),
+        stored.pinned_workspace.as_deref(),
+    );
+    let verified = Verified::given_back(
+        Timestamp::parse(stored.timestamp.as_bytes())?,
+        stored.signature.clone(),
+        ring,
+        stored.body.clone(),
+    );
+    Ok(Delivery::given_back(verified, head, stored))
+}

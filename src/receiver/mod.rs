@@ -53,7 +53,9 @@ use crate::outcome::Refusal;
 use crate::verify::Intake;
 #[cfg(doc)]
 use crate::walk::Claim;
-use crate::walk::{Admission, Authenticator, Claims, Delivery, Health, RequestHead};
+use crate::walk::{
+    Admission, Authenticator, Claims, Delivery, Health, RequestHead, StoredDelivery,
+};
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///
@@ -142,6 +144,57 @@ impl Receiver {
     ) -> Result<Delivery, Refusal> {
         let auth = self.auth();
         auth.recognise_at(auth.clock.now(), intake, head)
+    }
+
+    /// Verifies a delivery that a store or a queue has kept, by the MAC of the stored bytes: the other side of
+    /// [`Delivery::to_stored`]. Only the window of ages is left out, so a backlog may be of any age.
+    ///
+    /// The ring is found by the subscription's id, and looked up where keys are [looked up](crate::lookup); dropping the future is
+    /// safe, and there is no time limit. The ring's scope must be the stored one.
+    ///
+    /// ```
+    /// use hookgate::{Receiver, Secret, VerifyErrorKind, block_on};
+    /// # use hookgate::{Clock, Delivery, RequestHead, Signature, SystemClock, Timestamp};
+    /// # fn received(receiver: &Receiver, secret: &Secret) -> Result<Delivery, Box<dyn std::error::Error>> {
+    /// #     let body = br#"{"id":"evt_1","type":"page.created"}"#;
+    /// #     let now = Timestamp::at(SystemClock.now())?;
+    /// #     let signature = Signature::sign(secret, &now, body).to_header_value();
+    /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
+    /// #     let head = RequestHead::new("POST", headers);
+    /// #     let mut intake = receiver.open(&head)?;
+    /// #     intake.push(body.as_slice().into())?;
+    /// #     Ok(receiver.recognise(&mut intake, &head)?)
+    /// # }
+    /// # let secret = || Secret::new("whsec_made_up_for_this_example");
+    /// let receiver = Receiver::builder().secret(secret()?).without_deduplication().build()?;
+    /// # let delivery = received(&receiver, &secret()?)?;
+    /// // The delivery goes through a queue, and comes back days later.
+    /// let mut stored = delivery.to_stored();
+    /// assert_eq!(block_on(receiver.verify_stored(&stored))?.event_id(), "evt_1");
+    ///
+    /// // One that was changed there goes to the dead letters.
+    /// stored.body = br#"{"id":"evt_2","type":"page.created"}"#.as_slice().into();
+    /// let refusal = block_on(receiver.verify_stored(&stored)).unwrap_err();
+    /// assert_eq!(refusal.verify_error().map(|error| error.kind()), Some(VerifyErrorKind::SignatureMismatch));
+    /// assert_eq!(refusal.retry_after(), None); // only a refusal with this time can succeed later
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`NotAuthentic`](crate::RefusalKind::NotAuthentic), whose [`verify_error`](Refusal::verify_error) is `HeaderMissing` or
+    /// `HeaderMalformed` for signature and timestamp, `UnknownSubscription`, `ScopeMismatch`, `SignatureMismatch`, `WorkspaceMismatch`,
+    /// or `KeyRemoved` for a key that has left the ring; and `UnusableEvent`. None of them ends by itself: put such a delivery to the
+    /// dead letters, and never drop it. A key that comes back, or an operator, can still save it.
+    ///
+    /// `SecretsUnavailable`, `SecretsTooSlow` and `TooManyLookups` are those of a look-up: try again later.
+    ///
+    /// # Security
+    /// It proves that the delivery is **authentic**: the holder of a live key has signed these bytes. It does not prove that it is
+    /// **fresh**, or here for the first time: whoever can write to the store or queue can put an old delivery in again. Where an
+    /// event must not run twice, claim it as usual, by [`admit`](Self::admit) or in your own transaction. Receiving time, trace and the stored
+    /// name of the key are not signed, and may be anything.
+    pub async fn verify_stored(&self, stored: &StoredDelivery) -> Result<Delivery, Refusal> {
+        stored.verify(&self.auth().verifier).await
     }
 
     /// Claims the event.

@@ -18,30 +18,37 @@ impl KeyRing {
         head: &DeliveryHeaders<'_>,
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
-        let proof = self.prove(head, body.as_ref())?;
+        self.verify_stored(&head.timestamp, &head.signature, body)
+    }
+
+    /// Verifies a whole body of any age.
+    #[inline]
+    pub(crate) fn verify_stored<B: SignedBytes>(
+        self: Arc<Self>,
+        timestamp: &Timestamp,
+        signature: &Signature,
+        body: B,
+    ) -> Result<Verified<B>, VerifyError> {
+        let proof = self.prove(timestamp, signature, body.as_ref())?;
         Ok(Verified::new(proof, body))
     }
 
     /// Not generic, so that it is compiled with this crate and not with the caller's settings.
     fn prove(
         self: Arc<Self>,
-        head: &DeliveryHeaders<'_>,
+        timestamp: &Timestamp,
+        signature: &Signature,
         body: &[u8],
     ) -> Result<Proof, VerifyError> {
         let mut matched = None;
         // No early exit, and one key after the other: only one key's state exists at a time.
         for (index, key) in self.keys.iter().enumerate() {
-            if key.verifies(&head.timestamp, body, &head.signature) {
+            if key.verifies(timestamp, body, signature) {
                 matched = Some(index);
             }
         }
         let key = verdict(&self, None, matched)?;
-        Ok(Proof::new(
-            head.timestamp,
-            Some(head.signature.clone()),
-            self,
-            key,
-        ))
+        Ok(Proof::new(*timestamp, Some(signature.clone()), self, key))
     }
 }
 

@@ -67,6 +67,15 @@ pub enum VerifyErrorKind {
     /// The ring is pinned to a workspace, and the signed body names another workspace or none.
     #[error("the signed body is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
+    /// The parts of a [`StoredDelivery`](crate::StoredDelivery) name another scope than the keys of its subscription have.
+    #[error("the stored delivery is of another scope than the keys of its subscription")]
+    ScopeMismatch,
+    /// No live key of the ring gives the signature of a [`StoredDelivery`](crate::StoredDelivery), and the key that it names has
+    /// left the ring.
+    #[error(
+        "the key that has signed the stored delivery is no longer in its ring: keep a retired key until its backlog is handled"
+    )]
+    KeyRemoved,
 }
 
 /// A timestamp outside the window, with the values that it was compared with.
@@ -133,6 +142,8 @@ impl VerifyErrorKind {
             Self::NotLookedUp => "not_looked_up",
             Self::SignatureMismatch => "signature_mismatch",
             Self::WorkspaceMismatch => "workspace_mismatch",
+            Self::ScopeMismatch => "scope_mismatch",
+            Self::KeyRemoved => "key_removed",
         }
     }
 

@@ -9,12 +9,16 @@ use super::keyring::KeyRing;
 use super::signature::{KeptSignature, Signature};
 use super::timestamp::Timestamp;
 
-/// A delivery's bytes, proved authentic and fresh.
+/// A delivery's bytes, proved authentic.
 ///
-/// Made by [`Verifier::verify`](crate::Verifier::verify) and [`Intake::finish`](crate::Intake::finish) alone: there is no
-/// public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` never gets
-/// unchecked bytes. The one exception is [`dangerous::restore`](crate::dangerous::restore), with which an inbox returns the
-/// deliveries that were put into it: such a proof is only as good as the protection of its file or table.
+/// There is no public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` never gets
+/// unchecked bytes, except from a store that the program trusts:
+///
+/// | made by | proves |
+/// |---|---|
+/// | [`Verifier::verify`](crate::Verifier::verify), [`Intake::finish`](crate::Intake::finish), and so each receiver | authentic and fresh; a claim adds that it runs once |
+/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | authentic, under a key that was live at that time |
+/// | [`dangerous::restore`](crate::dangerous::restore), and so an inbox | nothing: it is as good as the protection of its store, here of the inbox's file or table |
 ///
 /// ```compile_fail
 /// let forged = hookgate::Verified { proof: todo!(), body: b"{}" };

@@ -18,8 +18,8 @@ use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
-/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic. From a
-/// store, [`dangerous::restore`](crate::dangerous::restore) makes one again, as an inbox does.
+/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic; and, from a
+/// store or a queue, the two ways back that [`Verified`] compares.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
 

@@ -13,6 +13,7 @@ mod stale;
 mod store;
 mod stored;
 mod traceparent;
+mod verify_stored;
 
 pub use admit::Admission;
 pub use authenticate::HeaderMismatch;

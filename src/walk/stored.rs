@@ -9,8 +9,14 @@ use crate::verify::Signature;
 
 /// The parts of a [`Delivery`](crate::Delivery) as plain values, for the columns of a table or the attributes of a message.
 ///
-/// [`Delivery::to_stored`](crate::Delivery::to_stored) returns them, and [`dangerous::restore`](crate::dangerous::restore) makes a
-/// delivery of them again.
+/// [`Delivery::to_stored`](crate::Delivery::to_stored) returns them. There are two ways back:
+///
+/// | | reads | proves |
+/// |---|---|---|
+/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | body, timestamp, signature, subscription, scope; id and type from the body; the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
+/// | [`dangerous::restore`](crate::dangerous::restore) | all parts | nothing: the store is trusted |
+///
+/// Both take over `received_at` and `traceparent`, which are not signed.
 ///
 /// # Security
 /// The body holds names and e-mail addresses. With the signature, whoever reads the parts can replay the delivery within the

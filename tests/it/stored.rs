@@ -1,9 +1,12 @@
 //! Deliveries that come back from a store or a queue.
 
+use std::time::Duration;
+
 use hookgate::dedupe::body_digest;
 use hookgate::{
-    Delivery, Event, KeyRing, Keys, Malformed, Receiver, RequestHead, Secret, StoredDelivery,
-    UnixSeconds, dangerous,
+    Admission, Delivery, Event, KeyRing, Keys, LookupError, Malformed, MemoryStore, Receiver,
+    Refusal, RefusalKind, RequestHead, Secret, StoredDelivery, UnixSeconds, Verifier,
+    VerifyErrorKind, block_on, dangerous, provider_fn,
 };
 
 use crate::support::*;
@@ -101,4 +104,133 @@ fn stored_parts_are_shown_without_body_and_signature() {
     assert!(shown.contains("evt_1") && shown.contains("body_bytes"));
     let signature = sign(OLD, &stored.timestamp, &stored.body);
     assert!(!shown.contains("Ada") && !shown.contains(&signature["sha256=".len()..]));
+}
+
+const YEAR: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+fn kind(refused: Result<Delivery, Refusal>) -> Result<(), Option<VerifyErrorKind>> {
+    let kind = |refusal: Refusal| {
+        // None of these errors ends by itself.
+        assert_eq!(refusal.retry_after(), None);
+        refusal.verify_error().map(|error| error.kind())
+    };
+    refused.map(drop).map_err(kind)
+}
+
+#[test]
+fn stored_bytes_are_authentic_after_a_year_and_are_claimed_as_usual() {
+    let clock = manual();
+    let keys = Keys::by_subscription([("wh_1", ring())]).unwrap();
+    let builder = Receiver::builder().keys(keys).clock(clock.clone());
+    let receiver = builder.store(MemoryStore::default()).build().unwrap();
+    let stored = received(&receiver, OLD).to_stored();
+    clock.advance(YEAR);
+
+    let delivery = block_on(receiver.verify_stored(&stored)).unwrap();
+    let event: Event = delivery.event().unwrap();
+    assert_eq!((event.id.as_str(), delivery.event_id()), ("evt_1", "evt_1"));
+    assert_eq!(delivery.verified().key_name(), "old");
+    assert_eq!(delivery.received_at(), UnixSeconds::new(NOW));
+    assert_eq!(delivery.traceparent(), Some(TRACE));
+    let Ok(Admission::Fresh(claim)) = block_on(receiver.admit(&delivery)) else {
+        panic!("not claimed");
+    };
+    block_on(claim.commit()).unwrap();
+    let again = block_on(receiver.verify_stored(&stored)).unwrap();
+    let again = block_on(receiver.admit(&again));
+    assert!(matches!(again, Ok(Admission::Replayed { same_body: true })));
+}
+
+#[test]
+fn each_change_of_stored_parts_has_an_error_of_its_own() {
+    let receiver = by_subscription(ring());
+    let verifier = Verifier::new(receiver.keys().clone());
+    let verify = |change: fn(&mut StoredDelivery)| {
+        let mut stored = stored();
+        change(&mut stored);
+        let at_once = kind(verifier.verify_stored(&stored));
+        assert_eq!(kind(block_on(receiver.verify_stored(&stored))), at_once);
+        at_once
+    };
+    let changes: [(fn(&mut StoredDelivery), _); 6] = [
+        (
+            |stored| stored.body = event("evt_2").into(),
+            VerifyErrorKind::SignatureMismatch,
+        ),
+        (
+            |stored| stored.scope = "wh_2".into(),
+            VerifyErrorKind::ScopeMismatch,
+        ),
+        (
+            |stored| stored.subscription_id = Some("wh_2".into()),
+            VerifyErrorKind::UnknownSubscription,
+        ),
+        (
+            |stored| stored.timestamp = "+1".into(),
+            VerifyErrorKind::HeaderMalformed("x-service-timestamp"),
+        ),
+        (
+            |stored| stored.timestamp = (NOW + 1).to_string(),
+            VerifyErrorKind::SignatureMismatch,
+        ),
+        (
+            |stored| stored.signature = None,
+            VerifyErrorKind::HeaderMissing("x-service-signature"),
+        ),
+    ];
+    for (change, expected) in changes {
+        assert_eq!(verify(change), Err(Some(expected)));
+    }
+    // What the parts say beside the signed bytes decides nothing.
+    assert_eq!(
+        verify(|stored| {
+            stored.event_id = "evt_2".into();
+            stored.event_type = "page.created".into();
+            stored.key_name = "another".into();
+            stored.pinned_workspace = None;
+        }),
+        Ok(())
+    );
+}
+
+#[test]
+fn a_key_that_has_left_the_ring_refuses_its_backlog_and_says_so() {
+    let stored = stored();
+    let new = || KeyRing::named("new", key(SECRET)).unwrap();
+    let refused = block_on(by_subscription(new()).verify_stored(&stored));
+    let refusal = refused.as_ref().unwrap_err();
+    let said = refusal.verify_error().unwrap().to_string();
+    assert!(said.contains("is no longer in its ring"), "{said}");
+    assert_eq!(kind(refused), Err(Some(VerifyErrorKind::KeyRemoved)));
+    let elsewhere = new().with_key("old", key(OLD)).unwrap();
+    let elsewhere = by_subscription(elsewhere.with_workspace("ws_2").unwrap());
+    assert_eq!(
+        kind(block_on(elsewhere.verify_stored(&stored))),
+        Err(Some(VerifyErrorKind::WorkspaceMismatch))
+    );
+}
+
+#[test]
+fn the_keys_of_stored_bytes_are_looked_up() {
+    let builder = Receiver::builder().provider(provider_fn(async |id| match id.as_str() {
+        "wh_1" => Ok(Some(ring())),
+        "wh_2" => Err(LookupError::unavailable("made-up outage")),
+        _ => Ok(None),
+    }));
+    let receiver = builder.without_deduplication().build().unwrap();
+    let mut stored = stored();
+    let at_once = Verifier::new(receiver.keys().clone());
+    let not_looked_up = at_once.verify_stored(&stored).unwrap_err();
+    assert_eq!(not_looked_up.kind(), RefusalKind::NotLookedUp);
+    assert!(block_on(receiver.verify_stored(&stored)).is_ok());
+    assert!(at_once.verify_stored(&stored).is_ok());
+    stored.subscription_id = Some("wh_2".into());
+    let outage = block_on(receiver.verify_stored(&stored)).unwrap_err();
+    assert_eq!(outage.kind(), RefusalKind::SecretsUnavailable);
+    assert!(outage.retry_after().is_some());
+    stored.subscription_id = Some("wh_3".into());
+    assert_eq!(
+        kind(block_on(receiver.verify_stored(&stored))),
+        Err(Some(VerifyErrorKind::UnknownSubscription))
+    );
 }

@@ -38,7 +38,7 @@ const STACK_OF_A_COPY: usize = if cfg!(debug_assertions) { 4 << 10 } else { 192 
 /// calls [`to_header_value`](Self::to_header_value).
 #[derive(Clone)]
 #[repr(align(16))] // Moved in two wide steps, inside a `Result` too.
-pub struct Signature([u8; 32]);
+pub struct Signature(pub(super) [u8; 32]);
 
 impl Signature {
     /// Parses the header's bytes.
@@ -119,22 +119,6 @@ fn nibble(byte: u8) -> u8 {
         letter + 10
     } else {
         0xff
-    }
-}
-
-/// A signature as a proof keeps it: it takes no more memory than its bytes.
-#[derive(Clone)]
-pub(super) struct KeptSignature([u8; 32]);
-
-impl From<Signature> for KeptSignature {
-    fn from(signature: Signature) -> Self {
-        Self(signature.0)
-    }
-}
-
-impl From<KeptSignature> for Signature {
-    fn from(kept: KeptSignature) -> Self {
-        Self(kept.0)
     }
 }
 

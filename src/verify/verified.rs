@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::keyring::KeyRing;
-use super::signature::{KeptSignature, Signature};
+use super::signature::Signature;
 use super::timestamp::Timestamp;
 
 /// A delivery's bytes, proved authentic.
@@ -104,7 +104,8 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 #[derive(Clone)]
 pub struct Proof {
     timestamp: Timestamp,
-    signature: Option<KeptSignature>,
+    /// As bytes, which take less memory than a [`Signature`]: each delivery keeps them.
+    signature: Option<[u8; 32]>,
     /// A ring that is or was live in this process, or the one that a store has noted.
     ring: Arc<KeyRing>,
     /// Its place in the ring. Small, because each delivery keeps it.
@@ -120,7 +121,7 @@ impl Proof {
     ) -> Self {
         Self {
             timestamp,
-            signature: signature.map(Into::into),
+            signature: signature.map(|signature| signature.0),
             ring,
             key: u8::try_from(key).unwrap_or(u8::MAX), // never: a ring has at most four keys
         }
@@ -136,7 +137,7 @@ impl Proof {
     /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
     #[must_use]
     pub fn signature(&self) -> Option<Signature> {
-        self.signature.clone().map(Into::into)
+        self.signature.map(Signature)
     }
 
     /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.

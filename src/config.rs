@@ -213,7 +213,16 @@ pub enum ConfigErrorKind {
 }
 
 impl ConfigError {
-    pub(crate) fn new(kind: ConfigErrorKind) -> Self {
+    /// Makes an error of this kind, for a crate whose settings belong to a receiver's.
+    ///
+    /// ```
+    /// use hookgate::{ConfigError, ConfigErrorKind};
+    ///
+    /// let error = ConfigError::new(ConfigErrorKind::Zero { setting: "workers" });
+    /// assert_eq!(error.to_string(), "workers must be at least 1");
+    /// ```
+    #[must_use]
+    pub fn new(kind: ConfigErrorKind) -> Self {
         Self {
             kind,
             about: None,

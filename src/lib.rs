@@ -110,6 +110,8 @@ pub mod receiver;
 pub mod record;
 #[cfg(feature = "axum")]
 pub mod route;
+#[cfg(feature = "tower")]
+mod run;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod sync;
@@ -157,6 +159,8 @@ pub use postgres::PostgresStore;
 pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "axum")]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
+#[cfg(feature = "tower")]
+pub use run::{Ran, Run};
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 pub use verify::{

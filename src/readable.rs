@@ -31,6 +31,23 @@ pub(crate) fn sources<'e>(
 /// The most bytes that are written of an error and its sources.
 const LONGEST_CHAIN: usize = 2_048;
 
+/// Shows an error with its sources in one line: each control character is a space, and more than 2 KiB are cut off. For a log, or for
+/// the reason that is kept with a dead letter.
+///
+/// ```
+/// use hookgate::outcome::one_line;
+/// use hookgate::{StoreError, StoreErrorKind};
+///
+/// let error = StoreError::new(StoreErrorKind::Unavailable).caused_by("no route\nto the host");
+/// assert_eq!(one_line(&error).to_string(), "the store is unavailable: no route to the host");
+/// ```
+///
+/// # Panics
+/// Its `Display` panics where that of the error does: the error may be a handler's own.
+pub fn one_line(error: &(dyn Error + 'static)) -> impl fmt::Display {
+    Chain(error)
+}
+
 /// An error and its chain of sources, in one line, cut off after [`LONGEST_CHAIN`] bytes: the text may be a handler's own.
 pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
 

@@ -148,8 +148,16 @@ macro_rules! known_types {
                 self.known().is_some()
             }
 
-            /// Returns its text, if it is one of the types above.
-            pub(crate) fn known(&self) -> Option<&'static str> {
+            /// Returns its text, if it is one of the types above: one of a bounded number, as a label of a metric must be.
+            ///
+            /// ```
+            /// # use hookgate::EventType;
+            /// assert_eq!(EventType::ROW_CREATED.known(), Some("row.created"));
+            /// assert_eq!(EventType::parse("row.archived")?.known(), None);
+            /// # Ok::<(), hookgate::Malformed>(())
+            /// ```
+            #[must_use]
+            pub fn known(&self) -> Option<&'static str> {
                 match &*self.0 {
                     $($text => Some($text),)*
                     _ => None,

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::clock::UnixSeconds;
 use crate::dangerous;
 use crate::dedupe::{EventKey, body_digest};
+use crate::event::{EventId, EventType};
 use crate::verify::Malformed;
 use crate::walk::{Delivery, StoredDelivery};
 
@@ -125,6 +126,11 @@ impl Entry {
         };
         dangerous::restore(&stored).map_err(|Malformed| Box::new(stored))
     }
+}
+
+/// Returns the id and the type of an entry that may be damaged.
+pub(crate) fn stored_head(event_id: &str, event_type: &str) -> (EventId, EventType) {
+    (EventId::stored(event_id), EventType::stored(event_type))
 }
 
 /// Returns a stored count or time; a negative one becomes zero.

@@ -34,6 +34,25 @@ impl<F> CatchUnwind<F> {
     }
 }
 
+/// A future in memory of its own. A panic of its destructor is caught too, wherever it is dropped.
+pub(crate) struct Kept<F>(Pin<Box<CatchUnwind<F>>>);
+
+impl<F> Kept<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self(Box::pin(CatchUnwind::new(future)))
+    }
+
+    pub(crate) fn as_mut(&mut self) -> Pin<&mut CatchUnwind<F>> {
+        self.0.as_mut()
+    }
+}
+
+impl<F> Drop for Kept<F> {
+    fn drop(&mut self) {
+        let _ = caught(|| self.0.set(CatchUnwind::ended(None)));
+    }
+}
+
 impl<F: Future> Future for CatchUnwind<F> {
     type Output = Result<F::Output, Panicked>;
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::walk::{Gate, OnIdle};
 
 /// The time that aborted runs get to release their claims.
-pub(crate) const TO_RELEASE: Duration = Duration::from_secs(1);
+const TO_RELEASE: Duration = Duration::from_secs(1);
 
 /// The result of a drain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,13 @@ pub struct Drained {
 }
 
 impl Drained {
-    #[cfg(feature = "inbox")]
-    pub(crate) fn after_aborting(aborted: usize) -> Self {
+    /// The result of a drain that has aborted this number of runs, for workers of your own.
+    ///
+    /// ```
+    /// assert_eq!(hookgate::Drained::after_aborting(2).aborted(), 2);
+    /// ```
+    #[must_use]
+    pub fn after_aborting(aborted: usize) -> Self {
         Self { aborted }
     }
 

@@ -31,6 +31,10 @@ impl FailureReason {
         Self(Arc::from(reason.into()))
     }
 
+    pub(crate) fn into_reason(self) -> Reason {
+        self.0
+    }
+
     /// Puts the reason into a response.
     pub fn mark<B>(self, mut response: Response<B>) -> Response<B> {
         response.extensions_mut().insert(self);

@@ -41,6 +41,48 @@ where
     }
 }
 
+/// Returns a handler function as a service, for code that takes a service of the bytes that were signed: the
+/// [layer](crate::Receiver::layer) outside of axum, a [`Run`](crate::Run), the workers of an inbox. The function takes one argument and answers
+/// as that of [`Receiver::handle`](crate::Receiver::handle): see [`FromDelivery`] and [`IntoAnswer`].
+///
+/// The service takes the delivery out of the request's extensions, where the layer has put it. Without one it answers 500.
+///
+/// ```
+/// use hookgate::layer::handler_service;
+/// use hookgate::{Event, MemoryStore, Receiver, Secret};
+/// use http::StatusCode;
+/// use tower::Layer;
+///
+/// async fn on_event(_: Event) -> StatusCode {
+///     StatusCode::NO_CONTENT
+/// }
+///
+/// let receiver = Receiver::builder()
+///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+///     .store(MemoryStore::default())
+///     .build()?;
+/// let guarded = receiver.layer().layer(handler_service(on_event));
+/// # let _ = guarded;
+/// # Ok::<(), hookgate::ConfigError>(())
+/// ```
+pub fn handler_service<D, H, F>(
+    handler: H,
+) -> impl Service<
+    Request<VerifiedBody>,
+    Response = Response<Bytes>,
+    Error = Infallible,
+    Future: Send + 'static,
+> + Clone
++ Send
++ 'static
+where
+    D: FromDelivery + 'static,
+    H: FnOnce(D) -> F + Clone + Send + 'static,
+    F: Future<Output: IntoAnswer> + Send + 'static,
+{
+    HandlerService::<_, D>::new(move || Some(handler.clone()))
+}
+
 /// A handler as the inner service: `next` returns it for one call.
 pub(crate) struct HandlerService<N, D> {
     next: N,

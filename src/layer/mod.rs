@@ -29,6 +29,7 @@ mod waiting;
 pub use body::{ResponseBody, VerifiedBody};
 pub use drain::Drained;
 pub use failure_reason::FailureReason;
+pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use handler_error::HandlerError;
 pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, HookError, Unhandled};
@@ -46,16 +47,15 @@ pub(crate) use gauges::record as record_gauges;
 pub(crate) use response::{TYPE_MISMATCH, envelope};
 pub(crate) use {
     budget::BodyBudget,
-    catch::CatchUnwind,
+    catch::{CatchUnwind, Kept, caught},
     drain::drain,
     exchange::Exchange,
     guard::{Guard, LayerSettings},
-    handle::handle,
+    handle::{HandlerService, handle},
     run::Attached,
     run_state::{End, Ended, RunState},
+    settle::classify,
     supervise::{Handled, bounded},
     timer::{LATE_STORE_CALL, call_store},
     waiting::WaitingCopies,
 };
-#[cfg(feature = "inbox")]
-pub(crate) use {drain::TO_RELEASE, handle::HandlerService, settle::classify};

@@ -20,8 +20,6 @@ mod warnings;
 
 pub use reports::{Answer, Failed, Reason, Settled};
 
-#[cfg(feature = "inbox")]
-pub(crate) use step::Observer;
 pub(crate) use {
     hooks::{Hook, call},
     observation::Observation,

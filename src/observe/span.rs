@@ -1,4 +1,4 @@
-//! The spans of a request and of a worker's run; empty without the feature `tracing`.
+//! The span of a request; empty without the feature `tracing`.
 //!
 //! Field names are OpenTelemetry's where it has one: `http.request.method`, `http.response.status_code`, `error.type`,
 //! `messaging.message.id`, `messaging.message.body.size`. The others start with `hookgate.`.
@@ -9,9 +9,6 @@ use std::future::Future;
 
 #[cfg(feature = "tracing")]
 use tracing::field::Empty;
-
-#[cfg(feature = "inbox")]
-use crate::walk::Delivery;
 
 /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
 #[cfg(feature = "tracing")]
@@ -45,30 +42,6 @@ impl Span {
                 hookgate.reason = Empty,
                 hookgate.claimed_subscription = Empty,
                 traceparent = Empty,
-            ),
-        )
-    }
-
-    /// Begins the span of a worker's run.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn of_job(delivery: &Delivery, tries: u32) -> Self {
-        Self(
-            #[cfg(feature = "tracing")]
-            tracing::info_span!(
-                target: "hookgate::inbox",
-                "inbox job",
-                otel.kind = "consumer",
-                error.r#type = Empty,
-                messaging.operation.r#type = "process",
-                messaging.message.id = delivery.event_id(),
-                messaging.message.body.size = delivery.body().len(),
-                hookgate.event.r#type = delivery.event_type(),
-                hookgate.scope = delivery.verified().scope(),
-                hookgate.key.name = delivery.verified().key_name(),
-                hookgate.tries = tries,
-                hookgate.outcome = Empty,
-                hookgate.reason = Empty,
-                traceparent = delivery.traceparent(),
             ),
         )
     }

@@ -5,6 +5,7 @@
 
 mod refusal;
 
+pub use crate::readable::one_line;
 pub use refusal::{Refusal, RefusalKind};
 
 /// The outcome of a delivery.

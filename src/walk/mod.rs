@@ -34,5 +34,5 @@ pub(crate) use range::in_range;
 #[cfg(feature = "tower")]
 pub(crate) use store::Call;
 pub(crate) use store::Store;
-#[cfg(feature = "inbox")]
+#[cfg(feature = "tower")]
 pub(crate) use traceparent::TRACEPARENT;

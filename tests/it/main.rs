@@ -73,6 +73,8 @@ mod reserved_keys;
 #[cfg(feature = "axum")]
 mod route;
 #[cfg(feature = "axum")]
+mod run;
+#[cfg(feature = "axum")]
 mod scopes;
 #[cfg(all(feature = "axum", feature = "testing"))]
 mod sender;

@@ -233,6 +233,7 @@ fn frameworks_stay_in_their_folders() {
         let apart = [
             "layer/",
             "receiver/serve.rs",
+            "run.rs",
             "inbox/accept.rs",
             "inbox/acceptor.rs",
             "inbox/workers/",

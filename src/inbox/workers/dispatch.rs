@@ -13,14 +13,14 @@ use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
 use super::backoff::Backoff;
+use super::guarded::{call_store, caught};
 use super::hooks::{DeadEntry, Step};
 use super::job::{give_back, work};
 use super::state::{Phase, WorkersState};
-use crate::caught::caught;
 use crate::inbox::engine::{Batch, Job, LeaseRequest};
 use crate::inbox::entry::EntryId;
 use crate::inbox::signal::Listening;
-use crate::layer::{VerifiedBody, call_store};
+use crate::layer::VerifiedBody;
 
 /// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
 const LEASE_CALL: Duration = Duration::from_secs(30);

@@ -4,16 +4,16 @@
 
 use std::time::Duration;
 
-use crate::caught::caught;
+use super::guarded::{Hook, call, caught};
+use super::span::Span;
+use crate::Delivery;
 use crate::dedupe::StoreError;
 use crate::event::{EventId, EventType};
 use crate::inbox::engine::Listed;
 use crate::inbox::entry::EntryId;
 use crate::inbox::line::one_line;
-use crate::observe::{Hook, Observer, Reason, Span, call};
-use crate::outcome::Outcome;
-use crate::readable::Chain;
-use crate::walk::Delivery;
+use crate::layer::Reason;
+use crate::outcome::{self, Failure, Outcome};
 
 /// How one run ended.
 #[derive(Clone, Debug)]
@@ -114,8 +114,8 @@ pub(super) struct Hooks {
     pub(super) lost: Option<Hook<LostLease>>,
 }
 
-impl Observer<Step<'_>> for Hooks {
-    fn observe(&self, step: Step<'_>) {
+impl Hooks {
+    pub(super) fn observe(&self, step: Step<'_>) {
         match step {
             Step::Ended(_, report) => {
                 call(self.settled.as_ref(), report);
@@ -179,12 +179,12 @@ impl DeadEntry {
 /// the reason that the handler gave. It contains no body and no header.
 pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
     let mut line = outcome.name().to_owned();
-    if let Outcome::Failed(crate::outcome::Failure::Status(status)) = outcome {
+    if let Outcome::Failed(Failure::Status(status)) = outcome {
         line.push_str(&format!(" {status}"));
     }
     if let Some(reason) = reason {
         // The `Display` of a handler's own error may panic.
-        let said = caught(|| Chain(reason).to_string());
+        let said = caught(|| outcome::one_line(reason).to_string());
         line.push_str(": ");
         line.push_str(&said.unwrap_or_else(|_| "the reason panicked when it was written".into()));
     }
@@ -194,7 +194,6 @@ pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Failure;
     use std::fmt;
     use std::sync::Arc;
 

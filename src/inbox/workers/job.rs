@@ -1,29 +1,24 @@
 //! One run of an entry: its handler, under its lease, and its settlement.
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Method, Request, Response};
-use tokio::time::{Instant, sleep_until, timeout};
+use http::{Request, Response};
+use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
+use super::guarded::{Panicked, call_store};
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
+use super::span::Span;
 use super::state::{Phase, WorkersState};
-use crate::caught::{Panicked, caught};
 use crate::dedupe::{ClaimToken, Ownership, StoreErrorKind};
-use crate::event::{EventId, EventType};
 use crate::inbox::engine::{End, Job};
-use crate::inbox::entry::{EntryId, UNREADABLE};
-use crate::inbox::line::one_line;
-use crate::layer::{CatchUnwind, Handled, VerifiedBody, bounded, call_store, classify};
-use crate::observe::{Reason, Span};
+use crate::inbox::entry::{EntryId, UNREADABLE, stored_head};
+use crate::layer::{Reason, VerifiedBody};
 use crate::outcome::{Failure, Outcome};
-use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
-use crate::walk::{Delivery, StoredDelivery, TRACEPARENT};
+use crate::{Delivery, Run, StoredDelivery};
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -64,17 +59,9 @@ where
         tries,
     };
     let lease = Lease::keep(&shared, lost.clone(), token, asked);
-    let span = Span::of_job(&delivery, tries);
-    let began = Instant::now();
+    let span = Span::of(&delivery, tries);
     let limit = asked + shared.settings.run_limit;
-    let mut handled = span
-        .around(run(&shared, service, request(&delivery), limit))
-        .await;
-    let elapsed = began.elapsed();
-    let (outcome, reason) = classify(&mut handled)
-        .unwrap_or_else(|letter| (Outcome::DeadLettered, Some(text(letter.reason()))));
-    // The handler's response body may panic when it is dropped.
-    let _ = caught(|| drop(handled));
+    let (outcome, reason, elapsed) = span.around(run(&shared, service, &delivery, limit)).await;
     let (mut end, mut disposition) = settlement(&shared, outcome, reason.as_ref(), tries);
     let mut settled = None;
     if lease.begin_settlement() {
@@ -110,54 +97,33 @@ where
     }
 }
 
-/// Returns a POST to `/` with the bytes that were signed, and the delivery in its extensions. It has the headers whose values are
-/// stored. The signature was not stored, and the request must not be verified again.
-fn request(delivery: &Delivery) -> Request<VerifiedBody> {
-    let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
-    *request.method_mut() = Method::POST;
-    let headers = request.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let proof = delivery.verified().proof();
-    let known = [
-        (TIMESTAMP, Some(proof.timestamp().as_str())),
-        (WEBHOOK_ID, proof.subscription_id()),
-        (EVENT_ID, Some(delivery.event_id())),
-        (EVENT_TYPE, Some(delivery.event_type())),
-        (TRACEPARENT, delivery.traceparent()),
-    ];
-    for (name, value) in known {
-        // An id may be any text. If it cannot be the value of a header, the header is left out.
-        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    request.extensions_mut().insert(delivery.clone());
-    #[cfg(feature = "axum")]
-    crate::extract::lift_body_limit(&mut request, delivery);
-    request
-}
-
 /// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
     shared: &WorkersState,
     service: Result<S, Panicked>,
-    request: Request<VerifiedBody>,
+    delivery: &Delivery,
     limit: Instant,
-) -> Handled<Result<Response<R>, S::Error>>
+) -> (Outcome, Option<Reason>, Duration)
 where
     S: Service<Request<VerifiedBody>, Response = Response<R>>,
 {
     let _under_way = Arc::clone(&shared.active);
-    let mut handling = pin!(match service {
-        Ok(mut service) => CatchUnwind::new(async move {
-            poll_fn(|context| service.poll_ready(context)).await?;
-            service.call(request).await
-        }),
-        Err(panicked) => CatchUnwind::ended(Some(panicked)),
-    });
     let mut phase = shared.phase.subscribe();
-    let aborted = pin!(phase.wait_for(|phase| *phase == Phase::Abort));
-    bounded(handling.as_mut(), aborted, pin!(sleep_until(limit))).await
+    match service {
+        Ok(service) => {
+            let ran = Run::of(delivery)
+                .limit(limit.saturating_duration_since(Instant::now()))
+                .abort_on(phase.wait_for(|phase| *phase == Phase::Abort))
+                .service(service)
+                .await;
+            (ran.outcome, ran.reason, ran.elapsed)
+        }
+        Err(panicked) => {
+            let reason: Reason = Arc::new(panicked);
+            let outcome = Outcome::Failed(Failure::Panicked);
+            (outcome, Some(reason), Duration::ZERO)
+        }
+    }
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.
@@ -234,10 +200,11 @@ async fn dead_letter(
     let mut end = End::Dead { error };
     if settle(shared, id, token, &mut end).await == Some(Ownership::Held) {
         let (.., error) = end.stored();
+        let (event_id, event_type) = stored_head(&entry.event_id, &entry.event_type);
         let dead = DeadEntry {
             id,
-            event_id: EventId::stored(&entry.event_id),
-            event_type: EventType::stored(&entry.event_type),
+            event_id,
+            event_type,
             tries,
             error: error.unwrap_or_default().to_owned(),
             delivery: None,
@@ -250,10 +217,4 @@ async fn dead_letter(
 pub(super) async fn give_back(shared: Arc<WorkersState>, job: Job) -> Option<Instant> {
     settle(&shared, job.id, job.token, &mut End::Return).await;
     None
-}
-
-fn text(text: &str) -> Reason {
-    Arc::from(Box::<dyn std::error::Error + Send + Sync>::from(one_line(
-        text,
-    )))
 }

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod dispatch;
+mod guarded;
 mod hooks;
 mod job;
 mod lease;
@@ -9,6 +10,7 @@ mod lease;
 mod metrics;
 mod running;
 mod settings;
+mod span;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -14,8 +14,11 @@ use super::dispatch::Dispatcher;
 use super::hooks::Step;
 use super::settings::Workers;
 use super::state::{Phase, WorkersState};
-use crate::config::ConfigError;
-use crate::layer::{Drained, FromDelivery, HandlerService, IntoAnswer, TO_RELEASE, VerifiedBody};
+use crate::ConfigError;
+use crate::layer::{Drained, FromDelivery, IntoAnswer, VerifiedBody, handler_service};
+
+/// The time that aborted runs get to return their entries.
+const TO_RELEASE: Duration = Duration::from_secs(1);
 
 impl Workers {
     /// Starts the workers: each entry goes to a clone of `service`, when that clone is ready. Pass the service that the layer would
@@ -60,7 +63,7 @@ impl Workers {
         H: FnOnce(D) -> F + Clone + Send + 'static,
         F: Future<Output: IntoAnswer> + Send + 'static,
     {
-        self.start(HandlerService::<_, D>::new(move || Some(handler.clone())))
+        self.start(handler_service(handler))
     }
 }
 

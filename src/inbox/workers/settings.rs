@@ -10,10 +10,9 @@ use super::hooks::{AttemptReport, DeadEntry, Hooks, LostLease};
 use super::metrics::WorkersMetrics;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
-use crate::config::{ConfigError, ConfigErrorKind};
 use crate::inbox::Inbox;
 use crate::inbox::engine::CLOCK_LEAP;
-use crate::walk::in_range;
+use crate::{ConfigError, ConfigErrorKind};
 
 /// The most runs. With the default back-off they last longer than the sender's attempts: 26 h 36 min.
 pub(super) const MAX_TRIES: u32 = 30;
@@ -197,8 +196,8 @@ impl Workers {
                 return Err(ConfigError::new(ConfigErrorKind::Zero { setting }));
             }
         }
-        in_range("lease", self.lease, SHORTEST_LEASE, Duration::MAX)?;
-        in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)?;
+        in_range("lease", self.lease, SHORTEST_LEASE)?;
+        in_range("run_limit", self.run_limit, Duration::ZERO)?;
         if self.claim_retention != Duration::MAX {
             let least = self.run_limit.saturating_add(CLOCK_LEAPS);
             // Claims may be kept for years, so there is no upper limit.
@@ -210,7 +209,7 @@ impl Workers {
                 }));
             }
         }
-        in_range("poll_interval", self.poll, Duration::ZERO, Duration::MAX)
+        in_range("poll_interval", self.poll, Duration::ZERO)
     }
 
     /// How long after an entry's first lease its last run may begin, so that this run ends while a claim of the first run is
@@ -220,6 +219,19 @@ impl Workers {
         let is_bounded = self.claim_retention != Duration::MAX;
         is_bounded.then(|| self.claim_retention.saturating_sub(ends))
     }
+}
+
+/// Checks that a duration is longer than `least`, and short enough to be added to a reading of a clock.
+fn in_range(setting: &'static str, value: Duration, least: Duration) -> Result<(), ConfigError> {
+    const MOST: Duration = Duration::from_secs(30 * 24 * 3_600);
+    if value > least && value <= MOST {
+        return Ok(());
+    }
+    Err(ConfigError::new(ConfigErrorKind::OutOfRange {
+        setting,
+        least,
+        most: MOST,
+    }))
 }
 
 impl fmt::Debug for Workers {

@@ -7,7 +7,6 @@ use tokio::sync::watch;
 use super::hooks::Step;
 use super::settings::Workers;
 use crate::inbox::engine::Engine;
-use crate::observe::Observer;
 
 /// The data that all tasks of these workers share.
 pub(super) struct WorkersState {

@@ -4,12 +4,11 @@ use std::error::Error;
 
 use tracing::field::display;
 
+use super::guarded::caught;
 use super::hooks::{AttemptReport, Disposition, Step};
-use crate::caught::caught;
+use super::span::Span;
 use crate::dedupe::StoreError;
-use crate::observe::{Observer, Span};
-use crate::outcome::Outcome;
-use crate::readable::Chain;
+use crate::outcome::{Outcome, one_line};
 
 /// Stable: filters of a log name it.
 const TARGET: &str = "hookgate::inbox";
@@ -20,14 +19,12 @@ pub(super) struct Tracing {
     pub(super) handled_at_info: bool,
 }
 
-impl Observer<Step<'_>> for Tracing {
-    fn observe(&self, step: Step<'_>) {
+impl Tracing {
+    pub(super) fn observe(&self, step: Step<'_>) {
         // An error's text may panic while it is written.
         let _ = caught(|| self.log(step));
     }
-}
 
-impl Tracing {
     fn log(&self, step: Step<'_>) {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
@@ -56,7 +53,10 @@ impl Tracing {
         let span = &span.0;
         let (name, next) = (report.outcome.name(), report.disposition.name());
         let done = report.disposition == Disposition::Done;
-        let reason = report.reason.as_ref().map(|reason| display(Chain(reason)));
+        let reason = report
+            .reason
+            .as_ref()
+            .map(|reason| display(one_line(reason)));
         span.record("hookgate.outcome", name);
         if !done {
             span.record("error.type", name);

@@ -106,22 +106,3 @@ metrics! {
     ORDER_GAPS: Counter, "hookgate_order_gaps_total", Count,
         "Handled updates that show that an event of their row was missed, by the reason.";
 }
-
-#[cfg(feature = "inbox")]
-metrics! {
-    INBOX:
-    INBOX_TRIES: Counter, "hookgate_inbox_tries_total", Count,
-        "Ended tries of the workers, by outcome and reason, and the new state of the entry.";
-    INBOX_HANDLER: Histogram, "hookgate_inbox_handler_duration_seconds", Seconds,
-        "Time in the handler, of one try.";
-    INBOX_DEAD_LETTERS: Counter, "hookgate_inbox_dead_letters_total", Count,
-        "Entries that became dead letters.";
-    INBOX_LOST_LEASES: Counter, "hookgate_inbox_lost_leases_total", Count,
-        "Leases that were lost while their handler was running.";
-    INBOX_STORE_FAILURES: Counter, "hookgate_inbox_store_failures_total", Count,
-        "Calls of the inbox's store by the workers that failed.";
-    INBOX_ENTRIES: Gauge, "hookgate_inbox_entries", Count,
-        "Entries of the inbox, by their state.";
-    INBOX_OLDEST_AGE: Gauge, "hookgate_inbox_oldest_age_seconds", Seconds,
-        "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
-}

@@ -1,0 +1,217 @@
+//! One run of a handler for a delivery that no request waits for.
+
+use std::fmt;
+use std::future::{Future, Pending, pending, poll_fn};
+use std::pin::pin;
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, Response};
+use tokio::time::{Instant, sleep_until};
+use tower_service::Service;
+
+use crate::layer::{
+    FailureReason, FromDelivery, HandlerService, IntoAnswer, Kept, Reason, VerifiedBody, bounded,
+    caught, classify,
+};
+use crate::outcome::{Failure, Outcome};
+use crate::readable::Chain;
+use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
+use crate::walk::{Delivery, TRACEPARENT};
+
+/// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
+/// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
+/// workers of an inbox use it.
+///
+/// A panic of the handler is caught, also where it is dropped. If the run's future is dropped, the handler is dropped with it.
+///
+/// It claims nothing. Where an event must not run twice, claim it around the run, or in the handler's own transaction.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::{DeadLetter, Event, EventData, Outcome, Run};
+/// # use hookgate::{StoredDelivery, UnixSeconds, dangerous};
+/// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
+/// # let delivery = dangerous::restore(&StoredDelivery {
+/// #     body: body.into(), timestamp: "1763690000".into(), signature: None, event_id: "evt_1".into(),
+/// #     event_type: "row.deleted".into(), received_at: UnixSeconds::new(1_763_690_001), scope: "orders".into(),
+/// #     key_name: "primary".into(), subscription_id: None, pinned_workspace: None, traceparent: None,
+/// # })?;
+///
+/// async fn on_event(event: Event) -> Result<(), DeadLetter> {
+///     match event.data {
+///         EventData::RowDeleted(row) if row.row_id == "row_1" => Err(DeadLetter::new("no such customer")),
+///         _ => Ok(()),
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// // `delivery` comes from a queue, by `Receiver::verify_stored`.
+/// let ran = Run::of(&delivery).limit(Duration::from_secs(60)).handler(on_event).await;
+/// match ran.outcome {
+///     Outcome::DeadLettered => {} // store it with its reason, then acknowledge
+///     Outcome::Failed(_) => {}    // again later
+///     _ => {}                     // done: acknowledge
+/// }
+/// assert_eq!(ran.to_string(), "dead_lettered: no such customer");
+/// # });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing runs before `handler` or `service` is awaited"]
+pub struct Run<A = Pending<()>> {
+    delivery: Delivery,
+    limit: Option<Duration>,
+    aborted: A,
+}
+
+/// The end of a [`Run`].
+///
+/// `Display` writes one line: the outcome, the status of a failed answer, and the reason with its sources.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Ran {
+    /// The outcome: `Handled`, `Unhandled` and `Replayed` are done. `Failed` may succeed later: the answer was no 2xx, or the handler
+    /// panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike under the
+    /// layer, no hook has stored the dead letter, and the caller does.
+    pub outcome: Outcome,
+    /// The reason, if the run failed, can never succeed, or no handler exists for the event.
+    pub reason: Option<Reason>,
+    /// From the beginning of the handler to its end.
+    pub elapsed: Duration,
+}
+
+impl Run {
+    /// Returns a run of this delivery, without a limit.
+    pub fn of(delivery: &Delivery) -> Self {
+        Self {
+            delivery: delivery.clone(),
+            limit: None,
+            aborted: pending(),
+        }
+    }
+}
+
+impl<A: Future> Run<A> {
+    /// Drops the handler after this time: the outcome is then `Failed(RunLimit)`. A handler that blocks its thread cannot be stopped.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
+    /// Drops the handler when this future is ready: the outcome is then `Failed(Drained)`.
+    pub fn abort_on<B: Future>(self, aborted: B) -> Run<B> {
+        Run {
+            delivery: self.delivery,
+            limit: self.limit,
+            aborted,
+        }
+    }
+
+    /// Calls a function of one argument, as [`Receiver::handle`](crate::Receiver::handle) takes it: an [`Event<R>`](crate::Event), a
+    /// [`Delivery`], or your own type. See [`FromDelivery`] and [`IntoAnswer`].
+    ///
+    /// # Panics
+    /// With a [`limit`](Self::limit), without a tokio runtime that has its timers enabled.
+    pub fn handler<D, H, F>(self, handler: H) -> impl Future<Output = Ran> + use<A, D, H, F>
+    where
+        D: FromDelivery + 'static,
+        H: FnOnce(D) -> F + Send + 'static,
+        F: Future<Output: IntoAnswer> + Send + 'static,
+    {
+        let mut handler = Some(handler);
+        self.service(HandlerService::<_, D>::new(move || handler.take()))
+    }
+
+    /// Calls a tower service once it is ready: the one that the layer would guard, without the layer, such as an axum route.
+    ///
+    /// Its request is a POST to `/` with the bytes that were signed, and has the delivery in its extensions. Its headers are the
+    /// content type and the values that the delivery knows: timestamp, subscription, event id and type, and the trace. The
+    /// signature is left out, since the request must not be verified again.
+    ///
+    /// # Panics
+    /// As [`handler`](Self::handler).
+    pub fn service<S, R>(self, mut service: S) -> impl Future<Output = Ran> + use<A, S, R>
+    where
+        S: Service<Request<VerifiedBody>, Response = Response<R>>,
+    {
+        let Self {
+            delivery,
+            limit,
+            aborted,
+        } = self;
+        let mut handling = Kept::new(async move {
+            poll_fn(|context| service.poll_ready(context)).await?;
+            service.call(request(&delivery)).await
+        });
+        async move {
+            let began = Instant::now();
+            let ends = limit.and_then(|limit| began.checked_add(limit));
+            let limit = async {
+                match ends {
+                    Some(ends) => sleep_until(ends).await,
+                    None => pending().await,
+                }
+            };
+            let mut handled = bounded(handling.as_mut(), pin!(aborted), pin!(limit)).await;
+            let elapsed = began.elapsed();
+            let (outcome, reason) = classify(&mut handled).unwrap_or_else(|letter| {
+                let reason = FailureReason::new(letter.reason());
+                (Outcome::DeadLettered, Some(reason.into_reason()))
+            });
+            // The response's body may panic when it is dropped.
+            let _ = caught(|| drop(handled));
+            Ran {
+                outcome,
+                reason,
+                elapsed,
+            }
+        }
+    }
+}
+
+fn request(delivery: &Delivery) -> Request<VerifiedBody> {
+    let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
+    *request.method_mut() = Method::POST;
+    let headers = request.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let proof = delivery.verified().proof();
+    let known = [
+        (TIMESTAMP, Some(proof.timestamp().as_str())),
+        (WEBHOOK_ID, proof.subscription_id()),
+        (EVENT_ID, Some(delivery.event_id())),
+        (EVENT_TYPE, Some(delivery.event_type())),
+        (TRACEPARENT, delivery.traceparent()),
+    ];
+    for (name, value) in known {
+        // An id may be any text. If it cannot be the value of a header, the header is left out.
+        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
+    request.extensions_mut().insert(delivery.clone());
+    #[cfg(feature = "axum")]
+    crate::extract::lift_body_limit(&mut request, delivery);
+    request
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.outcome.name())?;
+        if let Outcome::Failed(Failure::Status(status)) = self.outcome {
+            write!(f, " {status}")?;
+        }
+        match &self.reason {
+            Some(reason) => write!(f, ": {}", Chain(reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<A> fmt::Debug for Run<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("delivery", &self.delivery)
+            .field("limit", &self.limit)
+            .finish_non_exhaustive()
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{HeaderValue, RETRY_AFTER};
@@ -17,7 +18,7 @@ use crate::readable::{Chain, sources};
 /// The error of a handler that passes on any error with `?`.
 ///
 /// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
-/// this crate, the answer is the one of that error: 422 for an [`EventError`](crate::EventError), 503 for a
+/// this crate, at any depth below an error of yours or of another crate, the answer is the one of that error: 422 for an [`EventError`](crate::EventError), 503 for a
 /// [`StoreError`](crate::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for
 /// an event that another transaction holds. [`AlreadyHandled`], [`DeadLetter`] and [`Unhandled`] keep their answers as well.
 /// **The sender never gets a word of the error.** The operator gets it as a
@@ -111,11 +112,9 @@ fn of_reason(reason: FailureReason) -> Response<Bytes> {
     if let Some(answer) = sources(&*reason.0).find_map(of_mark) {
         return answer;
     }
+    // `NotFresh` is held here: a duplicate has its answer.
     let is_unavailable = |error: &(dyn Error + 'static)| {
-        if error.is::<NotFresh>() {
-            return true; // held: a duplicate has its answer
-        }
-        error.is::<StoreError>()
+        of::<NotFresh>(error).is_some() || of::<StoreError>(error).is_some()
     };
     if sources(&*reason.0).any(is_unavailable) {
         return unavailable(reason);
@@ -125,22 +124,29 @@ fn of_reason(reason: FailureReason) -> Response<Bytes> {
 
 /// Returns the answer of an error that says more than that the handler failed.
 fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
-    if let Some(duplicate @ NotFresh::Duplicate { .. }) = error.downcast_ref() {
+    if let Some(duplicate @ NotFresh::Duplicate { .. }) = of(error) {
         return Some(duplicate.into_answer());
     }
-    if let Some(already) = error.downcast_ref::<AlreadyHandled>() {
+    if let Some(already) = of::<AlreadyHandled>(error) {
         return Some(already.into_answer());
     }
-    if let Some(letter) = error.downcast_ref::<DeadLetter>() {
+    if let Some(letter) = of::<DeadLetter>(error) {
         return Some(letter.clone().into_answer());
     }
-    let unhandled = error.downcast_ref::<Unhandled>()?;
+    let unhandled = of::<Unhandled>(error)?;
     Some(unhandled.clone().into_answer())
 }
 
 /// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
 pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
-    sources(reason).any(|error| error.is::<EventError>())
+    sources(reason).any(|error| of::<EventError>(error).is_some())
+}
+
+/// Returns the error if it is of this type, also behind the pointer by which the error of another crate shares or boxes it.
+fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+    let shared = || error.downcast_ref::<Arc<T>>().map(|shared| &**shared);
+    let boxed = || error.downcast_ref::<Box<T>>().map(|boxed| &**boxed);
+    error.downcast_ref().or_else(shared).or_else(boxed)
 }
 
 /// The event is neither handled nor refused: a retry may find a database that works, or the end of another transaction.

@@ -1,6 +1,7 @@
 //! Handlers that use `?`: the answer to the sender, and the report to the operator.
 
 use std::fmt;
+use std::sync::Arc;
 
 use axum::routing::post;
 use axum::{Router, body::Body};
@@ -187,6 +188,8 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
     enum NotWritten {
         NotFresh(#[source] NotFresh),
         Store(#[source] StoreError),
+        Shared(#[source] Arc<StoreError>),
+        Boxed(#[source] Box<NotFresh>),
     }
 
     let duplicate = |same_body| NotFresh::Duplicate { same_body };
@@ -204,9 +207,19 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
             "503 handler_status: {}another transaction has claimed the event and has not ended",
         ),
         (
-            NotWritten::Store(down),
+            NotWritten::Store(down.clone()),
             503,
             "503 handler_status: {}the store is unavailable",
+        ),
+        (
+            NotWritten::Shared(Arc::new(down)),
+            503,
+            "503 handler_status: {}the store is unavailable",
+        ),
+        (
+            NotWritten::Boxed(Box::new(duplicate(true))),
+            200,
+            "200 replayed",
         ),
     ];
     for (number, (error, status, told)) in cases.into_iter().enumerate() {
@@ -218,6 +231,8 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
                     _ if way % 2 == 1 => Err(wrapped)?,
                     NotWritten::NotFresh(error) => Err(error)?,
                     NotWritten::Store(error) => Err(error)?,
+                    NotWritten::Shared(error) => Err(error)?,
+                    NotWritten::Boxed(error) => Err(error)?,
                 }
             };
             let harness = Harness::of(|_, _| async { StatusCode::OK });

@@ -99,14 +99,6 @@ metrics! {
         "The shortest time that a forgotten event was remembered. Absent until there was one.";
 }
 
-metrics! {
-    ORDER:
-    ORDER_EVENTS: Counter, "hookgate_order_total", Count,
-        "Handled events about a row, by their place among the handled events of that row.";
-    ORDER_GAPS: Counter, "hookgate_order_gaps_total", Count,
-        "Handled updates that show that an event of their row was missed, by the reason.";
-}
-
 #[cfg(feature = "inbox")]
 metrics! {
     INBOX:

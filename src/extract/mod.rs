@@ -48,8 +48,8 @@ pub use rejection::{EventRejection, LayerMissing};
 use axum_core::body::Body;
 use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
-use http::request::Parts;
 use http::Request;
+use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::dedupe::{NotFresh, StoreError};

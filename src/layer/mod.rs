@@ -54,8 +54,8 @@ pub(crate) use {
     run::Attached,
     run_state::{End, Ended, RunState},
     supervise::{Handled, bounded},
-    timer::{LATE_STORE_CALL, call_store},
+    timer::LATE_STORE_CALL,
     waiting::WaitingCopies,
 };
 #[cfg(feature = "inbox")]
-pub(crate) use {drain::TO_RELEASE, handle::HandlerService, settle::classify};
+pub(crate) use {drain::TO_RELEASE, handle::HandlerService, settle::classify, timer::call_store};

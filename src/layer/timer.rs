@@ -50,6 +50,7 @@ pub(super) fn in_time<F: Future>(
 }
 
 /// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+#[cfg_attr(not(feature = "inbox"), allow(dead_code))] // of the workers alone
 pub(crate) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,

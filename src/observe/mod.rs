@@ -21,9 +21,11 @@ mod warnings;
 pub use reports::{Answer, Failed, Reason, Settled};
 
 #[cfg(feature = "inbox")]
-pub(crate) use step::Observer;
 pub(crate) use {
     hooks::{Hook, call},
+    step::Observer,
+};
+pub(crate) use {
     observation::Observation,
     observers::Observers,
     span::{Span, in_this_span},

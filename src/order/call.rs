@@ -93,9 +93,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_panic_of_a_store_or_a_hook_is_caught_wherever_it_happens() {
         let limit = Duration::from_secs(1);
-        for panics in [|| panic!("made-up panic of the call"), || {
-            StoreFuture::boxed(async { panic!("made-up panic of the future") })
-        }] {
+        for panics in [
+            || panic!("made-up panic of the call"),
+            || StoreFuture::boxed(async { panic!("made-up panic of the future") }),
+        ] {
             let error = call_store::<()>(limit, panics).await.unwrap_err();
             let below = std::error::Error::source(&error).map(ToString::to_string);
             assert_eq!(error.kind(), StoreErrorKind::Unavailable);
@@ -114,6 +115,9 @@ mod tests {
         let given_up = call_store(limit, || held(Bomb(3), true)).await;
         assert_eq!(given_up.unwrap_err().kind(), StoreErrorKind::TimedOut);
         drop(call_store(limit, || held(Bomb(3), true)));
-        call_hook(Some(&(Arc::new(|_: &()| std::panic::panic_any(Bomb(3))) as Hook<()>)), &());
+        call_hook(
+            Some(&(Arc::new(|_: &()| std::panic::panic_any(Bomb(3))) as Hook<()>)),
+            &(),
+        );
     }
 }

@@ -37,7 +37,7 @@ impl RowEvent {
             EventData::RowCreated(row) => RowChange::Created(of_properties(&row.properties)),
             EventData::RowUpdated(row) => RowChange::Updated(of_changes(&row.changes)),
             EventData::RowDeleted(_) => RowChange::Deleted,
-            EventData::Other(_) => return Ok(None),
+            _ => return Ok(None),
         };
         let scope = delivery.verified().scope();
         let key = EventKey::of_names([scope, model.as_str(), row.as_str()]);

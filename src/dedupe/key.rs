@@ -34,6 +34,21 @@ impl EventKey {
         Self::of(scope, id.as_bytes())
     }
 
+    /// Returns the key of something other than an event, which these names identify together, in a database that has keys of
+    /// events too: a row, by scope, data model and row. It is computed as [`new`](Self::new) does.
+    ///
+    /// ```
+    /// use hookgate::EventKey;
+    ///
+    /// let row = EventKey::of_names(["default", "dm_1", "row_1"]);
+    /// assert_ne!(row, EventKey::of_names(["default", "dm_1r", "ow_1"]));
+    /// assert_eq!(EventKey::of_names(["default", "evt_1"]), EventKey::new("default", "evt_1"));
+    /// ```
+    #[must_use]
+    pub fn of_names<const N: usize>(names: [&str; N]) -> Self {
+        Self(fingerprint(names.map(str::as_bytes)))
+    }
+
     pub(crate) fn of(scope: &str, id: &[u8]) -> Self {
         Self(fingerprint([scope.as_bytes(), id]))
     }
@@ -242,6 +257,11 @@ mod tests {
         assert_eq!(
             format!("{:?}", EventKey::new("default", "evt_1")),
             "EventKey(a355b10ab145bb47668b3dc5cd5e8f7d)"
+        );
+        // The same over "default", "dm_1" and "row_1".
+        assert_eq!(
+            format!("{:?}", EventKey::of_names(["default", "dm_1", "row_1"])),
+            "EventKey(106a816aa9c1730996fd7a19d5507a34)"
         );
     }
 

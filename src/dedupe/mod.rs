@@ -69,6 +69,7 @@ pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
+#[cfg(feature = "postgres")]
 pub(crate) use claim_values::micros;
 #[cfg(feature = "postgres")]
 pub(crate) use longest_lease::LongestLease;

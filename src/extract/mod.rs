@@ -48,17 +48,15 @@ pub use rejection::{EventRejection, LayerMissing};
 use axum_core::body::Body;
 use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
+use http::Request;
 use http::request::Parts;
-use http::{Request, StatusCode};
 use serde::de::DeserializeOwned;
 
-use self::rejection::answer;
 use crate::dedupe::{NotFresh, StoreError};
 use crate::event::Event;
 use crate::layer::{
     AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer as _, Unhandled,
 };
-use crate::order::Order;
 use crate::verify::Verified;
 use crate::walk::Delivery;
 
@@ -114,23 +112,6 @@ pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) 
 )]
 fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
     parts.extensions.get().ok_or(LayerMissing)
-}
-
-/// Without an [`OrderGuard`](crate::order::OrderGuard) the request is answered 500, and the answer names the line of code to add.
-impl<S: Sync> FromRequestParts<S> for Order {
-    type Rejection = Response;
-
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "an `Order` decides nothing about a delivery, and the guard writes it over any other"
-    )]
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
-        parts.extensions.get().copied().ok_or_else(|| {
-            let message = "no order in this request: guard the route with an `OrderGuard`, as in `post(on_event).layer((receiver.layer(), guard))`";
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            FailureReason::new(message).mark(answer(status, "INTERNAL_ERROR", message))
-        })
-    }
 }
 
 /// Implements `IntoResponse` with the answer that the type has without axum.

@@ -72,7 +72,7 @@ impl IntoResponse for EventRejection {
     }
 }
 
-pub(super) fn answer(status: StatusCode, code: &str, message: &str) -> Response {
+fn answer(status: StatusCode, code: &str, message: &str) -> Response {
     let json = (CONTENT_TYPE, HeaderValue::from_static("application/json"));
     (status, [json], envelope(code, message)).into_response()
 }

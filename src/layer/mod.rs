@@ -56,6 +56,6 @@ pub(crate) use {
     run_state::{End, Ended, RunState},
     settle::classify,
     supervise::{Handled, bounded},
-    timer::{LATE_STORE_CALL, call_store},
+    timer::LATE_STORE_CALL,
     waiting::WaitingCopies,
 };

@@ -1,4 +1,4 @@
-//! Timers that are made once something has to be waited for: most deliveries never wait, and make none. Limited calls of a store.
+//! Timers that are made once something has to be waited for: most deliveries never wait, and make none.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -6,10 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::task::unconstrained;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
-use crate::walk::Call;
 
 /// The time limit of a store call when no request waits for its answer any more.
 pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
@@ -47,13 +45,4 @@ pub(super) fn in_time<F: Future>(
         });
         timer.poll(ends, context).map(|()| None)
     })
-}
-
-/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
-pub(crate) async fn call_store<'a, T>(
-    limit: Duration,
-    call: impl FnOnce() -> StoreFuture<'a, T>,
-) -> Result<T, StoreError> {
-    let answered = timeout(limit, Call::new(call)).await;
-    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

@@ -21,7 +21,6 @@ mod warnings;
 pub use reports::{Answer, Failed, Reason, Settled};
 
 pub(crate) use {
-    hooks::{Hook, call},
     observation::Observation,
     observers::Observers,
     span::{Span, in_this_span},

@@ -9,7 +9,7 @@ use super::known::Known;
 use super::last::LastHandled;
 use super::moment::Moment;
 use super::store::OrderStore;
-use crate::dedupe::StoreError;
+use crate::StoreError;
 
 /// The racers for one record.
 const RACERS: u8 = 32;
@@ -28,14 +28,44 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The store breaks the contract, and the message says which rule; or there is no tokio runtime. Use a multi-thread runtime: it
 /// shows the most races.
 ///
+/// A store of your own, which keeps bytes as a database does:
+///
 /// ```
-/// use std::sync::Arc;
-/// use hookgate::order::{MemoryOrderStore, contract};
-/// use hookgate::{ManualClock, UnixSeconds};
+/// use std::collections::HashMap;
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+/// use hookgate::order::{LastHandled, OrderStore, contract};
+/// use hookgate::{Clock, ManualClock, Monotonic, StoreFuture, UnixSeconds};
+///
+/// #[derive(Debug)]
+/// struct Own {
+///     clock: ManualClock,
+///     /// Revision, end and bytes. An ended record stays, so that no revision is used again.
+///     rows: Mutex<HashMap<[u8; 16], (u64, Monotonic, Vec<u8>)>>,
+/// }
+///
+/// impl OrderStore for Own {
+///     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
+///         let (now, rows) = (self.clock.monotonic(), self.rows.lock().unwrap());
+///         let live = rows.get(row).filter(|(_, ends, _)| *ends > now);
+///         let last = live.map(|(revision, _, bytes)| Ok((*revision, LastHandled::from_bytes(bytes)?)));
+///         StoreFuture::ready(last.transpose())
+///     }
+///
+///     fn swap<'a>(&'a self, row: &'a [u8; 16], revision: u64, last: LastHandled, retain: Duration) -> StoreFuture<'a, bool> {
+///         let (now, mut rows) = (self.clock.monotonic(), self.rows.lock().unwrap());
+///         let (written, ends) = rows.get(row).map_or((0, now), |(written, ends, _)| (*written, *ends));
+///         let present = if ends > now { written } else { 0 };
+///         if present == revision {
+///             rows.insert(*row, (written + 1, now.saturating_add(retain), last.to_bytes()));
+///         }
+///         StoreFuture::ready(Ok(present == revision))
+///     }
+/// }
 ///
 /// # tokio::runtime::Builder::new_multi_thread().build()?.block_on(async {
 /// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
-/// let store = MemoryOrderStore::default().with_clock(clock.clone());
+/// let store = Own { clock: clock.clone(), rows: Mutex::default() };
 /// contract::check(Arc::new(store), async |time| clock.advance(time)).await
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -2,9 +2,7 @@
 
 use super::known::{Changed, NameHash, ValueHash, of_changes, of_properties};
 use super::moment::Moment;
-use crate::event::{DataModelId, Event, EventData, EventError, RowId};
-use crate::verify::signature::fingerprint;
-use crate::walk::Delivery;
+use crate::{DataModelId, Delivery, Event, EventData, EventError, EventKey, RowId};
 
 /// An event about a row.
 #[derive(Clone, Debug)]
@@ -39,12 +37,12 @@ impl RowEvent {
             EventData::RowCreated(row) => RowChange::Created(of_properties(&row.properties)),
             EventData::RowUpdated(row) => RowChange::Updated(of_changes(&row.changes)),
             EventData::RowDeleted(_) => RowChange::Deleted,
-            EventData::Other(_) => return Ok(None),
+            _ => return Ok(None),
         };
         let scope = delivery.verified().scope();
-        let parts = [scope, model.as_str(), row.as_str()].map(str::as_bytes);
+        let key = EventKey::of_names([scope, model.as_str(), row.as_str()]);
         Ok(Some(Self {
-            row_key: fingerprint(parts),
+            row_key: *key.as_bytes(),
             model: model.clone(),
             row: row.clone(),
             event: *delivery.key().as_bytes(),

@@ -9,9 +9,8 @@ use http::Response;
 use super::guard::OrderGuard;
 use super::judge::Order;
 use super::run::run;
-use crate::future::CallFuture;
 use crate::layer::{FromDelivery, IntoAnswer};
-use crate::walk::Delivery;
+use crate::{CallFuture, Delivery};
 
 impl OrderGuard {
     /// Puts the guard around a function of an event and its order. The result is a handler for

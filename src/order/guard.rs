@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::call::Hook;
 use super::report::Ordered;
 use super::store::OrderStore;
 use super::turns::Turns;
-use crate::dedupe::RetrySchedule;
-use crate::observe::Hook;
-use crate::verify::Window;
+use crate::{RetrySchedule, Window};
 
 /// Tells a handler whether its event is the newest of its row. See the [module docs](super).
 ///

@@ -6,10 +6,13 @@ use std::time::Duration;
 use super::event::RowEvent;
 use super::judge::{GapReason, Judgement, Order, judge};
 use super::last::LastHandled;
-use crate::dedupe::{EventKey, StoreError, micros};
-use crate::walk::Delivery;
+use crate::{Delivery, EventKey, StoreError};
 
 /// The values to bind to the statements `LOCK_ROW` and `WRITE_ROW`, of PostgreSQL or of SQLite: see there.
+///
+/// In a transaction of another database: lock the record of this [key](Self::key) and read its bytes, if it has not ended;
+/// [`judge`](Self::judge) the event against them; then write [the next bytes](OrderedIn::record), if there are any, for the
+/// [retention](Self::retain_micros). Where there are no values, the result is [`OrderedIn::NO_ROW`].
 #[derive(Clone, Debug)]
 pub struct RowValues {
     key: EventKey,
@@ -55,6 +58,12 @@ impl RowValues {
     pub fn retain_micros(&self) -> i64 {
         self.retain_micros
     }
+}
+
+/// Limited to a hundred years, so that it can be added to a time in any database.
+fn micros(time: Duration) -> i64 {
+    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The result of `order_in`: the order of the event among the handled events of its row.

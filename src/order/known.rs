@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::dedupe::EventKey;
-use crate::event::{Changes, Json, Properties, Value};
+use crate::{Changes, EventKey, Json, Properties, Value};
 
 /// The hash of a property's name.
 pub(super) type NameHash = [u8; 8];

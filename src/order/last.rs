@@ -4,12 +4,13 @@ use std::fmt;
 
 use super::known::Known;
 use super::moment::Moment;
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::{StoreError, StoreErrorKind};
 
 /// The newest handled event of a row, as a store keeps it: its `createdAt`, a digest of its id, whether the row is deleted,
 /// and hashes of the properties that events named. It holds no value and no id in clear.
 ///
-/// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties.
+/// A store keeps its [bytes](Self::to_bytes): 31, and 16 for each of at most 256 properties. The first byte is the number of their
+/// form, 1. A later version reads the forms of earlier ones.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LastHandled {
     pub(super) at: Moment,
@@ -30,7 +31,7 @@ const DELETED: u8 = 1;
 const DOUBTFUL: u8 = 2;
 
 impl LastHandled {
-    /// Returns the bytes, for a store.
+    /// Returns the bytes, for a store. Equal records have equal bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let (micros, resolution) = self.at.to_parts();

@@ -2,14 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::last::LastHandled;
+use super::lock::lock;
 use super::store::OrderStore;
-use crate::clock::{Clock, Monotonic, SystemClock};
-use crate::dedupe::StoreFuture;
-use crate::sync::{Mutex, lock};
+use crate::{Clock, Monotonic, StoreFuture, SystemClock};
 
 /// Remembers in this process, for a number of rows. A restart forgets all of them: the next event of a row is then
 /// [`Newest`](super::Order::Newest), however old it is.

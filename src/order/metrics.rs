@@ -1,13 +1,28 @@
-//! Metrics of a guard (feature `metrics`).
+//! Metrics of a guard (feature `metrics`): through the facade crate, to the recorder that the program has installed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use metrics::SharedString;
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
+use super::call::caught;
 use super::judge::GapReason;
 use super::report::Ordered;
-use crate::observe::metrics::{Meter, names};
+
+const EVENTS: &str = "hookgate_order_total";
+const GAPS: &str = "hookgate_order_gaps_total";
+const HELP: [(&str, &str); 2] = [
+    (
+        EVENTS,
+        "Handled events about a row, by their place among the handled events of that row.",
+    ),
+    (
+        GAPS,
+        "Handled updates that show that an event of their row was missed, by the reason.",
+    ),
+];
+
+static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
 
 /// The metrics of the guard with this name.
 #[derive(Clone)]
@@ -29,14 +44,16 @@ impl OrderMetrics {
         if self.has_begun.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.with(|to| {
-            to.describe(names::ORDER);
+        recorded(|to| {
+            for (name, help) in HELP {
+                let name = KeyName::from_const_str(name);
+                to.describe_counter(name, Some(Unit::Count), help.into());
+            }
             for order in ["stale", "overlapped"] {
-                to.count(names::ORDER_EVENTS, 0, [("order", order.into())]);
+                self.add(to, EVENTS, 0, ("order", order));
             }
             for reason in [GapReason::BeforeDiffers, GapReason::NotCreated] {
-                let labels = [("reason", reason.name().into())];
-                to.count(names::ORDER_GAPS, 0, labels);
+                self.add(to, GAPS, 0, ("reason", reason.name()));
             }
         });
     }
@@ -46,16 +63,34 @@ impl OrderMetrics {
             true => "overlapped",
             false => ordered.order.name(),
         };
-        self.with(|to| {
-            to.count(names::ORDER_EVENTS, 1, [("order", order.into())]);
+        recorded(|to| {
+            self.add(to, EVENTS, 1, ("order", order));
             if let Some(reason) = ordered.gap {
-                let labels = [("reason", reason.name().into())];
-                to.count(names::ORDER_GAPS, 1, labels);
+                self.add(to, GAPS, 1, ("reason", reason.name()));
             }
         });
     }
 
-    fn with(&self, record: impl FnOnce(Meter<'_>)) {
-        Meter::with(("guard", &self.name), record);
+    /// Adds to a counter. Zero registers the counter without counting.
+    fn add(
+        &self,
+        to: &dyn Recorder,
+        name: &'static str,
+        more: u64,
+        (label, value): (&'static str, &'static str),
+    ) {
+        let guard = Label::new("guard", self.name.clone());
+        let labels = vec![guard, Label::from_static_parts(label, value)];
+        let key = Key::from_parts(KeyName::from_const_str(name), labels);
+        to.register_counter(&key, &METADATA).increment(more);
     }
+}
+
+/// A recorder that panics does no harm.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the metrics of a guard leave through this function"
+)]
+fn recorded(record: impl FnOnce(&dyn Recorder)) {
+    caught(|| metrics::with_recorder(record));
 }

@@ -27,9 +27,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "tower")]
+mod call;
 #[cfg(any(feature = "postgres", feature = "sqlite", feature = "tower"))]
 pub mod contract;
 mod event;
+#[cfg(feature = "axum")]
+mod extract;
 #[cfg(feature = "tower")]
 mod function;
 #[cfg(feature = "tower")]
@@ -38,6 +42,7 @@ mod in_transaction;
 mod judge;
 mod known;
 mod last;
+mod lock;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;

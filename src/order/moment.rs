@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::event::Date;
+use crate::Date;
 
 /// The instant of an event. The specification does not say how exact `createdAt` is, so a moment knows how exactly it was
 /// written.

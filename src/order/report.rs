@@ -1,8 +1,7 @@
 //! The report of a guard.
 
 use super::judge::{GapReason, Order};
-use crate::event::{DataModelId, RowId};
-use crate::walk::Delivery;
+use crate::{DataModelId, Delivery, RowId};
 
 /// A handled event about a row.
 #[derive(Clone, Debug)]

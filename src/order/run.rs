@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use http::{Response, StatusCode};
 
+use super::call::{call_hook, call_store};
 use super::event::RowEvent;
 use super::guard::OrderGuard;
 use super::judge::{GapReason, Judgement, Order, judge};
 use super::last::LastHandled;
 use super::report::Ordered;
-use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::layer::{FailureReason, IntoAnswer, call_store};
-use crate::observe::call;
-use crate::walk::Delivery;
+use crate::layer::IntoAnswer;
+use crate::{Delivery, FailureReason, StoreError, StoreErrorKind};
 
 /// The time limit of the call before the handler.
 const TO_READ: Duration = Duration::from_secs(1);
@@ -68,7 +67,7 @@ where
             };
             #[cfg(feature = "metrics")]
             guard.metrics.count(&ordered);
-            call(guard.ordered.as_ref(), &ordered);
+            call_hook(guard.ordered.as_ref(), &ordered);
             Ok(response)
         }
         Err(error) => Ok(unavailable(error)),

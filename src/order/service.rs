@@ -9,8 +9,7 @@ use tower_service::Service;
 
 use super::guard::OrderGuard;
 use super::run::run;
-use crate::future::CallFuture;
-use crate::walk::Delivery;
+use crate::{CallFuture, Delivery};
 
 /// The answer to a request without a delivery.
 const OUTSIDE: &str = r#"{"error":{"code":"INTERNAL_ERROR","message":"no verified delivery in this request: put the order guard inside the receiver's layer, as in `post(on_event).layer((receiver.layer(), guard))`"}}"#;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::last::LastHandled;
-use crate::dedupe::StoreFuture;
+use crate::StoreFuture;
 
 /// Remembers the newest handled event of each row.
 ///

@@ -1,14 +1,14 @@
 //! One event of a row at a time, within this process.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::{Mutex as Waiting, OwnedMutexGuard};
 use tokio::time::timeout;
 
-use crate::dedupe::{StoreError, StoreErrorKind};
-use crate::sync::{Mutex, lock};
+use super::lock::lock;
+use crate::{StoreError, StoreErrorKind};
 
 /// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which the sender gets its answer.
 const WAIT: Duration = Duration::from_secs(4);

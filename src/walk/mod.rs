@@ -31,8 +31,6 @@ pub(crate) use gate::Gate;
 #[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;
-#[cfg(feature = "tower")]
-pub(crate) use store::Call;
 pub(crate) use store::Store;
 #[cfg(feature = "tower")]
 pub(crate) use traceparent::TRACEPARENT;

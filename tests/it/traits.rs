@@ -30,7 +30,6 @@ fn public_types_cross_threads() {
     each! { crosses_threads:
         WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLettered, DeadLetter, Drained,
         AlreadyHandled, Acceptor,
-        order::OrderGuard, order::OrderService<()>, order::MemoryOrderStore, order::Ordered, Box<dyn order::OrderStore>,
     }
 }
 

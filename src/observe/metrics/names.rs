@@ -98,11 +98,3 @@ metrics! {
     STORE_YOUNGEST_EVICTION_AGE: Gauge, "hookgate_store_youngest_eviction_age_seconds", Seconds,
         "The shortest time that a forgotten event was remembered. Absent until there was one.";
 }
-
-metrics! {
-    ORDER:
-    ORDER_EVENTS: Counter, "hookgate_order_total", Count,
-        "Handled events about a row, by their place among the handled events of that row.";
-    ORDER_GAPS: Counter, "hookgate_order_gaps_total", Count,
-        "Handled updates that show that an event of their row was missed, by the reason.";
-}

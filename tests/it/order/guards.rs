@@ -1,4 +1,4 @@
-//! The order of the events of a row: guards on routes, around functions and in an inbox.
+//! Guards on routes, around functions and in an inbox.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::order::{
-    GapReason, LastHandled, MemoryOrderStore, Order, OrderGuard, OrderStore, Ordered,
+    GapReason, LastHandled, MemoryOrderStore, Order, OrderGuard, OrderService, OrderStore, Ordered,
 };
 use hookgate::{
     Answer, DeadLetter, Delivery, Event, EventRouter, MemoryStore, Outcome, Receiver, StoreError,
@@ -742,6 +742,51 @@ async fn rows_of_two_scopes_are_two_rows() {
             .replace("row_1", "ow_1"),
     );
     assert_eq!(answers(&shop, &[other]).await, ["200 newest"]);
+}
+
+/// Keeps nothing, and the rows that it was asked for.
+#[derive(Clone, Debug, Default)]
+struct Asked(Arc<Mutex<Vec<[u8; 16]>>>);
+
+impl OrderStore for Asked {
+    fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
+        self.0.lock().unwrap().push(*row);
+        StoreFuture::ready(Ok(None))
+    }
+
+    fn swap<'a>(
+        &'a self,
+        _: &'a [u8; 16],
+        _: u64,
+        _: LastHandled,
+        _: Duration,
+    ) -> StoreFuture<'a, bool> {
+        StoreFuture::ready(Ok(true))
+    }
+}
+
+/// A record that an earlier version has kept is found.
+#[tokio::test]
+async fn the_key_of_a_row_is_the_same_in_every_version() {
+    let asked = Asked::default();
+    let (guard, _) = guard(asked.clone());
+    assert_eq!(
+        answers(&guarded(&guard), &[deleted("evt_1", 1)]).await,
+        ["200 newest"]
+    );
+    // sha256(u64le(7) ‖ "default" ‖ u64le(4) ‖ "dm_1" ‖ u64le(5) ‖ "row_1"), first 16 bytes, computed with Python's hashlib.
+    let expected = 0x106a_816a_a9c1_7309_96fd_7a19_d550_7a34_u128;
+    assert_eq!(asked.0.lock().unwrap()[..], [expected.to_be_bytes()]);
+}
+
+#[test]
+fn the_types_of_a_guard_cross_threads() {
+    fn crosses_threads<T: Send + Sync + 'static>() {}
+    crosses_threads::<OrderGuard>();
+    crosses_threads::<OrderService<()>>();
+    crosses_threads::<MemoryOrderStore>();
+    crosses_threads::<Ordered>();
+    crosses_threads::<Box<dyn OrderStore>>();
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
-use hookgate::record::{LoggedDelivery, Recorder, Redaction};
 use hookgate::{Event, EventData, MemoryStore, Receiver, ReceiverBuilder, Secret};
+use hookgate_record::{LoggedDelivery, Recorder, Redaction, record_with};
 use hookgate_testing::Signer;
 use http::{Request, StatusCode};
 use tower::Service;
@@ -50,13 +50,13 @@ fn main() {
     let mut walks = [
         Walk::new("not recorded", None, |builder| builder),
         Walk::new("to a closure", None, |builder| {
-            builder.record(|_: LoggedDelivery| ())
+            builder.observer(record_with(|_: LoggedDelivery| ()))
         }),
         Walk::new("to a file", Some(plain.clone()), |builder| {
-            builder.record(plain)
+            builder.observer(plain)
         }),
         Walk::new("to a file, redacted", Some(redacting.clone()), |builder| {
-            builder.record(redacting)
+            builder.observer(redacting)
         }),
     ];
     let runtime = tokio::runtime::Builder::new_current_thread();

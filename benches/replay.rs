@@ -23,8 +23,8 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::record::LoggedDelivery;
 use hookgate::{Delivery, MemoryStore, Receiver, Secret, UnixSeconds, Verifier};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::replay::ReplayError;
 use hookgate_testing::{DeliveryLog, Replay, Signer};
 use http::StatusCode;

@@ -6,8 +6,6 @@
 //!
 //! The secret comes from `WEBHOOK_SECRET`, or is a made-up one that is printed; `ADDR` sets another address. docs/try-it.md
 //! shows deliveries made with `openssl` and `curl`. Ctrl-C or SIGTERM ends it once the runs under way have ended.
-//!
-//! Built with feature `record` it writes a delivery log where `RECORD` names a file, for `hookgate log` and for tests that replay it.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -97,13 +95,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(&address)
         .await
         .map_err(|error| format!("can't listen on {address}: {error}"))?;
-    let builder = Receiver::builder()
+    let receiver = Receiver::builder()
         .secret(secret(&listener)?)
         .store(MemoryStore::default())
-        .on_answer(print_answer);
-    #[cfg(feature = "record")]
-    let (builder, recorder) = recorded(builder)?;
-    let receiver = builder.build()?;
+        .on_answer(print_answer)
+        .build()?;
     let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
 
     println!("listening on http://{}/webhooks", listener.local_addr()?);
@@ -112,30 +108,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     // No connection is left. Runs that are still under way get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
-    #[cfg(feature = "record")]
-    if recorder.is_some_and(|recorder| !recorder.flush(Duration::from_secs(5))) {
-        println!("the log could not be written to its end");
-    }
     println!("stopped, {} runs aborted", drained.aborted());
     Ok(())
-}
-
-/// Records deliveries only if a file is named, since bodies hold names and e-mail addresses.
-#[cfg(feature = "record")]
-fn recorded(
-    builder: hookgate::ReceiverBuilder,
-) -> Result<
-    (
-        hookgate::ReceiverBuilder,
-        Option<hookgate::record::Recorder>,
-    ),
-    Box<dyn Error>,
-> {
-    let Some(path) = env::var_os("RECORD") else {
-        return Ok((builder, None));
-    };
-    let recorder = hookgate::record::Recorder::to(path).open()?;
-    Ok((builder.record(recorder.clone()), Some(recorder)))
 }
 
 fn secret(listener: &TcpListener) -> Result<Secret, Box<dyn Error>> {

@@ -72,11 +72,10 @@
 //! | `ring`, `aws-lc-rs` | the provider of crypto for this TLS, where the program has not installed one |
 //! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
 //! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
-//! | `record` | `record`: the delivery log, every delivery with its answer in a file; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
 //! A feature adds API and changes no behaviour. Packages of their own are `hookgate-redis`, claims that processes share on Redis or Valkey,
-//! and four tools: `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's
+//! `hookgate-record`, the delivery log, and four tools: `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's
 //! API, and `hookgate-cli` for the command `hookgate`.
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
@@ -107,8 +106,6 @@ pub mod outcome;
 pub mod postgres;
 mod readable;
 pub mod receiver;
-#[cfg(feature = "record")]
-pub mod record;
 #[cfg(feature = "axum")]
 pub mod route;
 #[cfg(feature = "tower")]

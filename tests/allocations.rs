@@ -186,7 +186,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
 }
 
 /// The allocations, and their bytes, that the layer adds to a route, counted on one thread, once the receiver is in use. The
-/// numbers are ceilings: lower one when a change permits it. A typed and claimed delivery takes these:
+/// numbers are ceilings: lower one when a change permits it. An observer that does not follow a request adds nothing. A typed and claimed delivery takes these:
 ///
 /// - the request's future, the run's future, and the state that both share;
 /// - the body in memory of its own, and the delivery that all its clones share;
@@ -200,8 +200,9 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     use std::time::Duration;
 
     use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
+    use hookgate::layer::{ObservedRequest, RequestObserver};
     use hookgate::{ClaimToken, Clock, DedupeStore, Event, EventKey, MemoryStore, block_on};
-    use http::{Request, StatusCode};
+    use http::{Request, StatusCode, request::Parts};
     use tower::ServiceExt;
 
     const VERIFIED: [usize; 2] = [16, 2_742];
@@ -213,6 +214,13 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     #[derive(serde::Deserialize)]
     struct Row {
         total: f64,
+    }
+
+    struct Declines;
+    impl RequestObserver for Declines {
+        fn begin(&self, _: &Parts, _: &dyn Clock) -> Option<Box<dyn ObservedRequest>> {
+            None
+        }
     }
 
     let small = |id: &str| {
@@ -238,6 +246,8 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
             .clock(clock.clone())
     };
     let plain = post(async |_: Bytes| StatusCode::NO_CONTENT);
+    let declining = receiver().without_deduplication().observer(Declines);
+    let declining = declining.build().unwrap();
     let typed = post(async |event: Event<Row>| match event.data {
         hookgate::EventData::RowCreated(row) if row.properties.total == 12.5 => {
             StatusCode::NO_CONTENT
@@ -292,6 +302,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     };
     let guarded = || plain.clone().layer(verifying.layer());
     let verified = added(guarded(), "first", 204, &small);
+    let declined = added(plain.clone().layer(declining.layer()), "first", 204, &small);
     let claimed = added(typed.layer(claiming.layer()), "first", 204, &small);
     let large = added(order.layer(claiming.layer()), "first", 204, &of_1_kib);
     let refused = added(guarded(), "second", 401, &small);
@@ -300,6 +311,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     );
     let within = |added: [usize; 2], most: [usize; 2]| added[0] <= most[0] && added[1] <= most[1];
     assert!(within(verified, VERIFIED), "verified: {verified:?}");
+    assert_eq!(declined, verified, "with an observer that declines");
     assert!(
         within(claimed, TYPED_AND_CLAIMED),
         "typed and claimed: {claimed:?}"

@@ -107,8 +107,6 @@ pub(crate) use model::model_id;
 pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::{Properties, Required};
-#[cfg(feature = "record")]
-pub(crate) use reserved::end_of_string;
 pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
 pub use value::{Field, File, Value};
 

@@ -23,7 +23,7 @@ pub(super) fn find(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the offset after the closing quote.
-pub(crate) fn end_of_string(text: &[u8], mut at: usize) -> usize {
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
     loop {
         match text.get(at) {
             None => return text.len(),

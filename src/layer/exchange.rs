@@ -84,13 +84,9 @@ where
 
 impl<N> Exchange<N> {
     pub(crate) fn begin(guard: Arc<Guard<N>>, parts: &Parts) -> Self {
-        let exchange = Self {
-            guard,
-            observation: Observation::begin(&parts.method),
-        };
-        let begun = Step::Begun(exchange.observed(), parts);
-        exchange.guard.tell(begun);
-        exchange
+        let observers = &guard.settings.observers;
+        let observation = observers.begin(parts, &*guard.auth.clock);
+        Self { guard, observation }
     }
 
     /// The span of this request.

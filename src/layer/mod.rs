@@ -39,7 +39,7 @@ pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use crate::observe::metrics::DURATION_BUCKETS;
-pub use crate::observe::{Answer, Failed, Reason, Settled};
+pub use crate::observe::{Answer, Failed, ObservedRequest, Reason, RequestObserver, Settled};
 
 #[cfg(feature = "metrics")]
 pub(crate) use gauges::record as record_gauges;

@@ -1,4 +1,4 @@
-//! One observer: each step of a delivery is told once, and tracing, metrics, the recorder and the hooks are told of it.
+//! One observer: each step of a delivery is told once, and tracing, metrics, the hooks and the program's own observers are told of it.
 //!
 //! Each of the four is an [`Observer`] in a file of its own. The layer and the acceptors tell the steps of a request. The workers of
 //! an inbox tell the steps of their runs, to their own observers.
@@ -7,17 +7,18 @@ mod hooks;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 mod observation;
+mod observer;
 mod observers;
-#[cfg(feature = "record")]
-mod record;
 mod reports;
 mod span;
 mod step;
+mod told;
 #[cfg(feature = "tracing")]
 mod trace;
 #[cfg(feature = "tracing")]
 mod warnings;
 
+pub use observer::{ObservedRequest, RequestObserver};
 pub use reports::{Answer, Failed, Reason, Settled};
 
 pub(crate) use {

@@ -1,16 +1,16 @@
 //! The data that observers keep of one request.
 
+use std::mem;
 #[cfg(feature = "metrics")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-#[cfg(feature = "record")]
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::time::Instant;
 
+use super::observer::ObservedRequest;
 use super::span::Span;
-#[cfg(feature = "record")]
-use crate::record::LoggedDelivery;
+use crate::caught::caught;
 #[cfg(feature = "metrics")]
 use crate::walk::Delivery;
 
@@ -21,27 +21,19 @@ pub(crate) struct Observation {
     is_end_told: AtomicBool,
     #[cfg(feature = "metrics")]
     pub(super) recognised: OnceLock<Delivery>,
-    #[cfg(feature = "record")]
-    entry: Mutex<Option<Box<LoggedDelivery>>>,
+    pub(super) following: Following,
 }
 
 impl Observation {
-    pub(crate) fn begin(method: &http::Method) -> Self {
+    pub(super) fn begin(method: &http::Method) -> Self {
         Self {
             started: Instant::now(),
             span: Span::of_request(method),
             is_end_told: AtomicBool::new(false),
             #[cfg(feature = "metrics")]
             recognised: OnceLock::new(),
-            #[cfg(feature = "record")]
-            entry: Mutex::default(),
+            following: Following::default(),
         }
-    }
-
-    /// The entry of the delivery log so far. Without a recorder it stays empty and costs nothing.
-    #[cfg(feature = "record")]
-    pub(super) fn entry(&self) -> MutexGuard<'_, Option<Box<LoggedDelivery>>> {
-        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_end_told(&self) -> bool {
@@ -51,5 +43,46 @@ impl Observation {
     /// The end of this request is told now, or by another observation of it.
     pub(crate) fn end_is_told(&self) {
         self.is_end_told.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The values of the program's observers for one request. `None` where none of them observes it: that takes no memory but a word.
+#[derive(Default)]
+pub(super) struct Following(Option<Box<Mutex<Values>>>);
+
+type Values = Vec<Box<dyn ObservedRequest>>;
+
+impl Following {
+    pub(super) fn of(begun: Values) -> Self {
+        Self((!begun.is_empty()).then(|| Box::new(Mutex::new(begun))))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn each(&self, tell: impl Fn(&mut dyn ObservedRequest)) {
+        if let Some(values) = &self.0 {
+            for value in &mut *values.lock().unwrap_or_else(PoisonError::into_inner) {
+                let _ = caught(|| tell(&mut **value));
+            }
+        }
+    }
+
+    /// Tells the last step.
+    pub(super) fn end(&self, tell: impl Fn(Box<dyn ObservedRequest>)) {
+        if let Some(values) = &self.0 {
+            let values = mem::take(&mut *values.lock().unwrap_or_else(PoisonError::into_inner));
+            for value in values {
+                let _ = caught(|| tell(value));
+            }
+        }
+    }
+}
+
+/// Under two layers of one receiver, the inner one ends without a last step.
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.end(drop);
     }
 }

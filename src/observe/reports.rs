@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::caught::caught;
 use crate::dedupe::Attempt;
 use crate::lookup::SubscriptionId;
 use crate::outcome::{Outcome, Refusal};
@@ -82,13 +83,44 @@ impl Answer {
         self.refusal()?.claimed_subscription()
     }
 
+    /// Returns the reason and its sources in one line, without control characters and not longer than 2 KiB, as the log lines have
+    /// it. `None` if there is no reason, or if its text panicked.
+    ///
+    /// ```
+    /// use hookgate::{Answer, Delivery, MemoryStore, Receiver, Secret};
+    /// use http::{Request, StatusCode};
+    /// use http_body_util::Full;
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let receiver = Receiver::builder()
+    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+    ///     .store(MemoryStore::default())
+    ///     .build()?;
+    /// let request = Request::post("/").body(Full::<bytes::Bytes>::from("{}"))?;
+    /// let response = receiver.handle(request, async |_: Delivery| StatusCode::NO_CONTENT).await;
+    ///
+    /// let answer: &Answer = response.extensions().get().expect("each response has it");
+    /// let reason = answer.reason_line().expect("it was refused");
+    /// assert!(reason.ends_with(": header x-service-signature is missing"), "{reason}");
+    /// assert!(answer.authentic().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn reason_line(&self) -> Option<String> {
+        let reason = self.reason.as_ref()?;
+        caught(|| Chain(reason).to_string()).ok()
+    }
+
     pub(super) fn refusal(&self) -> Option<&Refusal> {
         self.reason.as_ref()?.downcast_ref()
     }
 
-    /// Returns the delivery as it was received, if it is authentic.
-    #[cfg(any(feature = "tracing", feature = "metrics", feature = "record"))]
-    pub(super) fn authentic(&self) -> Option<&Verified> {
+    /// Returns the delivery as it was received, if it is authentic; also where it was refused because of its content, so that
+    /// [`delivery`](Self::delivery) is `None`.
+    #[must_use]
+    pub fn authentic(&self) -> Option<&Verified> {
         let delivery = self.delivery.as_ref().map(Delivery::verified);
         delivery.or_else(|| self.refusal()?.authentic())
     }

@@ -1,7 +1,6 @@
 //! The steps of a delivery, and the interface of those that are told of them.
 
 use bytes::Bytes;
-use http::request::Parts;
 
 use super::observation::Observation;
 use super::reports::{Answer, Failed, Settled};
@@ -10,8 +9,8 @@ use crate::walk::{Authenticator, Delivery};
 
 /// Is told of each step, in the order in which the steps are taken.
 pub(crate) trait Observer<Step> {
-    /// Does not panic: it catches the panics of a hook, a recorder or an error's text, so they harm neither the delivery nor the
-    /// other observers. Inlined, so that a step that it does not need costs nothing.
+    /// Does not panic: it catches the panics of a hook, an observer of the program or an error's text, so they harm neither the
+    /// delivery nor the other observers. Inlined, so that a step that it does not need costs nothing.
     fn observe(&self, step: Step);
 }
 
@@ -19,8 +18,6 @@ pub(crate) trait Observer<Step> {
 #[derive(Clone, Copy)]
 #[allow(dead_code)] // the features decide which observers there are, and so which parts are read
 pub(crate) enum Step<'a> {
-    /// The head of a request has arrived.
-    Begun(Observed<'a>, &'a Parts),
     /// The age of the delivery is compared with this time.
     AgeChecked(Observed<'a>, UnixSeconds),
     /// The body was read to its end. It is not known yet whether it is authentic. The function returns it.

@@ -787,9 +787,8 @@ async fn the_log_names_what_became_of_it() {
     let log = Arc::clone(&logged);
     let rig = Rig::new(
         |builder| {
-            builder.record(move |delivery: hookgate::record::LoggedDelivery| {
-                log.lock().unwrap().push(delivery);
-            })
+            let record = move |delivery| log.lock().unwrap().push(delivery);
+            builder.observer(hookgate_record::record_with(record))
         },
         |_, _| async { Ok(Accepted::New) },
     );

@@ -9,8 +9,8 @@ mod writers;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{EventError, Properties, Secret, UnixSeconds, VerifyErrorKind};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::explain::{Cause, CauseGroup, CauseKind, Explainer, Explanation, HintKind};
 use hookgate_testing::{Signer, event};
 use proptest::prelude::*;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use axum::routing::post;
 use axum::{Router, body::Body};
+use hookgate::layer::{ObservedRequest, RequestObserver};
 use hookgate::{
-    AlreadyHandled, Answer, DeadLetter, Delivery, Event, EventData, EventRouter, Failed, Failure,
-    HandlerError, Outcome, Receiver, StoreError, StoreErrorKind, Unhandled,
+    AlreadyHandled, Answer, Clock, DeadLetter, Delivery, Event, EventData, EventRouter, Failed,
+    Failure, HandlerError, Outcome, Receiver, StoreError, StoreErrorKind, Unhandled,
 };
+use http::request::Parts;
 use http::{Request, StatusCode};
 use tower::ServiceExt;
 
@@ -301,7 +303,16 @@ async fn each_answer_of_the_library_can_be_passed_on_as_an_error() {
     }
 }
 
-/// Without a hook, a recorder or a subscriber, in a process of its own: the others of this one would show the error.
+/// Observes no request. Nevertheless it is an observer that was set.
+struct Declines;
+
+impl RequestObserver for Declines {
+    fn begin(&self, _: &Parts, _: &dyn Clock) -> Option<Box<dyn ObservedRequest>> {
+        None
+    }
+}
+
+/// Without a hook, an observer or a subscriber, in a process of its own: the others of this one would show the error.
 #[tokio::test]
 async fn the_error_of_a_store_is_written_to_stderr_where_nothing_else_shows_it() {
     const CHILD: &str = "HOOKGATE_TEST_WITHOUT_AN_OPERATOR";
@@ -334,11 +345,12 @@ async fn the_error_of_a_store_is_written_to_stderr_where_nothing_else_shows_it()
     let unavailable = async |_: Delivery| -> Result<StatusCode, HandlerError> {
         Err(StoreError::new(StoreErrorKind::Missing))?
     };
-    let (silent, told) = (
+    let (silent, told, observed) = (
         builder().build().unwrap(),
         builder().on_failed(|_| ()).build().unwrap(),
+        builder().observer(Declines).build().unwrap(),
     );
-    for receiver in [silent, told] {
+    for receiver in [silent, told, observed] {
         let answer = receiver
             .handle(Sent::event("evt_1").request(&clock), unavailable)
             .await;

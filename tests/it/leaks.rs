@@ -37,7 +37,7 @@ fn nothing_that_can_be_formatted_shows_a_secret_a_mac_or_a_body() {
 #[cfg(feature = "testing")]
 #[test]
 fn an_explanation_shows_none_of_it_either() {
-    use hookgate::record::LoggedDelivery;
+    use hookgate_record::LoggedDelivery;
     use hookgate_testing::explain::Explainer;
 
     let needles = needles();

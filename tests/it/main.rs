@@ -49,6 +49,8 @@ mod model;
 #[cfg(feature = "axum")]
 mod neighbours;
 #[cfg(feature = "axum")]
+mod observer;
+#[cfg(feature = "axum")]
 mod once;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod operations;

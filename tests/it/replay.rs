@@ -13,8 +13,8 @@ mod restarts;
 mod seeds;
 mod through;
 
-use hookgate::record::LoggedDelivery;
 use hookgate::{Secret, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::{DeliveryLog, Signer};
 
 use made::*;

@@ -7,11 +7,11 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::inbox::Workers;
-use hookgate::record::LoggedDelivery;
 use hookgate::{
     Accepted, Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter,
     Failure, Inbox, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
 };
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{delivery, event};
 use http::StatusCode;

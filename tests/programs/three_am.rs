@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::{Router, http::StatusCode, routing::post};
-use hookgate::record::Recorder;
 use hookgate::{DURATION_BUCKETS, Event, MemoryStore, Receiver, Secret};
+use hookgate_record::Recorder;
 use hookgate_testing::explain::CauseKind;
 use hookgate_testing::{DeliveryLog, EventFactory, Explainer, Signer};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
@@ -46,7 +46,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         .secret(Secret::new(CONFIGURED)?)
         .store(MemoryStore::default())
         .metrics_name("orders")
-        .record(recorder.clone())
+        .observer(recorder.clone())
         .build()?;
     let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
 

@@ -298,6 +298,13 @@ fn no_file_of_the_store_on_redis_is_part_of_a_circle() {
 }
 
 #[test]
+fn no_file_of_the_delivery_log_is_part_of_a_circle() {
+    let graph = compared(package("crates/record/src").files());
+    assert!(graph["recorder"].contains("observer"));
+    assert_eq!(circles(&graph), [[""; 0]; 0]);
+}
+
+#[test]
 fn a_planted_circle_is_found() {
     let planted = |store: &str| {
         let files = [

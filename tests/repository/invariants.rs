@@ -36,6 +36,7 @@ fn sources() -> Vec<Source> {
     for (src, prefix) in [
         ("src", ""),
         ("crates/redis/src", "redis/"),
+        ("crates/record/src", "record/"),
         ("crates/testing/src", "testing/"),
         ("crates/emulator/src", "emulator/"),
         ("crates/client/src", "client/"),

@@ -70,7 +70,7 @@ fn counts(page: &str, row: &str, features: &[&str]) {
 }
 
 /// README's rows and the matching arguments for cargo.
-const ROWS: [(&str, &[&str]); 18] = [
+const ROWS: [(&str, &[&str]); 17] = [
     ("none", &["--no-default-features"]),
     ("`tower`", &["--no-default-features", "--features=tower"]),
     ("`axum`", &["--no-default-features", "--features=axum"]),
@@ -83,7 +83,6 @@ const ROWS: [(&str, &[&str]); 18] = [
         "`metrics`",
         &["--no-default-features", "--features=metrics"],
     ),
-    ("`record`", &["--no-default-features", "--features=record"]),
     (
         "`postgres`",
         &["--no-default-features", "--features=postgres"],
@@ -118,6 +117,7 @@ fn readme_counts_the_packages_of_the_tools_right() {
     for (row, package) in [
         ("the command", "hookgate-cli"),
         ("claims on Redis", "hookgate-redis"),
+        ("the delivery log", "hookgate-record"),
         ("tools for tests", "hookgate-testing"),
         ("the service on your machine", "hookgate-emulator"),
         ("the service's API", "hookgate-client"),

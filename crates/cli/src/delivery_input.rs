@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::EVENT_ID;
 use hookgate::{Clock, Date, SystemClock, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::read;
 use hookgate_testing::read::{ReadError, ReadErrorKind};

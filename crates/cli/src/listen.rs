@@ -31,7 +31,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::record::{LoggedDelivery, Recorder};
+use hookgate_record::{LoggedDelivery, Recorder};
 use hookgate_testing::explain::Explainer;
 use http::{StatusCode, Uri};
 use tokio::net::TcpListener;

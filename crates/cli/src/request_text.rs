@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::Request;
 
 use hookgate::UnixSeconds;
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::fault::Fault;

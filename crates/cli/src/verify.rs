@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::record::LoggedDelivery;
 use hookgate::{Delivery, Properties, Refusal, Window};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 

@@ -1,7 +1,7 @@
 //! Measures the offset between two clocks.
 
-use hookgate::record::LoggedDelivery;
 use hookgate::{Date, UnixSeconds, Verifier, Window};
+use hookgate_record::LoggedDelivery;
 
 use crate::log::DeliveryLog;
 
@@ -11,7 +11,7 @@ use crate::log::DeliveryLog;
 /// overnight. Each delivery holds the time of the sender's clock, so a log of deliveries shows the offset:
 ///
 /// ```
-/// use hookgate::record::LoggedDelivery;
+/// use hookgate_record::LoggedDelivery;
 /// use hookgate_testing::log::DeliveryLog;
 /// use hookgate_testing::{ClockOffset, Signer};
 /// use hookgate::{Secret, UnixSeconds, Verifier, Window};
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::Signer;
     use hookgate::Secret;
-    use hookgate::record::LoggedAnswer;
+    use hookgate_record::LoggedAnswer;
 
     const NOW: i64 = 1_763_690_000;
 

@@ -8,7 +8,8 @@ use bytes::Bytes;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, Settled, WaitingCopies,
+    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, RequestObserver, Settled,
+    WaitingCopies,
 };
 
 /// Settings of the layer (feature `tower`).
@@ -31,6 +32,20 @@ impl ReceiverBuilder {
     /// also called if the sender hung up while the store was asked for the claim. A panic in it does no harm.
     pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
         self.layer.observers.hooks.failed = Some(Arc::new(hook));
+        self
+    }
+
+    /// Adds an observer, which is told each step of each request: its head, its body, its answer. Further calls add further observers,
+    /// which are told in this order, after the hooks. [`RequestObserver`] has an example.
+    ///
+    /// An acceptor tells its observers as a receiver does. Code that calls the steps of a receiver itself tells none. An observer counts as one that shows
+    /// the errors of a store, as a hook does: they are then not written to stderr.
+    ///
+    /// # Security
+    /// An observer gets whole bodies and all headers, from every client that reaches the address, authentic or not. Bodies hold names and
+    /// e-mail addresses.
+    pub fn observer(mut self, observer: impl RequestObserver) -> Self {
+        self.layer.observers.add(observer);
         self
     }
 
@@ -151,25 +166,6 @@ impl ReceiverBuilder {
     /// ```
     pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
         self.layer.observers.hooks.only_if(holds);
-        self
-    }
-}
-
-/// Settings of the delivery log (feature `record`).
-#[cfg(feature = "record")]
-impl ReceiverBuilder {
-    /// Gives `recorder` every delivery that the layer or [`Receiver::handle`](crate::Receiver::handle) has answered, and every
-    /// delivery whose sender hung up first. A recorder is a [`Record`](crate::record::Record): a closure, or a type that writes
-    /// a file. The last call wins.
-    ///
-    /// [`record`](crate::record) describes the contents of an entry; [`Record`](crate::record::Record) and
-    /// [`Recorder`](crate::record::Recorder) have examples. A panic in the recorder does no harm.
-    ///
-    /// # Security
-    /// A recorder gets whole bodies, which hold names and e-mail addresses. It gets them from every client that reaches the
-    /// address, authentic or not.
-    pub fn record(mut self, recorder: impl crate::record::Record) -> Self {
-        self.layer.observers.set_recorder(recorder);
         self
     }
 }

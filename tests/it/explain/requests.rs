@@ -5,11 +5,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::any;
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::{
     Answer, KeyRing, ManualClock, MemoryStore, Outcome, Receiver, Refusal, RefusalKind, Secret,
     UnixSeconds, VerifyErrorKind, Window,
 };
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::Signer;
 use hookgate_testing::explain::Explainer;
 use hookgate_testing::log::LoggedDeliveryExt;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::LoggedDeliveryExt;
 
 /// A directory of a test's own, which goes with it.
@@ -22,16 +22,6 @@ impl Folder {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
-    }
-
-    /// The names of the folder's files.
-    pub(super) fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
     }
 }
 

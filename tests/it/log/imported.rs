@@ -117,7 +117,7 @@ fn signing_again_keeps_the_order_of_headers_and_takes_doubles_out() {
         ("x-service-signature", "again"),
         ("x-service-webhook-id", "wh_old"),
     ];
-    let logged = hookgate::record::LoggedDelivery::new(UnixSeconds::new(1), headers, PAYLOAD);
+    let logged = hookgate_record::LoggedDelivery::new(UnixSeconds::new(1), headers, PAYLOAD);
     assert!(!logged.is_verifiable());
     let signer = Signer::new(Secret::new(SECRET).unwrap());
     let signed = logged.resigned(&signer).unwrap();

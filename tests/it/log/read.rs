@@ -1,7 +1,7 @@
 //! Lines and logs as they are read.
 
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::{DeliveryLog, LogErrorKind, LoggedDeliveryExt};
 use proptest::prelude::*;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Logs to replay.
 
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{Secret, UnixSeconds};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::{DeliveryLog, Signer};
 
 pub(super) const SECRET: &str = "whsec_made_up_for_the_replay_tests";

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::record::LoggedDelivery;
 use hookgate::{
     Clock, Delivery, KeyRing, Keys, MemoryStore, Receiver, Secret, SystemClock, UnixSeconds,
 };
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::replay::{ReplayError, ReplayErrorKind as Kind};
 use hookgate_testing::{Harness, Replay};
 use http::StatusCode;

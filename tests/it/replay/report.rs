@@ -3,8 +3,8 @@
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::record::LoggedAnswer;
 use hookgate::{Event, MemoryStore, Receiver};
+use hookgate_record::LoggedAnswer;
 use hookgate_testing::replay::{Report, Verdict};
 use hookgate_testing::{Faults, Replay};
 

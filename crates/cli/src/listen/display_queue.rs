@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// The number of reports that may wait to be shown.

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::Secret;
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::Explainer;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{Signer, Transport};

@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hookgate::record::LoggedDelivery;
 use hookgate_emulator::{Inspected, Inspector};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::Explainer;
 use hookgate_testing::iso8601;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A delivery as the list shows it.
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 
@@ -196,7 +196,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use hookgate::UnixSeconds;
-    use hookgate::record::LoggedAnswer;
+    use hookgate_record::LoggedAnswer;
 
     use super::*;
 

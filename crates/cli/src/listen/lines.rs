@@ -2,7 +2,7 @@
 
 use std::io;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use serde::Serialize;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::filter::Filter;
 use super::item::Item;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hookgate::Properties;
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{event, iso8601};
 

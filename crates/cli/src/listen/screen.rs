@@ -3,7 +3,7 @@
 use std::io;
 use std::thread;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, unbounded_channel};
 

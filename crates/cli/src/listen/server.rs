@@ -7,8 +7,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use hookgate::record::{LoggedAnswer, LoggedDelivery, Record as _, Recorder};
 use hookgate::{Clock, Delivery, KeyRing, MemoryStore, Receiver, SystemClock};
+use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
 use http::{Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -66,7 +66,7 @@ impl Server {
         let receiver = Receiver::builder()
             .secrets(ring)
             .store(MemoryStore::default())
-            .record(move |delivery| recording.report(delivery))
+            .observer(record_with(move |delivery| recording.report(delivery)))
             .build()
             .map_err(|error| {
                 Fault::caused_by(

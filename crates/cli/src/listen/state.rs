@@ -1,6 +1,6 @@
 //! The state of the screen, and how it changes. This module knows no terminal and never waits.
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::action::{Action, Effect, Mode, Target};
 use super::filter::Filter;

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use hookgate::record::LoggedDelivery;
 use hookgate::{Clock, SystemClock, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 use serde::Serialize;

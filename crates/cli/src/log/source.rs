@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
 
 use crate::delivery_input::bytes_of;

@@ -1,7 +1,7 @@
 //! `hookgate doctor`: each check with each of its verdicts, over real pipes.
 
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{Clock as _, Secret, SystemClock, UnixSeconds};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::Signer;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery, Record as _, Recorder};
+use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder};
 use hookgate_testing::log::DeliveryLog;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ mod command;
 #[path = "../../../../tests/it/replay/made.rs"]
 mod made;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::DeliveryLog;
 
 use made::*;

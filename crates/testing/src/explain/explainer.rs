@@ -3,10 +3,10 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::{
     Properties, RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
 };
+use hookgate_record::LoggedDelivery;
 use zeroize::Zeroizing;
 
 use super::body::Bodies;

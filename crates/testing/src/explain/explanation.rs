@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-use hookgate::record::LoggedAnswer;
 use hookgate::{EventError, Failure, Refusal};
+use hookgate_record::LoggedAnswer;
 
 use super::cause::Cause;
 use super::hint::{Hint, HintKind};

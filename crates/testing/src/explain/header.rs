@@ -1,9 +1,9 @@
 //! The signatures and timestamps in the headers, in any form.
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{Date, Signature, Timestamp, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 
 use super::cause::{Cause, CauseKind as Kind};
 use super::outer::base64_decoded;

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use hookgate::Secret;
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::SIGNATURE;
+use hookgate_record::LoggedDelivery;
 
 use super::cause::Cause;
 use super::json::{Document, Layout, Style};

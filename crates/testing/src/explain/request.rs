@@ -4,9 +4,9 @@
 //! accepts it.
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE};
 use hookgate::{KeyRing, Refusal, RefusalKind, UnixSeconds, VerifyErrorKind, Window};
+use hookgate_record::LoggedDelivery;
 
 use super::cause::{Cause, CauseKind as Kind};
 use crate::log::LoggedDeliveryExt;

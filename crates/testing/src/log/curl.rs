@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hookgate::record::{LoggedDelivery, REDACTED};
+use hookgate_record::{LoggedDelivery, REDACTED};
 
 use crate::transport::is_of_the_connection;
 

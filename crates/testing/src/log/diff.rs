@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::LoggedDeliveryExt;
 use super::file::DeliveryLog;

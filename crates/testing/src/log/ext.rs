@@ -1,11 +1,11 @@
 //! What readers of a log do with a delivery: read it from a line, look at it, sign it again, compare it, send it.
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{
     Delivery, KeyRing, ManualClock, Receiver, Refusal, RequestHead, Timestamp, UnixSeconds, Window,
 };
+use hookgate_record::LoggedDelivery;
 use serde::Deserialize;
 
 use super::diff::Difference;
@@ -18,7 +18,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// ```
     /// use hookgate::UnixSeconds;
-    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
     /// let logged = LoggedDelivery::new(UnixSeconds::new(1_763_690_000), [("x-a", "1")], "{}");
@@ -58,7 +58,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// such as an [imported](super::DeliveryLog::import) delivery, gets the headers that the service sends.
     ///
     /// ```
-    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     /// use hookgate_testing::Signer;
     /// use hookgate::{Secret, UnixSeconds, Verifier};
@@ -82,7 +82,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// [`Receiver`] with its default settings makes the checks. A delivery without a body is judged as one with an empty body.
     ///
     /// ```
-    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_record::LoggedDelivery;
     /// use hookgate::{KeyRing, RefusalKind, Secret, UnixSeconds, Window};
     /// use hookgate_testing::Signer;
     /// use hookgate_testing::log::LoggedDeliveryExt;
@@ -113,7 +113,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// ```
     /// use hookgate::UnixSeconds;
-    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
     /// let now = UnixSeconds::new(1_763_690_000);
@@ -135,7 +135,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// ```
     /// use hookgate::UnixSeconds;
-    /// use hookgate::record::LoggedDelivery;
+    /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
     /// let headers = [("x-service-timestamp", "1763690000"), ("content-length", "15")];

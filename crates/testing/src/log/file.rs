@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::LogError;
 use super::lines::LogLines;
@@ -14,7 +14,7 @@ use super::rotated;
 ///
 /// ```
 /// use hookgate::UnixSeconds;
-/// use hookgate::record::LoggedDelivery;
+/// use hookgate_record::LoggedDelivery;
 /// use hookgate_testing::DeliveryLog;
 ///
 /// let no_headers: [(&str, &str); 0] = [];
@@ -47,7 +47,7 @@ impl DeliveryLog {
             .and_then(|file| Self::read(BufReader::new(file)))
     }
 
-    /// Reads a file and, before it, the files that a [`Recorder`](hookgate::record::Recorder) has rotated: `path.3`, `path.2`,
+    /// Reads a file and, before it, the files that a [`Recorder`](hookgate_record::Recorder) has rotated: `path.3`, `path.2`,
     /// `path.1`, `path`, those that exist. The line numbers run through all files.
     ///
     /// # Errors

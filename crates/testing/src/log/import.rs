@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
 use hookgate::{Date, UnixSeconds};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery, TORN_LINE};
+use hookgate_record::{LoggedAnswer, LoggedDelivery, TORN_LINE};
 use serde::Deserialize;
 
 use super::json_error::json_error;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
 
-use hookgate::record::{LoggedDelivery, TORN_LINE};
+use hookgate_record::{LoggedDelivery, TORN_LINE};
 
 use super::LoggedDeliveryExt;
 use super::line::{Mark, is_beginning};
@@ -26,7 +26,7 @@ const LONGEST: usize = 256 << 20;
 ///
 /// ```
 /// use hookgate::UnixSeconds;
-/// use hookgate::record::{LoggedDelivery, TORN_LINE};
+/// use hookgate_record::{LoggedDelivery, TORN_LINE};
 /// use hookgate_testing::log::DeliveryLog;
 ///
 /// let no_headers: [(&str, &str); 0] = [];

@@ -1,4 +1,4 @@
-//! Reads the delivery log that [`hookgate::record`] writes.
+//! Reads the delivery log that [`hookgate_record`] writes.
 //!
 //! | task | use |
 //! |---|---|
@@ -8,7 +8,7 @@
 //!
 //! # Security
 //! A log holds names, e-mail addresses and the requests of attackers: remove control characters before you show its content in a
-//! terminal. See [`hookgate::record`].
+//! terminal. See [`hookgate_record`].
 
 mod curl;
 mod diff;

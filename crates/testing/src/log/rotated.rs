@@ -7,7 +7,7 @@ use std::path::Path;
 /// Reads the file and its rotated files, the oldest first.
 pub(super) fn reader(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
     let mut files = Vec::new();
-    for name in hookgate::record::files(path)? {
+    for name in hookgate_record::files(path)? {
         match File::open(&name) {
             Ok(file) => files.push(file),
             // The file is missing in the middle of a rotation, or was renamed for the last entry.

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::http::http;
 use super::shell::{piped, words};

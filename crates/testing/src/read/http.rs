@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 
 use super::{ReadError, ReadErrorKind as Kind};
 

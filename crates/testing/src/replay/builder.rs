@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::{Keys, RetrySchedule, Secret, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 use http::{Request, Response};
 use http_body::Body;
 use http_body_util::Full;

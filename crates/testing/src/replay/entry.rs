@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::record::LoggedDelivery;
 use hookgate::{
     DeliveryHeaders, EventHead, EventKey, Secret, Timestamp, UnixSeconds, Verified, Verifier,
     Window,
 };
+use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::mode::Signing;

@@ -1,8 +1,8 @@
 //! The secrets of a log: they verify it, and sign its deliveries again.
 
-use hookgate::record::LoggedDelivery;
 use hookgate::verify::{SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{KeyRing, Keys, Secret, UnixSeconds};
+use hookgate_record::LoggedDelivery;
 
 use super::{ReplayError, ReplayErrorKind as Kind};
 use crate::signer::Signer;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 use std::path::Path;
 
-use hookgate::record::{LoggedDelivery, TORN_LINE};
+use hookgate_record::{LoggedDelivery, TORN_LINE};
 use hookgate_testing::log::LoggedDeliveryExt as _;
 
 pub(super) fn each_line(file: &mut File, mut each: impl FnMut(u64, &[u8])) -> io::Result<()> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hookgate::record::{LoggedDelivery, TORN_LINE, files};
+use hookgate_record::{LoggedDelivery, TORN_LINE, files};
 use hookgate_testing::log::LoggedDeliveryExt as _;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use hookgate::inbox::{Listed, StoredEntry};
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// So many texts in texts are looked into.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::LoggedDeliveryExt;
 
 use super::{Ran, SECRET, Scratch, hookgate};

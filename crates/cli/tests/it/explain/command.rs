@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use serde_json::Value;
 
 use super::mistakes::{self, BODY, NOW, SECRET};

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use hookgate::record::LoggedDelivery;
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::DeliveryLog;
 use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;

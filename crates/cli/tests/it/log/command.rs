@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::UnixSeconds;
-use hookgate::record::{LoggedAnswer, LoggedDelivery};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
 use serde_json::{Value, json};
 

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use http::{HeaderName, HeaderValue};
 
-use super::entry::LoggedDelivery;
-use super::redaction::{REDACTED, Redaction};
-use super::scan::redact_body;
-use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+use crate::entry::LoggedDelivery;
+use crate::redaction::{REDACTED, Redaction};
+use crate::scan::redact_body;
 
 /// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
 /// receiver.
@@ -156,13 +156,14 @@ mod tests {
 
     #[test]
     fn the_apps_own_words_go_with_everything_and_ours_stay() {
-        use crate::outcome::{Failure, Outcome};
-        use crate::record::LoggedAnswer;
+        use hookgate::{Failure, Outcome, UnixSeconds};
+
+        use crate::LoggedAnswer;
 
         let no_headers: [(&str, &str); 0] = [];
         let body = r#"{"id":"evt_1","type":"row.created"}"#;
         let reason_left = |outcome: &str, redaction: &Redaction| {
-            let mut logged = LoggedDelivery::new(crate::UnixSeconds::new(1), no_headers, body);
+            let mut logged = LoggedDelivery::new(UnixSeconds::new(1), no_headers, body);
             let mut answer = LoggedAnswer::new(500, outcome);
             answer.reason = Some("no customer Ada Lovelace".into());
             logged.answer = Some(answer);

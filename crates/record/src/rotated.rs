@@ -5,17 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A higher number is not from this crate: it may be a date, for example.
-pub(super) const MOST: u64 = 999;
+pub(crate) const MOST: u64 = 999;
 
 /// Returns the path of a rotated file. `path.1` is the newest.
-pub(super) fn numbered(path: &Path, number: u64) -> PathBuf {
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(format!(".{number}"));
     name.into()
 }
 
 /// Returns the numbers of the rotated files, unsorted.
-pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
+pub(crate) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -38,7 +38,7 @@ pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Returns the files of a log, the oldest first: those that a [`Recorder`](super::Recorder) has rotated, and the file itself.
+/// Returns the files of a log, the oldest first: those that a [`Recorder`](crate::Recorder) has rotated, and the file itself.
 ///
 /// The last one may be missing for a moment, while the recorder rotates.
 ///
@@ -49,7 +49,7 @@ pub(super) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
 /// for rotated in ["deliveries.jsonl.2", "deliveries.jsonl.1", "deliveries.jsonl.bak"] {
 ///     std::fs::write(folder.join(rotated), "")?;
 /// }
-/// let files = hookgate::record::files(&path)?;
+/// let files = hookgate_record::files(&path)?;
 /// assert_eq!(files, [folder.join("deliveries.jsonl.2"), folder.join("deliveries.jsonl.1"), path]);
 /// # std::fs::remove_dir_all(folder)?;
 /// # Ok::<(), std::io::Error>(())

@@ -10,10 +10,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::record::{LoggedDelivery, Record};
+use hookgate::layer::RequestObserver;
 use hookgate::{
     Clock, Delivery, FailureReason, MemoryStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
 };
+use hookgate_record::{LoggedDelivery, record_with};
 use hookgate_testing::Signer;
 use hookgate_testing::log::LoggedDeliveryExt;
 use http::{Request, StatusCode};
@@ -35,6 +36,11 @@ impl Collector {
         self.0.lock().unwrap().clone()
     }
 
+    fn observer(&self) -> impl RequestObserver + use<> {
+        let all = Arc::clone(&self.0);
+        record_with(move |delivery| all.lock().unwrap().push(delivery))
+    }
+
     fn only(&self) -> LoggedDelivery {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap());
         assert_eq!(all.len(), 1, "{all:?}");
@@ -48,12 +54,6 @@ impl Collector {
     }
 }
 
-impl Record for Collector {
-    fn record(&self, delivery: LoggedDelivery) {
-        self.0.lock().unwrap().push(delivery);
-    }
-}
-
 fn recording<F, A>(
     script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
 ) -> (Harness, Collector)
@@ -62,8 +62,8 @@ where
     A: axum::response::IntoResponse,
 {
     let told = Collector::default();
-    let recorder = told.clone();
-    let harness = Harness::new(|builder, _| builder.record(recorder), script);
+    let observer = told.observer();
+    let harness = Harness::new(|builder, _| builder.observer(observer), script);
     (harness, told)
 }
 
@@ -338,7 +338,7 @@ async fn the_time_is_the_very_reading_that_the_age_was_judged_by() {
             .secret(secret.clone())
             .without_deduplication()
             .clock(Arc::new(Ticking::default()))
-            .record(told.clone())
+            .observer(told.observer())
             .build()
             .unwrap();
         let at = UnixSeconds::new(1_763_690_000 - age_at_first);
@@ -361,7 +361,7 @@ async fn a_recorder_that_panics_changes_no_answer() {
         Receiver::builder()
             .secret(Secret::new(SECRET).unwrap())
             .store(MemoryStore::default())
-            .record(recorder)
+            .observer(record_with(recorder))
             .build()
             .unwrap()
     };

@@ -12,13 +12,13 @@ pub const REDACTED: &str = "[redacted]";
 /// still fits the types that it fitted before, and can be signed again and replayed. The length of a removed value is not
 /// visible either.
 ///
-/// A delivery with a removed value is marked as [unverifiable](super::LoggedDelivery::unverifiable): its signature is for other
+/// A delivery with a removed value is marked as [unverifiable](crate::LoggedDelivery::unverifiable): its signature is for other
 /// bytes. A delivery without a removed value stays unchanged. A body that is no JSON can't be searched, so the whole body is
 /// left out.
 ///
 /// ```
 /// use hookgate::UnixSeconds;
-/// use hookgate::record::{LoggedDelivery, Redaction};
+/// use hookgate_record::{LoggedDelivery, Redaction};
 ///
 /// let redaction = Redaction::people().field("data.properties.Phone").key("Iban");
 ///
@@ -43,8 +43,8 @@ pub const REDACTED: &str = "[redacted]";
 pub struct Redaction {
     fields: Vec<Vec<String>>,
     keys: Vec<String>,
-    pub(super) headers: Vec<String>,
-    pub(super) reasons: bool,
+    pub(crate) headers: Vec<String>,
+    pub(crate) reasons: bool,
 }
 
 impl Redaction {
@@ -87,7 +87,7 @@ impl Redaction {
     }
 
     /// Removes the values of this header too. The values of headers that carry credentials are always removed before: see
-    /// [the module](super).
+    /// [the front page](crate#security).
     pub fn header(mut self, name: &str) -> Self {
         self.headers.push(name.to_ascii_lowercase());
         self
@@ -101,7 +101,7 @@ impl Redaction {
     }
 
     /// Returns whether a value is removed, from the names that lead to it. A long path takes no longer than a short one.
-    pub(super) fn covers(&self, path: &[Cow<'_, str>]) -> bool {
+    pub(crate) fn covers(&self, path: &[Cow<'_, str>]) -> bool {
         let Some(last) = path.last() else {
             return false;
         };
@@ -113,7 +113,7 @@ impl Redaction {
             })
     }
 
-    pub(super) fn is_of_bodies(&self) -> bool {
+    pub(crate) fn is_of_bodies(&self) -> bool {
         !self.fields.is_empty() || !self.keys.is_empty()
     }
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use hookgate::UnixSeconds;
 use serde::{Serialize, Serializer};
-
-use crate::clock::UnixSeconds;
 
 /// The line that a recorder writes after a line that is incomplete. A line of deliveries that are missing is
 /// `{"dropped":2}`. Readers ignore both as deliveries.
@@ -32,26 +31,26 @@ impl<'a> Text<'a> {
     }
 }
 
-pub(super) fn seconds<S: Serializer>(at: &UnixSeconds, json: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn seconds<S: Serializer>(at: &UnixSeconds, json: S) -> Result<S::Ok, S::Error> {
     json.serialize_i64(at.as_i64())
 }
 
-pub(super) fn headers<S: Serializer>(
+pub(crate) fn headers<S: Serializer>(
     headers: &[(String, Bytes)],
     json: S,
 ) -> Result<S::Ok, S::Error> {
     json.collect_seq(headers.iter().map(|(name, value)| (name, Text::of(value))))
 }
 
-pub(super) fn body<S: Serializer>(body: &Option<Bytes>, json: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn body<S: Serializer>(body: &Option<Bytes>, json: S) -> Result<S::Ok, S::Error> {
     body.as_ref().map(Text::of).serialize(json)
 }
 
-pub(super) fn micros<S: Serializer>(time: &Duration, json: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn micros<S: Serializer>(time: &Duration, json: S) -> Result<S::Ok, S::Error> {
     json.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
-pub(super) fn some_micros<S: Serializer>(
+pub(crate) fn some_micros<S: Serializer>(
     time: &Option<Duration>,
     json: S,
 ) -> Result<S::Ok, S::Error> {

@@ -4,18 +4,17 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::{DeliveryHeaders, UnixSeconds, VerifyError};
 use serde::Serialize;
 
-use super::line;
-use crate::clock::UnixSeconds;
-use crate::verify::{DeliveryHeaders, VerifyError};
+use crate::line;
 
 /// A delivery as it was received, and its answer.
 ///
 /// `Debug` does not show the body. `Serialize` writes the fields of a [line](Self::to_line) of the log.
 ///
 /// ```
-/// use hookgate::record::LoggedDelivery;
+/// use hookgate_record::LoggedDelivery;
 /// use hookgate::{Secret, Signature, Timestamp, UnixSeconds, Verifier};
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
@@ -73,7 +72,7 @@ pub struct LoggedDelivery {
 pub struct LoggedAnswer {
     /// The status.
     pub status: u16,
-    /// The outcome of the delivery, as in [`Outcome::name`](crate::Outcome::name).
+    /// The outcome of the delivery, as in [`Outcome::name`](hookgate::Outcome::name).
     pub outcome: String,
     /// The reason, where the delivery was refused or failed.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,15 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::Clock;
+use hookgate::layer::{ObservedRequest, RequestObserver};
+use http::request::Parts;
 
-use super::append::{LogFile, Rotation};
-use super::entry::LoggedDelivery;
-use super::error::RecordError;
-use super::interface::Record;
-use super::queue::{Amount, Queue, weight};
-use super::redaction::Redaction;
-use super::rotated::MOST;
+use crate::append::{LogFile, Rotation};
 use crate::caught::caught;
+use crate::entry::LoggedDelivery;
+use crate::error::RecordError;
+use crate::observer::Recording;
+use crate::queue::{Amount, Queue, weight};
+use crate::redaction::Redaction;
+use crate::rotated::MOST;
 
 /// The pause before a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -32,7 +35,7 @@ const COPIED: usize = 16 << 10;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::record::{Recorder, Redaction};
+/// use hookgate_record::{Recorder, Redaction};
 /// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
 /// use http::{Request, StatusCode};
 /// use http_body_util::Full;
@@ -49,7 +52,7 @@ const COPIED: usize = 16 << 10;
 /// let receiver = Receiver::builder()
 ///     .secret(secret.clone())
 ///     .store(MemoryStore::default())
-///     .record(recorder.clone())
+///     .observer(recorder.clone())
 ///     .build()?;
 ///
 /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
@@ -68,7 +71,7 @@ const COPIED: usize = 16 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [The module docs](super#the-file) say what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
+/// [The front page](crate#the-file) say what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
 /// before the end of a program whose receiver lives as long as it does.
 #[derive(Clone)]
 pub struct Recorder {
@@ -110,6 +113,15 @@ impl Recorder {
         }
     }
 
+    /// Adds a delivery to the queue, or drops it where the queue is full. A receiver whose
+    /// [observer](hookgate::ReceiverBuilder::observer) this is does it for each delivery.
+    pub fn record(&self, mut delivery: LoggedDelivery) {
+        if let Some(body) = delivery.body.as_mut().filter(|body| body.len() <= COPIED) {
+            *body = Bytes::copy_from_slice(body);
+        }
+        self.handle.queue.push(delivery);
+    }
+
     /// Waits until all earlier entries are written or dropped. Returns whether they are: after `timeout` the result may be
     /// `false`. Blocks its thread.
     #[must_use = "it says whether everything is written"]
@@ -143,12 +155,12 @@ impl Recorder {
     }
 }
 
-impl Record for Recorder {
-    fn record(&self, mut delivery: LoggedDelivery) {
-        if let Some(body) = delivery.body.as_mut().filter(|body| body.len() <= COPIED) {
-            *body = Bytes::copy_from_slice(body);
-        }
-        self.handle.queue.push(delivery);
+/// Records each delivery that is answered, and each whose sender hung up first.
+impl RequestObserver for Recorder {
+    fn begin(&self, head: &Parts, clock: &dyn Clock) -> Option<Box<dyn ObservedRequest>> {
+        let recorder = self.clone();
+        let keep = move |delivery| recorder.record(delivery);
+        Some(Box::new(Recording::begin(head, clock, keep)))
     }
 }
 
@@ -245,7 +257,7 @@ impl Writer {
         for delivery in waiting {
             let bytes = weight(&delivery);
             let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
-            let written = line.is_ok_and(|line| self.write(line.as_bytes()));
+            let written = line.is_some_and(|line| self.write(line.as_bytes()));
             self.queue.settle(bytes, written);
         }
         if missing > 0 {

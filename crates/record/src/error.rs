@@ -7,7 +7,7 @@ use std::io;
 ///
 /// ```
 /// use std::error::Error;
-/// use hookgate::record::Recorder;
+/// use hookgate_record::Recorder;
 ///
 /// let error = Recorder::to("no/such/folder/deliveries.jsonl").open().unwrap_err();
 /// assert_eq!(error.to_string(), "the log can't be written");
@@ -16,5 +16,5 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 #[error("the log can't be written")]
 pub struct RecordError {
-    pub(super) source: io::Error,
+    pub(crate) source: io::Error,
 }

@@ -4,18 +4,18 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use super::line::TORN_LINE;
-use super::rotated::{numbered, numbers};
+use crate::line::TORN_LINE;
+use crate::rotated::{numbered, numbers};
 
 /// The maximum size of a file, and the number of rotated files that are kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rotation {
-    pub(super) max_bytes: u64,
-    pub(super) keep: u64,
+pub(crate) struct Rotation {
+    pub(crate) max_bytes: u64,
+    pub(crate) keep: u64,
 }
 
 #[derive(Debug)]
-pub(super) struct LogFile {
+pub(crate) struct LogFile {
     path: PathBuf,
     rotation: Rotation,
     open: Option<OpenFile>,
@@ -34,7 +34,7 @@ struct OpenFile {
 
 impl LogFile {
     /// Opens the file, or creates it.
-    pub(super) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
+    pub(crate) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
         let mut file = Self {
             path,
             rotation,
@@ -51,7 +51,7 @@ impl LogFile {
     }
 
     /// Call this before lines are written: another program may have moved the file, removed it, or made it shorter.
-    pub(super) fn check_file(&mut self) {
+    pub(crate) fn check_file(&mut self) {
         let Some(open) = &mut self.open else { return };
         if !open.regular {
             return;
@@ -64,7 +64,7 @@ impl LogFile {
 
     /// Writes a line, which ends in a line break. Readers see the whole line or no line. Returns why a full file could not be
     /// rotated, if that has failed: a file that is too large is better than deliveries that are missing from the log.
-    pub(super) fn append(&mut self, line: &[u8]) -> io::Result<Option<io::Error>> {
+    pub(crate) fn append(&mut self, line: &[u8]) -> io::Result<Option<io::Error>> {
         let most = self.rotation.max_bytes;
         let open = self.opened()?;
         if open.torn {

@@ -4,18 +4,18 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::entry::LoggedDelivery;
-use super::error::RecordError;
+use crate::entry::LoggedDelivery;
+use crate::error::RecordError;
 
 /// A number of entries and the memory that they take.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Amount {
-    pub(super) entries: usize,
-    pub(super) bytes: usize,
+pub(crate) struct Amount {
+    pub(crate) entries: usize,
+    pub(crate) bytes: usize,
 }
 
 /// The entries that wait to be written, and the state of the recorder.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// The maximum that may wait to be written.
     most: Amount,
     state: Mutex<QueueState>,
@@ -26,19 +26,19 @@ pub(super) struct Queue {
 }
 
 #[derive(Default)]
-pub(super) struct QueueState {
+pub(crate) struct QueueState {
     waiting: VecDeque<LoggedDelivery>,
     /// The sum over the entries that wait and those that the writer holds.
     held: Amount,
     accepted: u64,
-    pub(super) written: u64,
-    pub(super) dropped: u64,
+    pub(crate) written: u64,
+    pub(crate) dropped: u64,
     /// The number of these that the log does not mention yet.
     missing: u64,
     /// The number of failed writes.
-    pub(super) failures: u64,
+    pub(crate) failures: u64,
     /// The error of the last write, if it has failed.
-    pub(super) last_error: Option<Arc<RecordError>>,
+    pub(crate) last_error: Option<Arc<RecordError>>,
     closing: bool,
     over: bool,
 }
@@ -51,7 +51,7 @@ impl QueueState {
 }
 
 impl Queue {
-    pub(super) fn new(most: Amount) -> Self {
+    pub(crate) fn new(most: Amount) -> Self {
         Self {
             most,
             state: Mutex::default(),
@@ -60,13 +60,13 @@ impl Queue {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, QueueState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a delivery to the queue, or counts it as dropped. The lock is never held while anything is written, formatted or
     /// freed.
-    pub(super) fn push(&self, delivery: LoggedDelivery) {
+    pub(crate) fn push(&self, delivery: LoggedDelivery) {
         let bytes = weight(&delivery);
         let mut state = self.lock();
         let held = Amount {
@@ -97,7 +97,7 @@ impl Queue {
 
     /// Waits for entries to write. Returns them, and the number of dropped deliveries, to be noted in the log after them. `None` when
     /// all is written and no more will come.
-    pub(super) fn take(&self) -> Option<(VecDeque<LoggedDelivery>, u64)> {
+    pub(crate) fn take(&self) -> Option<(VecDeque<LoggedDelivery>, u64)> {
         let idle = |state: &mut QueueState| {
             state.waiting.is_empty() && state.missing == 0 && !state.closing
         };
@@ -108,7 +108,7 @@ impl Queue {
     }
 
     /// Counts a delivery as written or as dropped.
-    pub(super) fn settle(&self, bytes: usize, written: bool) {
+    pub(crate) fn settle(&self, bytes: usize, written: bool) {
         let mut state = self.lock();
         state.held.entries -= 1;
         state.held.bytes -= bytes;
@@ -123,13 +123,13 @@ impl Queue {
     }
 
     /// The log now mentions this number of dropped deliveries.
-    pub(super) fn note_reported(&self, dropped: u64) {
+    pub(crate) fn note_reported(&self, dropped: u64) {
         self.lock().missing -= dropped;
     }
 
     /// Lets the writer wait before it tries again. Returns at once when the recorder is closing. The result says whether it
     /// is closing.
-    pub(super) fn pause(&self, pause: Duration) -> bool {
+    pub(crate) fn pause(&self, pause: Duration) -> bool {
         let open = |state: &mut QueueState| !state.closing;
         let waited = self.filled.wait_timeout_while(self.lock(), pause, open);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -137,7 +137,7 @@ impl Queue {
     }
 
     /// Waits until all entries that were accepted so far are written or dropped. Returns whether they are.
-    pub(super) fn flush(&self, limit: Duration) -> bool {
+    pub(crate) fn flush(&self, limit: Duration) -> bool {
         let state = self.lock();
         let accepted = state.accepted;
         let under_way = |state: &mut QueueState| state.settled() < accepted && !state.over;
@@ -147,7 +147,7 @@ impl Queue {
     }
 
     /// Closes the queue: no more entries will come. Waits until the writer has ended.
-    pub(super) fn close(&self, limit: Duration) {
+    pub(crate) fn close(&self, limit: Duration) {
         let mut state = self.lock();
         state.closing = true;
         self.filled.notify_all();
@@ -157,7 +157,7 @@ impl Queue {
     }
 
     /// The writer ends. Entries that still wait or come later are dropped.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.over = true;
         let left = std::mem::take(&mut state.waiting);
@@ -168,7 +168,7 @@ impl Queue {
 }
 
 /// The approximate memory that a delivery takes.
-pub(super) fn weight(delivery: &LoggedDelivery) -> usize {
+pub(crate) fn weight(delivery: &LoggedDelivery) -> usize {
     const ITSELF: usize = size_of::<LoggedDelivery>();
     const HEADER: usize = size_of::<(String, bytes::Bytes)>();
     let headers = delivery.headers.iter();
@@ -187,9 +187,10 @@ pub(super) fn weight(delivery: &LoggedDelivery) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use hookgate::UnixSeconds;
+
     use super::*;
-    use crate::clock::UnixSeconds;
-    use crate::record::LoggedAnswer;
+    use crate::LoggedAnswer;
 
     #[test]
     fn whatever_a_sender_or_an_error_can_lengthen_is_weighed() {

@@ -9,12 +9,11 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::redaction::{REDACTED, Redaction};
-use crate::event::end_of_string;
+use crate::redaction::{REDACTED, Redaction};
 
 /// Returns the body without the values to remove, and the body itself where it has none of them. `None` where it is no JSON, so
 /// that no value can be found in it.
-pub(super) fn redact_body<'t>(body: &'t [u8], redaction: &Redaction) -> Option<Cow<'t, [u8]>> {
+pub(crate) fn redact_body<'t>(body: &'t [u8], redaction: &Redaction) -> Option<Cow<'t, [u8]>> {
     let text = std::str::from_utf8(body).ok()?;
     // The whole text is checked first, so that the pass below reads only valid JSON.
     let _: &RawValue = serde_json::from_str(text).ok()?;
@@ -130,6 +129,18 @@ impl Scanner<'_, '_> {
         self.redacted.extend_from_slice(untouched);
         self.redacted.extend_from_slice(by.as_bytes());
         self.copied_to = self.at;
+    }
+}
+
+/// Returns the offset after the closing quote. Valid JSON has one.
+fn end_of_string(text: &[u8], mut at: usize) -> usize {
+    loop {
+        match text.get(at) {
+            None => return text.len(),
+            Some(b'"') => return at + 1,
+            Some(b'\\') => at += 2,
+            Some(_) => at += 1,
+        }
     }
 }
 

@@ -1,12 +1,16 @@
-//! The delivery log: every delivery byte for byte, with its answer. One line of JSON per delivery.
-//!
-#![doc = include_str!("../../docs/log.md")]
+#![doc = include_str!("../README.md")]
+#![doc = ""]
+#![doc = include_str!("../docs/log.md")]
+#![forbid(unsafe_code)]
+// The items of clippy.toml. Unit tests may use them.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod append;
+mod caught;
 mod entry;
 mod error;
-mod interface;
 mod line;
+mod observer;
 mod queue;
 mod recorder;
 mod redact;
@@ -16,10 +20,8 @@ mod scan;
 
 pub use entry::{LoggedAnswer, LoggedDelivery};
 pub use error::RecordError;
-pub use interface::Record;
 pub use line::TORN_LINE;
+pub use observer::record_with;
 pub use recorder::{Recorder, RecorderBuilder};
 pub use redaction::{REDACTED, Redaction};
 pub use rotated::files;
-
-pub(crate) use redact::{header_as_logged, target_as_logged};

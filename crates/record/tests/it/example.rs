@@ -1,0 +1,34 @@
+//! The example `recorded`, as a process.
+
+use hookgate_testing::DeliveryLog;
+
+use crate::Folder;
+use crate::process::{Example, row_created};
+
+const SECRET: &str = "whsec_made_up_for_the_examples";
+
+#[cfg(unix)]
+#[test]
+fn recorded_writes_each_delivery_with_its_answer_and_ends_with_the_whole_log() {
+    let folder = Folder::new();
+    let path = folder.path("deliveries.jsonl");
+    let record = path.to_str().unwrap();
+    let mut example = Example::start(
+        "recorded",
+        &[("WEBHOOK_SECRET", SECRET), ("RECORD", record)],
+    );
+    let body = row_created("evt_1", "{}");
+    assert_eq!(example.deliver(SECRET, &body).status, 204);
+    example.line_with("evt_1 row.created");
+    assert_eq!(
+        example.deliver("whsec_made_up_and_wrong", &body).status,
+        401
+    );
+    assert!(example.terminate());
+    example.line_with("stopped, 2 deliveries recorded, 0 dropped");
+    let log = DeliveryLog::open(&path).unwrap();
+    let answers = log
+        .into_iter()
+        .map(|delivery| delivery.answer.unwrap().status);
+    assert_eq!(answers.collect::<Vec<_>>(), [204, 401]);
+}

@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::inbox::{EntryState, Page, RunningWorkers, Selection, Workers};
-use hookgate::postgres::Postgres;
-use hookgate::{Accepted, Delivery, Inbox, Sink};
+use hookgate::{Accepted, Delivery, Sink};
+use hookgate_inbox::{EntryState, Inbox, Page, RunningWorkers, Selection, Workers};
+use hookgate_postgres::Postgres;
 use tokio::runtime::Runtime;
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -91,7 +91,7 @@ fn main() {
         let config: Config = server.config().parse().unwrap();
         runtime.block_on(async {
             let client = connect(&config).await;
-            hookgate::postgres::migrate(&client).await.unwrap();
+            hookgate_postgres::migrate(&client).await.unwrap();
             for &entries in sizes.iter().filter(|_| is_meant("postgres")) {
                 fill_table(&client, entries, 0).await;
                 let (case, inbox) = (waiting("PostgreSQL", entries), on_postgres(&config));
@@ -125,7 +125,7 @@ fn main() {
         let folder = servers::Folder::new();
         let path = folder.path().join("inbox.db");
         fill_file(&runtime, &path, 20_000, rows);
-        let inbox = Inbox::open(&path).unwrap();
+        let inbox = hookgate_sqlite::open_inbox(&path).unwrap();
         runtime.block_on(beside_a_backlog(
             &figures,
             &in_back_off("SQLite", rows),
@@ -137,7 +137,7 @@ fn main() {
             let folder = servers::Folder::new();
             let path = folder.path().join("inbox.db");
             fill_file(&runtime, &path, entries, 0);
-            let inbox = Inbox::open(&path).unwrap();
+            let inbox = hookgate_sqlite::open_inbox(&path).unwrap();
             runtime.block_on(async {
                 let case = waiting("SQLite", entries);
                 let first = accept(&inbox, "first");
@@ -168,7 +168,9 @@ async fn connect(config: &Config) -> Client {
 }
 
 fn on_postgres(config: &Config) -> Inbox {
-    Inbox::on_postgres(&Postgres::new(config.clone(), NoTls), "default").unwrap()
+    Postgres::new(config.clone(), NoTls)
+        .inbox("default")
+        .unwrap()
 }
 
 async fn empty(client: &Client) {
@@ -204,7 +206,7 @@ async fn fill_table(client: &Client, entries: i64, rows: i64) {
 
 /// Fills a new file in the same way.
 fn fill_file(runtime: &Runtime, path: &Path, entries: i64, rows: i64) {
-    let inbox = Inbox::open(path).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(path).unwrap();
     runtime.block_on(inbox.close());
     let connection = rusqlite::Connection::open(path).unwrap();
     let now = std::time::SystemTime::now();
@@ -317,10 +319,9 @@ async fn beside_idle_workers(figures: &Figures, client: &Client, config: &Config
     let mut idle: Vec<RunningWorkers> = Vec::new();
     for workers in [1, 40] {
         while idle.len() < workers {
-            let inbox = Inbox::on_postgres(
-                &Postgres::new(config.clone(), NoTls).with_connections(1),
-                "default",
-            );
+            let inbox = Postgres::new(config.clone(), NoTls)
+                .with_connections(1)
+                .inbox("default");
             let workers = Workers::new(&inbox.unwrap()).poll_interval(Duration::from_secs(60));
             idle.push(workers.start_handler(async |_: Delivery| ()).unwrap());
         }
@@ -417,7 +418,7 @@ async fn forgotten_beside_work(figures: &Figures, client: &Client, config: &Conf
     let vacuum = "VACUUM ANALYZE hookgate_inbox";
     client.batch_execute(vacuum).await.unwrap();
     let postgres = Postgres::new(config.clone(), NoTls).with_connections(4);
-    let inbox = Inbox::on_postgres(&postgres, "default").unwrap();
+    let inbox = postgres.inbox("default").unwrap();
     let (came, _) = work(&inbox, 64, TIME).await;
     let left = "SELECT 100000 - count(*) FROM hookgate_inbox WHERE event_id LIKE 'evt\\_b\\_%'";
     let forgotten: i64 = client.query_one(left, &[]).await.unwrap().get(0);
@@ -449,7 +450,7 @@ async fn work_by_isolation(figures: &Figures, client: &Client, config: &Config) 
 fn bytes_written(figures: &Figures, runtime: &Runtime) {
     let folder = servers::Folder::new();
     runtime.block_on(async {
-        let inbox = Inbox::open(folder.path().join("inbox.db")).unwrap();
+        let inbox = hookgate_sqlite::open_inbox(folder.path().join("inbox.db")).unwrap();
         let workers = Workers::new(&inbox);
         let workers = workers.start_handler(async |_: Delivery| ()).unwrap();
         // The tables have some depth, and the reserve is written.

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hookgate::inbox::Workers;
-use hookgate::postgres::Postgres;
 use hookgate::{
-    Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Inbox, InboxOptions,
-    MemoryStore, Ownership, PostgresStore, Sink, SqliteStore,
+    Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, MemoryStore, Ownership, Sink,
 };
+use hookgate_inbox::{Inbox, Workers};
+use hookgate_postgres::{Postgres, PostgresStore};
 use hookgate_redis::RedisStore;
+use hookgate_sqlite::{InboxOptions, SqliteStore};
 use rusqlite::{Connection, params};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -164,7 +164,7 @@ fn claims(runtime: &Runtime) -> Vec<Case> {
         let pinged = client.get_connection_manager().await.unwrap();
         let (asked, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
-        hookgate::postgres::migrate(&asked).await.unwrap();
+        hookgate_postgres::migrate(&asked).await.unwrap();
         let ping = asked.prepare("SELECT 1").await.unwrap();
         let stores: [(&str, Arc<dyn DedupeStore>); 5] = [
             (MEMORY, Arc::new(MemoryStore::new(10_000_000))),
@@ -268,18 +268,15 @@ fn inboxes(runtime: &Runtime) -> Vec<Case> {
         let database = Postgres::new(config.clone(), tokio_postgres::NoTls);
         let (client, connection) = config.connect(tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
-        hookgate::postgres::migrate(&client).await.unwrap();
+        hookgate_postgres::migrate(&client).await.unwrap();
         let alone = InboxOptions::default().max_group(1);
         [
             (
                 SQLITE_INBOX,
-                Inbox::open(folder.path().join("inbox.db")).unwrap(),
+                hookgate_sqlite::open_inbox(folder.path().join("inbox.db")).unwrap(),
             ),
             (ALONE, alone.open(folder.path().join("alone.db")).unwrap()),
-            (
-                POSTGRES_INBOX,
-                Inbox::on_postgres(&database, "bench").unwrap(),
-            ),
+            (POSTGRES_INBOX, database.inbox("bench").unwrap()),
         ]
     });
     let mut cases = Vec::new();

@@ -57,22 +57,6 @@ impl<A> fmt::Debug for CallFuture<'_, A> {
     }
 }
 
-/// Returns the output of the future that ends first.
-#[cfg(feature = "postgres")]
-pub(crate) async fn first_of<A: Future, B: Future>(
-    one: A,
-    other: B,
-) -> Result<A::Output, B::Output> {
-    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
-    std::future::poll_fn(|context| {
-        if let Poll::Ready(output) = one.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
-        other.as_mut().poll(context).map(Err)
-    })
-    .await
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

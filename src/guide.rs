@@ -10,8 +10,6 @@
 //! | [`tracing`] | Which spans, fields and log lines are there? |
 //! | [`operations`] | Which metrics do I watch, and how do I react to an alert? |
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
-//! | [`inbox`] | How is a delivery stored before it is answered? |
-//! | [`order`] | How do I keep an old event from overwriting a new one? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`client`] | How do I read and change rows through the service's API? |
@@ -25,7 +23,7 @@ macro_rules! pages {
     ($($(#[$attribute:meta])* $name:ident $file:literal;)*) => {
         $(
             $(#[$attribute])*
-            #[doc = "[inbox page]: crate::guide::inbox"]
+            #[doc = "[inbox page]: https://docs.rs/hookgate-inbox"]
             #[doc = "[operations-metrics page]: crate::guide::operations#metrics"]
             #[doc = "[operations-erasing-personal-data page]: crate::guide::operations#erasing-personal-data"]
             #[doc = "[properties page]: crate::guide::properties"]
@@ -33,7 +31,7 @@ macro_rules! pages {
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
             #[doc = "[emulator page]: crate::guide::emulator"]
-            #[doc = "[order page]: crate::guide::order"]
+            #[doc = "[order page]: https://docs.rs/hookgate-order"]
             #[doc = "[reconciliation page]: crate::guide::reconciliation"]
             #[doc = "[client page]: crate::guide::client"]
             #[doc = ""]
@@ -55,10 +53,6 @@ pages! {
     #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";
     guarantees "guarantees.md";
-    #[cfg(any(not(doctest), all(feature = "axum", feature = "inbox")))]
-    inbox "inbox.md";
-    #[cfg(any(not(doctest), feature = "axum"))]
-    order "order.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.

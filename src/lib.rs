@@ -9,7 +9,7 @@
 //! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, the [steps](receiver) |
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
 //! | many subscriptions | [`Keys::by_subscription`]; if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
-//! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](guide::inbox) |
+//! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
 //! | a queue or store of your own in between | [`Delivery::to_stored`], [`Receiver::verify_stored`], then `Run` (feature `tower`) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
 //! | an alert that fires | the [runbook](guide::operations#runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
@@ -54,7 +54,6 @@
 //! | [`lookup`] | the keys of a subscription: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and all steps together |
 //! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
-//! | `order` | whether the event is the newest of its row |
 //! | [`outcome`] | the outcome of the delivery, and the status that answers it |
 //!
 //! # Features
@@ -67,20 +66,32 @@
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
-//! | `postgres` | `PostgresStore`, and claims inside your own transaction: effects exactly once |
-//! | `postgres-tls` | TLS to this server, by rustls |
-//! | `ring`, `aws-lc-rs` | the provider of crypto for this TLS, where the program has not installed one |
-//! | `sqlite` | `SqliteStore`: claims that one process remembers across restarts, and claims inside your own transaction of SQLite |
-//! | `inbox` | the durable inbox and its workers, on SQLite; with `postgres` also on PostgreSQL; brings `sqlite` and `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
 //!
-//! A feature adds API and changes no behaviour. Packages of their own are `hookgate-redis`, claims that processes share on Redis or Valkey,
-//! `hookgate-record`, the delivery log, and four tools: `hookgate-testing` for tests, `hookgate-emulator` for the service on your machine, `hookgate-client` for the service's
-//! API, and `hookgate-cli` for the command `hookgate`.
+//! A feature adds API and changes no behaviour.
+//!
+//! # Packages
+//!
+//! What not every receiver needs is a package of its own. [All have one version](guide::guarantees#versions).
+//!
+//! | package | is |
+//! |---|---|
+//! | [`hookgate-redis`](https://docs.rs/hookgate-redis) | claims that processes share, on Redis or Valkey |
+//! | [`hookgate-postgres`](https://docs.rs/hookgate-postgres) | the same on PostgreSQL; claims inside your own transaction; the inbox in a table |
+//! | [`hookgate-sqlite`](https://docs.rs/hookgate-sqlite) | claims that a restart does not forget, in a file; claims inside your own transaction; the inbox in a file |
+//! | [`hookgate-inbox`](https://docs.rs/hookgate-inbox) | the durable inbox and its workers |
+//! | [`hookgate-order`](https://docs.rs/hookgate-order) | whether an event is the newest of its row |
+//! | [`hookgate-record`](https://docs.rs/hookgate-record) | the delivery log: every delivery with its answer, in a file |
+//! | [`hookgate-testing`](https://docs.rs/hookgate-testing) | tools for tests: signer, factories, replay, conformance of stores |
+//! | [`hookgate-emulator`](https://docs.rs/hookgate-emulator) | the service on your machine |
+//! | [`hookgate-client`](https://docs.rs/hookgate-client) | the service's API, and reconciliation |
+//! | `hookgate-cli` | the command `hookgate` |
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What the layer alone calls is compiled without it too, so that the core has few conditions.
+#![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
 mod block_on;
 mod caught;
@@ -94,28 +105,21 @@ pub mod extract;
 mod future;
 pub mod guide;
 #[cfg(feature = "tower")]
-pub mod inbox;
-#[cfg(feature = "tower")]
 pub mod layer;
 pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
-pub mod order;
 pub mod outcome;
-#[cfg(feature = "postgres")]
-pub mod postgres;
 mod readable;
 pub mod receiver;
 #[cfg(feature = "axum")]
 pub mod route;
 #[cfg(feature = "tower")]
 mod run;
-#[cfg(feature = "sqlite")]
-pub mod sqlite;
+#[cfg(feature = "tower")]
+pub mod sink;
 mod sync;
 mod text_id;
-#[cfg(feature = "postgres-tls")]
-mod tls;
 pub mod verify;
 mod walk;
 
@@ -136,31 +140,25 @@ pub use event::{
     RowCreated, RowDeleted, RowId, RowUpdated, Value, WorkspaceId,
 };
 pub use future::CallFuture;
-#[cfg(feature = "tower")]
-pub use inbox::{Accepted, Acceptor, Sink};
-#[cfg(feature = "inbox")]
-pub use inbox::{Inbox, InboxOptions};
 #[cfg(feature = "metrics")]
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 pub use layer::{
     AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HandlerError,
-    HookError, OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
+    OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
-    Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, ProviderFn, SecretProvider,
-    SubscriptionId, Verifier, provider_fn,
+    Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, SecretProvider, SubscriptionId,
+    Verifier, provider_fn,
 };
 pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresStore;
 pub use receiver::{Receiver, ReceiverBuilder};
 #[cfg(feature = "axum")]
 pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
 #[cfg(feature = "tower")]
 pub use run::{Ran, Run};
-#[cfg(feature = "sqlite")]
-pub use sqlite::SqliteStore;
+#[cfg(feature = "tower")]
+pub use sink::{Accepted, Acceptor, Sink};
 pub use verify::{
     BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
     SignedBytes, StaleTimes, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::fmt::{self, Write};
-#[cfg(feature = "tower")]
 use std::iter::successors;
 
 /// Writes `Debug` with the message and its causes. A `main` that returns such an error prints it with `Debug`, so the advice must
@@ -17,11 +16,9 @@ pub(crate) fn write_readably(
 }
 
 /// The most sources of an error that are looked at.
-#[cfg(feature = "tower")]
 const MOST_SOURCES: usize = 16;
 
 /// Returns the error and its sources.
-#[cfg(feature = "tower")]
 pub(crate) fn sources<'e>(
     error: &'e (dyn Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn Error + 'static)> {

@@ -459,14 +459,14 @@ mod scenarios {
     /// handled at a time, so that many share one commit; only so do a million become durable within a minute or two.
     #[cfg(feature = "inbox")]
     pub(super) async fn events_that_an_inbox_accepts_and_works_off() -> (usize, usize) {
-        use hookgate::Inbox;
-        use hookgate::inbox::Workers;
+        use hookgate_inbox::Workers;
+        use hookgate_sqlite::open_inbox;
 
         // Half of the number that may wait to be stored.
         const AT_A_TIME: usize = 512;
         let folder = std::env::temp_dir().join(format!("hookgate-memory-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
+        let inbox = open_inbox(folder.join("inbox.db")).unwrap();
         let builder = builder().clock(ManualClock::at(NOW));
         let acceptor = builder.accept_into(inbox.clone()).unwrap();
         let open = Arc::new(tokio::sync::Semaphore::new(4 * AT_A_TIME));

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use apalis_core::backend::TaskSink;
 use apalis_core::task::builder::TaskBuilder;
 use apalis_sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteStorage};
-use hookgate::{Accepted, Inbox, Sink};
+use hookgate::{Accepted, Sink};
+use hookgate_inbox::Inbox;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -112,7 +113,8 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("hookgate-peers-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let runtime = Runtime::new().unwrap();
-    let inbox = runtime.block_on(async { Inbox::open(folder.join("inbox.db")).unwrap() });
+    let inbox =
+        runtime.block_on(async { hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap() });
     let as_shipped = runtime.block_on(pool(&folder.join("setup.db"), false));
     let full = runtime.block_on(pool(&folder.join("full.db"), true));
     let (mut shipped_ratios, mut full_ratios, mut own) = (Vec::new(), Vec::new(), Vec::new());

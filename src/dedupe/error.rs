@@ -104,23 +104,22 @@ impl StoreError {
         self
     }
 
-    /// Names the file that the error is about, before the message.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn about(mut self, file: &std::path::Path) -> Self {
+    /// Names the file that the error is about, before the message: `inbox.db: the store is full …`.
+    #[must_use]
+    pub fn about(mut self, file: &std::path::Path) -> Self {
         self.message = format!("{}: {}", file.display(), self.message).into();
         self
     }
 
     /// Adds the number of entries that an operator's call had changed before it failed.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn after_changes(mut self, changed: u64) -> Self {
+    #[must_use]
+    pub fn after_changes(mut self, changed: u64) -> Self {
         self.changed += changed;
         self
     }
 
-    /// The number of entries that an operator's call, such as [`Inbox::retry`](crate::Inbox::retry), had changed before it failed.
+    /// The number of entries that an operator's call, such as `Inbox::retry`, had changed before it failed.
     /// The message tells it too. 0 where none was changed, or where it is unknown.
-    #[cfg(feature = "inbox")]
     #[must_use]
     pub fn changed(&self) -> u64 {
         self.changed

@@ -32,8 +32,8 @@
 //!
 //! # Choosing a store
 //! [Guarantees](crate::guide::guarantees) has five questions that lead to a store, and the promises of each for each fault. In this
-//! module are [`MemoryStore`], the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. `SqliteStore`,
-//! `PostgresStore` and the `RedisStore` of the package `hookgate-redis` remember them. Your own store implements [`DedupeStore`].
+//! module are [`MemoryStore`], the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. The packages
+//! `hookgate-sqlite`, `hookgate-postgres` and `hookgate-redis` have stores that remember them. Your own store implements [`DedupeStore`].
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `StoreConformance` of the package `hookgate-testing`.
@@ -47,7 +47,6 @@ mod error;
 mod expiry;
 mod hash;
 mod key;
-#[cfg(feature = "postgres")]
 mod longest_lease;
 mod memory;
 #[cfg(all(test, shuttle))]
@@ -64,15 +63,10 @@ pub use claim_values::ClaimValues;
 pub use claimed_in::{ClaimedIn, NotFresh};
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey, body_digest};
+pub use longest_lease::LongestLease;
 pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
 
-#[cfg(feature = "postgres")]
-pub(crate) use claim_values::micros;
-#[cfg(feature = "postgres")]
-pub(crate) use longest_lease::LongestLease;
 pub(crate) use scopes::ScopeHeld;
-#[cfg(feature = "postgres")]
-pub(crate) use scopes::ScopesByName;

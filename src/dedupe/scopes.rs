@@ -1,5 +1,6 @@
 //! The receivers that use one store under the default scope.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -18,27 +19,28 @@ use crate::sync::{Mutex, lock};
 ///
 /// A store outside this crate keeps one list for each set of records, shared by its clones, and returns it from
 /// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and
-/// nothing derived from one: keys are compared when a receiver is built.
+/// nothing derived from one: keys are compared when a receiver is built. A database in which several programs or prefixes have
+/// records of their own keeps one for all of them, and returns the list of each by its [name](Self::named).
 #[derive(Clone, Default)]
-pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
+pub struct ScopesInUse(Arc<Lists>);
 
-/// The lists of a database in which several names have records. Clones share them.
-#[cfg(feature = "postgres")]
-#[derive(Clone, Default)]
-pub(crate) struct ScopesByName(Arc<Mutex<std::collections::BTreeMap<String, ScopesInUse>>>);
-
-#[cfg(feature = "postgres")]
-impl ScopesByName {
-    pub(crate) fn of(&self, name: &str) -> ScopesInUse {
-        let mut lists = lock(&self.0);
-        lists.entry(name.to_owned()).or_default().clone()
-    }
+#[derive(Default)]
+struct Lists {
+    held: Mutex<Vec<Weak<Keys>>>,
+    by_name: Mutex<BTreeMap<String, ScopesInUse>>,
 }
 
 /// A receiver's entry in the list, removed when this is dropped.
 pub(crate) struct ScopeHeld(#[allow(dead_code)] Arc<Keys>);
 
 impl ScopesInUse {
+    /// Returns the list of this name. All clones have the same lists, and each name has another one.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        let mut lists = lock(&self.0.by_name);
+        lists.entry(name.to_owned()).or_default().clone()
+    }
+
     /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its scopes are named.
     ///
     /// A receiver that shares a key with any receiver in the list is accepted. All receivers were accepted like this, so they are
@@ -47,7 +49,7 @@ impl ScopesInUse {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);
         };
-        let mut list = lock(&self.0);
+        let mut list = lock(&self.0.held);
         list.retain(|held| held.strong_count() > 0);
         // The present rings, since they can be replaced while a receiver runs.
         let mut others = list
@@ -133,6 +135,15 @@ mod tests {
         assert!(list.enter(&Keys::single(named)).unwrap().is_none());
         let map = Keys::by_subscription([("wh_1", secret("3"))]).unwrap();
         assert!(list.enter(&map).unwrap().is_none());
+    }
+
+    #[test]
+    fn each_name_has_a_list_which_clones_share() {
+        let lists = ScopesInUse::default();
+        let _held = lists.named("orders").enter(&single("1")).unwrap();
+        assert!(lists.clone().named("orders").enter(&single("2")).is_err());
+        assert!(lists.named("members").enter(&single("2")).is_ok());
+        assert!(lists.enter(&single("2")).is_ok());
     }
 
     #[test]

@@ -111,7 +111,9 @@ pub enum Ownership {
 pub type StoreFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
 impl Ownership {
-    pub(crate) fn held(is_held: bool) -> Self {
+    /// Returns `Held` where the token holds the record, and otherwise `Lost`.
+    #[must_use]
+    pub fn held(is_held: bool) -> Self {
         if is_held { Self::Held } else { Self::Lost }
     }
 }

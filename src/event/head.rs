@@ -6,13 +6,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-#[cfg(feature = "tower")]
 use super::date::Date;
 use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::in_order::plain_length;
 use super::text::Name;
-#[cfg(feature = "tower")]
 use crate::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};
 
@@ -63,12 +61,10 @@ impl EventHead {
 
 /// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use it only to estimate
 /// attempts.
-#[cfg(feature = "tower")]
 pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
     created_at_of(verified.body())
 }
 
-#[cfg(feature = "tower")]
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     let mut fields = [("createdAt", None)];
     // It usually stands before `data`, so this reads little. The parser reports an early stop as a broken object.

@@ -94,12 +94,6 @@ impl EventId {
     pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
-
-    /// Returns the id that an inbox has stored, or `unreadable` if another program has changed it to an invalid one.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn stored(text: &str) -> Self {
-        Self::parse(text).unwrap_or_else(|_| Self("unreadable".into()))
-    }
 }
 
 text_id! {
@@ -179,12 +173,6 @@ known_types! {
 }
 
 impl EventType {
-    /// Returns the type that an inbox has stored, or `unreadable` if another program has changed it to an invalid one.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn stored(text: &str) -> Self {
-        Self::parse(text).unwrap_or(Self(Cow::Borrowed("unreadable")))
-    }
-
     /// Returns whether an event of this type names a data model according to the specification: `row.created`, `row.updated`
     /// and `row.deleted` do.
     #[must_use]

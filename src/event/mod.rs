@@ -98,11 +98,9 @@ pub use date::{Date, DateText};
 pub use error::{EventError, EventErrorKind};
 pub use fields::Fields;
 pub use head::EventHead;
-#[cfg(feature = "tower")]
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
 pub use json::Json;
-#[cfg(feature = "tower")]
 pub(crate) use model::model_id;
 pub(crate) use model::row_of;
 pub use number::Number;

@@ -99,12 +99,10 @@ impl AlreadyHandled {
     }
 }
 
-/// The error of a dead-letter hook.
-pub type HookError = Box<dyn Error + Send + Sync>;
+type Kept = Result<(), Box<dyn Error + Send + Sync>>;
 
-pub(crate) type DeadLetterHook = dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Result<(), HookError>> + Send>>
-    + Send
-    + Sync;
+pub(crate) type DeadLetterHook =
+    dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Kept> + Send>> + Send + Sync;
 
 /// A handler's answer: this delivery can never succeed, so retries do not help.
 ///

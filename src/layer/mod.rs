@@ -32,7 +32,7 @@ pub use failure_reason::FailureReason;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use handler_error::HandlerError;
-pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, HookError, Unhandled};
+pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
 pub use response::OwnAnswer;
 pub use service::{ResponseFuture, WebhookLayer, WebhookService};
 

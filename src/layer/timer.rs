@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-
 /// The time limit of a store call when no request waits for its answer any more.
 pub(crate) const LATE_STORE_CALL: Duration = Duration::from_secs(30);
 

@@ -242,7 +242,6 @@ impl Lookups {
     /// As `leave`, but the last waiter of a look-up that has begun stays, without a place, if its answer will be remembered.
     /// Returns whether it stays. This is one step, so that of two waiters that leave at the same moment exactly one is the
     /// last.
-    #[cfg(feature = "tower")]
     pub(super) fn detach_if_last(&mut self, waiter: Waiter, now: Monotonic) -> bool {
         let last = self.pending.get_mut(&waiter.lookup_id).filter(|pending| {
             pending.waiters.len() == 1

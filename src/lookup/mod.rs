@@ -17,14 +17,12 @@ mod verifier;
 pub use error::{LookupError, LookupErrorKind};
 pub use id::SubscriptionId;
 pub use keys::Keys;
-pub use provider::{LookupFuture, ProviderFn, SecretProvider, provider_fn};
+pub use provider::{LookupFuture, SecretProvider, provider_fn};
 
 pub(crate) use cache::Capacities;
 pub(crate) use keys::RingSearch;
-#[cfg(feature = "tower")]
 pub(crate) use lookups::LONGEST;
 pub use resolver::LookupStats;
 pub(crate) use resolver::Resolver;
-#[cfg(feature = "tower")]
 pub(crate) use resolver::Waiting;
 pub use verifier::Verifier;

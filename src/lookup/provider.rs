@@ -1,6 +1,5 @@
 //! The provider of secrets, which answers look-ups.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -80,7 +79,7 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 ///
 /// # Security
 /// As for [`SecretProvider`].
-pub fn provider_fn<F, A, R, E>(look_up: F) -> ProviderFn<F>
+pub fn provider_fn<F, A, R, E>(look_up: F) -> impl SecretProvider
 where
     F: Fn(SubscriptionId) -> A + Send + Sync + 'static,
     A: Future<Output = Result<Option<R>, E>> + Send + 'static,
@@ -90,9 +89,7 @@ where
     ProviderFn(look_up)
 }
 
-/// A provider made from an async closure by [`provider_fn`].
-#[derive(Clone, Copy)]
-pub struct ProviderFn<F>(F);
+struct ProviderFn<F>(F);
 
 impl<F, A, R, E> SecretProvider for ProviderFn<F>
 where
@@ -109,11 +106,5 @@ where
                 Err(error) => Err(LookupError::of_provider(error.into())),
             }
         })
-    }
-}
-
-impl<F> fmt::Debug for ProviderFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ProviderFn")
     }
 }

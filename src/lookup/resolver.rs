@@ -175,7 +175,6 @@ pub(crate) struct Waiting {
 impl Waiting {
     /// The request waits no more. Returns whether the look-up should go on: it has begun, and no other request waits for it. If
     /// not, this has left it.
-    #[cfg(feature = "tower")]
     pub(crate) fn detach_if_last(&mut self) -> bool {
         let Ok(waiter) = self.waiter else {
             return false;

@@ -98,7 +98,6 @@ impl Check {
     }
 
     /// Takes the place of a check that has begun, without its states: they follow by [`go_on_from`](Self::go_on_from).
-    #[cfg(feature = "tower")]
     pub(super) fn in_place_of(other: &mut Self) -> Self {
         Self {
             macs: Macs::new(),
@@ -110,7 +109,6 @@ impl Check {
     }
 
     /// Takes over the states. Those of the other check stay where they are, until they are wiped with it.
-    #[cfg(feature = "tower")]
     pub(super) fn go_on_from(&mut self, other: &Self) {
         self.macs.copy_from(&other.macs);
     }
@@ -129,7 +127,6 @@ impl Check {
     }
 
     /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
-    #[cfg(feature = "tower")]
     pub(super) fn stale(&self) -> Option<VerifyError> {
         self.stale.map(VerifyError::new)
     }

@@ -1,7 +1,6 @@
 //! The bytes of a body that arrives in more than one piece, in a buffer that a budget can free.
 
 use std::sync::Arc;
-#[cfg(feature = "tower")]
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::{Mutex, lock};
@@ -18,7 +17,6 @@ struct BodyBuffer {
     bytes: Vec<u8>,
     freed: bool,
     /// The waker of the reader, while it waits for the next piece.
-    #[cfg(feature = "tower")]
     waker: Option<Waker>,
 }
 
@@ -60,7 +58,6 @@ impl SharedBuffer {
     }
 
     /// Frees the bytes at once and wakes the reader.
-    #[cfg(feature = "tower")]
     pub(crate) fn free(&self) {
         let mut state = lock(&self.0);
         state.freed = true;
@@ -73,7 +70,6 @@ impl SharedBuffer {
     }
 
     /// Ready once the buffer was freed.
-    #[cfg(feature = "tower")]
     pub(crate) fn poll_freed(&self, context: &Context<'_>) -> Poll<()> {
         let mut state = lock(&self.0);
         if state.freed {

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use super::check::Check;
 use super::error::{VerifyError, VerifyErrorKind};
 use super::gathered::SharedBuffer;
-#[cfg(feature = "tower")]
 use super::gathered::room_for;
 use super::verified::Verified;
 
@@ -68,7 +67,6 @@ impl Intake {
 
     /// Takes the place of an intake that has begun, without the states of its check: they follow by
     /// [`go_on_from`](Self::go_on_from), once this one is where it stays.
-    #[cfg(feature = "tower")]
     pub(crate) fn in_place_of(other: &mut Self) -> Self {
         Self {
             check: Check::in_place_of(&mut other.check),
@@ -79,7 +77,6 @@ impl Intake {
     }
 
     /// Takes over the states of the other intake's check, which are wiped with it.
-    #[cfg(feature = "tower")]
     pub(crate) fn go_on_from(&mut self, other: &Self) {
         self.check.go_on_from(&other.check);
     }
@@ -127,19 +124,16 @@ impl Intake {
     }
 
     /// Returns the memory that the buffer of the body takes with this many more bytes.
-    #[cfg(feature = "tower")]
     pub(crate) fn room_with(&self, more: usize) -> usize {
         room_for(self.taken.saturating_add(more).min(self.limit), self.limit)
     }
 
     /// Returns the refusal for the age, where the intake was begun on a stale delivery: with any body, it ends without a proof.
-    #[cfg(feature = "tower")]
     pub(crate) fn stale(&self) -> Option<VerifyError> {
         self.check.stale()
     }
 
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
-    #[cfg(feature = "tower")]
     pub(crate) fn bytes(&mut self) -> Bytes {
         if let Chunks::Many(gathered) = &self.chunks
             && let Some(bytes) = gathered.take()
@@ -153,7 +147,6 @@ impl Intake {
     }
 
     /// Returns the number of bytes taken so far.
-    #[cfg(feature = "tower")]
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }

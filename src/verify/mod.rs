@@ -47,7 +47,6 @@ pub use timestamp::Timestamp;
 pub use verified::{Proof, SignedBytes, Verified};
 pub use window::Window;
 
-#[cfg(feature = "tower")]
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 pub(crate) use keyring::{one_scope_a_secret, usable_name};

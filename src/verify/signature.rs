@@ -222,7 +222,6 @@ impl Macs {
     }
 
     /// Goes on in place of others.
-    #[cfg(feature = "tower")]
     pub(super) fn copy_from(&mut self, other: &Self) {
         self.buffer = other.buffer.clone();
         start(&mut self.cores, other.cores.iter().flatten());

@@ -6,18 +6,14 @@ use super::delivery::Delivery;
 use super::gate::Gate;
 use super::head::RequestHead;
 use super::stale::StaleSample;
-#[cfg(feature = "tower")]
 use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};
-#[cfg(feature = "tower")]
 use crate::dedupe::Attempt;
 use crate::dedupe::RetrySchedule;
 use crate::event::EventHead;
-#[cfg(feature = "tower")]
 use crate::event::created_at;
 use crate::lookup::{Keys, LookupError, RingSearch, Verifier};
 use crate::outcome::Refusal;
-#[cfg(feature = "tower")]
 use crate::verify::Verified;
 use crate::verify::{Check, DeliveryHeaders, Intake, KeyRing, VerifyError, VerifyErrorKind};
 
@@ -139,7 +135,6 @@ impl Authenticator {
     }
 
     /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
-    #[cfg(feature = "tower")]
     pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
         // The time is part of the signed body. An event from the future counts as new.
         let created = created_at(verified)?;

@@ -34,7 +34,6 @@ pub(super) struct ClaimRecord {
     pub(super) token: ClaimToken,
     pub(super) lease: Duration,
     /// The time from the call of the claim to its answer.
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     // Without timers, no claim is renewed automatically.
     pub(super) age: Duration,
     pub(super) retention: Duration,
@@ -80,7 +79,6 @@ impl Claim {
     }
 
     /// Returns the age of the claim when the store answered: this much of its lease had passed.
-    #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> Duration {
         let record = self.record.as_ref();
         record.map_or(Duration::ZERO, |record| record.age)

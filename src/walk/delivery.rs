@@ -29,7 +29,6 @@ struct Recognised {
     /// Computed when it is first asked for: without deduplication nothing else does.
     key: OnceLock<EventKey>,
     received_at: UnixSeconds,
-    #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only layers can stand one over another
     by: RecognisedBy,
     traceparent: Option<Traceparent>,
 }
@@ -79,7 +78,6 @@ impl Delivery {
     }
 
     /// Returns the receiver that has recognised it.
-    #[cfg(feature = "tower")]
     pub(crate) fn by(&self) -> RecognisedBy {
         self.0.by
     }

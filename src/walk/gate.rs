@@ -74,7 +74,6 @@ impl Gate {
     }
 
     /// Shuts the gate: no new run may begin.
-    #[cfg(feature = "tower")]
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
     }
@@ -152,7 +151,6 @@ mod races {
     }
 
     /// If a thread shuts the gate and then sees no run, no run comes later.
-    #[cfg(feature = "tower")]
     #[test]
     fn nothing_runs_behind_a_shut_gate_that_was_seen_idle() {
         crate::dedupe::races::explore(|| {
@@ -179,7 +177,6 @@ mod races {
     }
 
     /// If a thread shuts the gate and then sees a run, it is told of the end of the last one.
-    #[cfg(feature = "tower")]
     #[test]
     fn the_end_of_the_last_run_behind_a_shut_gate_is_told() {
         crate::dedupe::races::explore(|| {
@@ -221,7 +218,6 @@ mod tests {
         assert_eq!(gate.runs(), 0);
     }
 
-    #[cfg(feature = "tower")]
     #[test]
     fn a_shut_gate_lets_nothing_in() {
         let gate = gate(2);

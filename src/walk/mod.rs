@@ -25,12 +25,9 @@ pub use stored::StoredDelivery;
 
 pub(crate) use admit::Claims;
 pub(crate) use authenticate::Authenticator;
-#[cfg(feature = "tower")]
 pub(crate) use authenticate::CheckedHead;
 pub(crate) use gate::Gate;
-#[cfg(feature = "tower")]
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;
 pub(crate) use store::Store;
-#[cfg(feature = "tower")]
 pub(crate) use traceparent::TRACEPARENT;

@@ -171,7 +171,6 @@ fn what_is_looked_up_shows_none_of_it_either() {
         "wh_3" => Err(Box::<dyn Error + Send + Sync>::from("made up: no route")),
         _ => panic!("made up: the provider breaks"),
     });
-    shown.debug(&provider);
     let id = SubscriptionId::parse("wh_1").unwrap();
     shown.both(&id);
     shown.debug(&provider.look_up(&id));

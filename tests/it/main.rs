@@ -14,10 +14,6 @@ mod claimed;
 mod crowd;
 mod events;
 mod examples;
-#[cfg(feature = "testing")]
-mod explain;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod factory;
 #[cfg(feature = "axum")]
 mod fuzz;
 mod guarantees;
@@ -38,8 +34,6 @@ mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod leases;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod log;
 #[cfg(feature = "axum")]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
@@ -55,8 +49,6 @@ mod once;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod operations;
 #[cfg(feature = "axum")]
-mod order;
-#[cfg(feature = "axum")]
 mod oversized;
 mod parsers;
 #[cfg(feature = "axum")]
@@ -68,8 +60,6 @@ mod readme;
 mod ready;
 #[cfg(feature = "axum")]
 mod refusals;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod replay;
 #[cfg(all(feature = "axum", feature = "inbox", feature = "testing"))]
 mod reserved_keys;
 #[cfg(feature = "axum")]
@@ -78,8 +68,6 @@ mod route;
 mod run;
 #[cfg(feature = "axum")]
 mod scopes;
-#[cfg(all(feature = "axum", feature = "testing"))]
-mod sender;
 #[cfg(feature = "axum")]
 mod store_proxy;
 #[cfg(feature = "axum")]

@@ -614,15 +614,16 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn what_an_inbox_does_is_counted_as_the_docs_say() {
-    use hookgate::inbox::Workers;
-    use hookgate::{FailureReason, Inbox, Sink};
+    use hookgate::{FailureReason, Sink};
+    use hookgate_inbox::Workers;
+    use hookgate_sqlite::open_inbox;
 
     let recorder = recorder();
     let _installed = install(&recorder);
     let folder = format!("inbox-metrics-{}", std::process::id());
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let inbox = Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = open_inbox(folder.join("inbox.db")).unwrap();
     for (id, event_type) in [
         ("evt_good", "row.created"),
         ("evt_dead", "made.up"),

@@ -20,6 +20,7 @@ mod world;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::error::Error;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,8 +28,8 @@ use std::time::Duration;
 
 use hookgate::layer::{ResponseBody, VerifiedBody};
 use hookgate::{
-    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, HookError, MemoryStore, Outcome,
-    Receiver, Secret, Signature, Timestamp, UnixSeconds,
+    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, MemoryStore, Outcome, Receiver,
+    Secret, Signature, Timestamp, UnixSeconds,
 };
 use http::{Request, Response, StatusCode};
 use proptest::strategy::{Strategy, ValueTree};
@@ -459,7 +460,7 @@ fn answer(status: StatusCode) -> Response<()> {
 }
 
 /// The dead-letter hook.
-fn keep(world: &World, letter: &DeadLettered) -> Result<(), HookError> {
+fn keep(world: &World, letter: &DeadLettered) -> Result<(), Box<dyn Error + Send + Sync>> {
     let event = world.event_of(letter.delivery.key()).unwrap();
     let (run, does) = letter.reason.split_once(' ').unwrap();
     let ends = |end| world.run_ends(event, run.parse().unwrap(), end);

@@ -121,12 +121,12 @@ async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     const RETAIN: Duration = Duration::from_secs(48 * 3_600);
     let folder = std::env::temp_dir().join(format!("hookgate-it-large-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     let body = String::from_utf8(event_of(3 * MIB).body).unwrap();
     let delivery = hookgate_testing::delivery(&body).unwrap();
     inbox.accept(&delivery, RETAIN).await.unwrap();
     let (told, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
-    let running = hookgate::inbox::Workers::new(&inbox)
+    let running = hookgate_inbox::Workers::new(&inbox)
         .on_settled(move |tried| told.send(tried.outcome).unwrap())
         .start(post(bytes))
         .unwrap();

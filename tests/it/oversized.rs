@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::inbox::{Accepted, Sink};
+use hookgate::{Accepted, Sink};
 use hookgate::{Delivery, Receiver, StoreFuture};
 use http::{Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};

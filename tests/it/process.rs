@@ -247,7 +247,7 @@ pub(crate) fn signed(secret: &str, body: &str, age: i64) -> Vec<(&'static str, S
     ]
 }
 
-/// `cargo test -p hookgate -p hookgate-more -p hookgate-redis -p hookgate-record` builds the examples; another package's tests do not.
+/// The examples are built with the tests of their package; another package's tests do not build them.
 pub(crate) fn binary(name: &str) -> PathBuf {
     let this = std::env::current_exe().unwrap();
     let profile = this.parent().and_then(|deps| deps.parent()).unwrap();
@@ -256,7 +256,7 @@ pub(crate) fn binary(name: &str) -> PathBuf {
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     assert!(
         path.exists(),
-        "{} is not built: run `cargo build -p hookgate -p hookgate-more -p hookgate-redis -p hookgate-record --examples` first",
+        "{} is not built: run `cargo build --workspace --all-features --examples` first",
         path.display()
     );
     path

@@ -6,19 +6,19 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::inbox::Workers;
 use hookgate::{
     Accepted, Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter,
-    Failure, Inbox, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
+    Failure, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
 };
+use hookgate_inbox::{Inbox, Workers};
 use hookgate_record::LoggedDelivery;
+use hookgate_sqlite::open_inbox;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{delivery, event};
 use http::StatusCode;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::log::Folder;
 use crate::support::{Sent, ask, secret};
 
 const RAW: &str = "$serde_json::private::RawValue";
@@ -254,8 +254,10 @@ async fn accept(inbox: &Inbox, body: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
-    let folder = Folder::new();
-    let inbox = Inbox::open(folder.path("inbox.db")).unwrap();
+    let name = format!("hookgate-it-reserved-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let inbox = open_inbox(folder.join("inbox.db")).unwrap();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let workers = Workers::new(&inbox)
         .max_tries(1)
@@ -276,6 +278,7 @@ async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
     assert_eq!(told.recv().await, Some(Outcome::Handled));
     workers.shutdown(Duration::from_secs(60)).await;
     inbox.close().await;
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 prop_compose! {

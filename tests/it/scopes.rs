@@ -237,7 +237,7 @@ fn receivers_on_sqlite_are_compared_by_store() {
     let name = format!("hookgate-scopes-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let store = hookgate::SqliteStore::open(folder.join("claims.db")).unwrap();
+    let store = hookgate_sqlite::SqliteStore::open(folder.join("claims.db")).unwrap();
     let orders = with(SECRET).store(store.clone()).build().unwrap();
     assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
     drop((orders, store));
@@ -247,8 +247,7 @@ fn receivers_on_sqlite_are_compared_by_store() {
 #[cfg(feature = "postgres")]
 #[test]
 fn receivers_on_postgres_are_compared_by_name() {
-    use hookgate::PostgresStore;
-    use hookgate::postgres::Postgres;
+    use hookgate_postgres::{Postgres, PostgresStore};
     use tokio_postgres::{Config, NoTls};
 
     let postgres = Postgres::new(Config::new(), NoTls);
@@ -263,13 +262,12 @@ fn receivers_on_postgres_are_compared_by_name() {
 #[cfg(all(feature = "postgres", feature = "inbox"))]
 #[test]
 fn acceptors_on_postgres_are_compared_by_name() {
-    use hookgate::postgres::Postgres;
-    use hookgate::{Inbox, PostgresStore};
+    use hookgate_postgres::{Postgres, PostgresStore};
     use tokio_postgres::{Config, NoTls};
 
     let postgres = Postgres::new(Config::new(), NoTls);
     let into = |builder: ReceiverBuilder, postgres: &Postgres, name: &str| {
-        let inbox = Inbox::on_postgres(postgres, name).unwrap();
+        let inbox = postgres.inbox(name).unwrap();
         let accepting = builder.accept_into(inbox);
         accepting.map_err(|error| error.kind())
     };
@@ -292,7 +290,7 @@ fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
     let name = format!("hookgate-it-scopes-{}", std::process::id());
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     let into = |builder: ReceiverBuilder| {
         let accepting = builder.accept_into(inbox.clone());
         accepting.map_err(|error| error.kind())

@@ -83,7 +83,7 @@ impl Visit for Writer<'_> {
 fn target_of(span: &str) -> Option<&'static str> {
     match span {
         "webhook delivery" => Some("hookgate"),
-        "inbox job" => Some("hookgate::inbox"),
+        "inbox job" => Some("hookgate_inbox"),
         _ => None,
     }
 }
@@ -400,7 +400,7 @@ fn job(span: SpanSeen) -> Fields {
 async fn a_job_is_one_span_that_says_what_became_of_it() {
     let folder = std::env::temp_dir().join(format!("hookgate-it-tracing-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     for (id, outcome, next, reason) in [
         ("evt_good", "handled", "done", None),
         (
@@ -418,7 +418,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
         inbox.accept(&delivery, RETAIN).await.unwrap();
         let (told, ended) = tokio::sync::oneshot::channel();
         let told = Mutex::new(Some(told));
-        let running = hookgate::inbox::Workers::new(&inbox)
+        let running = hookgate_inbox::Workers::new(&inbox)
             .on_settled(move |_| {
                 let _ = told.lock().unwrap().take().map(|told| told.send(()));
             })
@@ -1038,7 +1038,7 @@ async fn one_trace_leads_from_the_request_to_the_worker() {
     record();
     let folder = std::env::temp_dir().join(format!("hookgate-it-trace-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     let clock = TokioClock::start();
     let acceptor = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
@@ -1061,9 +1061,9 @@ async fn one_trace_leads_from_the_request_to_the_worker() {
     inbox.close().await;
 
     // Another process.
-    let inbox = hookgate::Inbox::open(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
     let (told, mut ended) = tokio::sync::mpsc::unbounded_channel();
-    let running = hookgate::inbox::Workers::new(&inbox)
+    let running = hookgate_inbox::Workers::new(&inbox)
         .log_handled_at_info()
         .on_settled(move |_| told.send(()).unwrap())
         .start(post(

@@ -29,10 +29,8 @@ impl Jobs {
             delivery.event_type(),
             delivery.body().as_ref(),
         );
-        let stored = jobs.execute(
-            "INSERT INTO jobs VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-            job,
-        )?;
+        let put = "INSERT INTO jobs VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+        let stored = jobs.execute(put, job).map_err(failed)?;
         if stored == 1 {
             return Ok(Accepted::New);
         }
@@ -41,9 +39,15 @@ impl Jobs {
             "SELECT body = ?2 FROM jobs WHERE key = ?1",
             (delivery.key().to_hex(), delivery.body().as_ref()),
             |row| row.get(0),
-        )?;
+        );
+        let same_body = same_body.map_err(failed)?;
         Ok(Accepted::Duplicate { same_body })
     }
+}
+
+/// The delivery is answered 503, so the sender tries again.
+fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
+    StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
 }
 
 impl Sink for Jobs {
@@ -56,7 +60,7 @@ impl Sink for Jobs {
         let (jobs, delivery) = (self.clone(), delivery.clone());
         StoreFuture::boxed(async move {
             let stored = tokio::task::spawn_blocking(move || jobs.put(&delivery)).await;
-            stored.map_err(|error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error))?
+            stored.map_err(failed)?
         })
     }
 }

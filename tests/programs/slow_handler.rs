@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::extract::State;
 use axum::{Router, http::StatusCode, routing::post, routing::post_service};
-use hookgate::inbox::{EntryState, Page, Selection, Workers};
-use hookgate::{Event, HandlerError, Inbox, Receiver, Secret};
+use hookgate::{Event, HandlerError, Receiver, Secret};
+use hookgate_inbox::{EntryState, Inbox, Page, Selection, Workers};
+use hookgate_sqlite::open_inbox;
 use hookgate_testing::{EventFactory, Signer};
 use tower::ServiceExt;
 
@@ -31,7 +32,7 @@ async fn on_event(State(shop): State<Shop>, event: Event) -> Result<StatusCode, 
 pub async fn run(takes: Duration) -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("slow-handler-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
-    let inbox = Inbox::open(folder.join("inbox.db"))?;
+    let inbox = open_inbox(folder.join("inbox.db"))?;
     let shop = Shop {
         carrier_is_up: Arc::default(),
         takes,

@@ -6,8 +6,8 @@
 use std::future::Future;
 use std::process::Command;
 
-use hookgate::postgres::Tls;
 use hookgate_client::{ApiKey, Client};
+use hookgate_postgres::Tls;
 use hookgate_redis::RedisStore;
 use rustls::crypto::CryptoProvider;
 

@@ -25,6 +25,18 @@ fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
     }
 }
 
+/// The names of the packages' folders in `crates/`.
+pub(crate) fn crates() -> Vec<String> {
+    let folders = fs::read_dir(Path::new(ROOT).join("crates")).unwrap();
+    let folders = folders.map(Result::unwrap);
+    let packages = folders.filter(|folder| folder.path().join("Cargo.toml").exists());
+    let mut names: Vec<_> = packages
+        .map(|folder| folder.file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// The names of all tests: functions that stand right below an attribute `test`.
 pub(crate) fn tests() -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -109,7 +121,11 @@ fn every_dependency_has_a_bounded_version() {
         let section = manifest.split("[dependencies]").nth(1).unwrap();
         section.split("\n[").next().unwrap().to_owned()
     };
-    let sections = ["Cargo.toml", "crates/cli/Cargo.toml"].map(dependencies);
+    let crates = crates().into_iter();
+    let crates = crates.map(|name| dependencies(&format!("crates/{name}/Cargo.toml")));
+    let sections = crates
+        .chain([dependencies("Cargo.toml")])
+        .collect::<Vec<_>>();
     let lines = sections.iter().flat_map(|section| section.lines());
     let mut seen = 0;
     for line in lines.filter(|line| line.contains(" = ")) {

@@ -1,4 +1,4 @@
-//! Stores that need a server of their own: each test starts the servers that it needs on free loopback ports, and stops them.
+//! What spans several stores or crates: each test starts the servers that it needs on free loopback ports, and stops them.
 //!
 //! Where a server's program is missing, its tests print that and are left out; `scripts/test` installs missing programs, and sets
 //! `HOOKGATE_REQUIRE_TOOLS`, with which no test is left out.
@@ -11,16 +11,14 @@
 #[allow(dead_code, unused_imports)] // not every test needs every server
 mod support;
 
+mod age;
 mod kill;
-mod pginbox;
-mod postgres;
 mod programs;
 mod workers;
 
 #[allow(dead_code)] // not every test starts an example
 #[path = "../it/process.rs"]
 mod process;
-mod sqlite;
 
 mod start {
     use std::io::{Read, Write};

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hookgate::inbox::{Backoff, RunningWorkers, Workers};
-use hookgate::{Accepted, DeadLetter, Delivery, Inbox, Sink};
+use hookgate::{Accepted, DeadLetter, Delivery, Sink};
+use hookgate_inbox::{Backoff, Inbox, RunningWorkers, Workers};
+use hookgate_sqlite::open_inbox;
 use http::StatusCode;
 use tokio::time::sleep;
 
@@ -70,7 +71,7 @@ impl Effects {
 }
 
 fn inbox(folder: &str) -> Inbox {
-    Inbox::open(Path::new(folder).join("inbox.db")).unwrap()
+    open_inbox(Path::new(folder).join("inbox.db")).unwrap()
 }
 
 fn run<F: Future<Output = ()>>(test: F) {
@@ -209,9 +210,9 @@ fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
         effects.line("Unrecorded").await;
         let stats = inbox.stats().await.unwrap();
         assert_eq!((stats.dead, stats.done, stats.running), (1, 0, 0));
-        let page = hookgate::inbox::Page::first(1);
+        let page = hookgate_inbox::Page::first(1);
         let listed = inbox
-            .list(hookgate::inbox::Selection::default(), page)
+            .list(hookgate_inbox::Selection::default(), page)
             .await
             .unwrap();
         assert_eq!(listed[0].tries, 2);

@@ -16,7 +16,6 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::order::{MemoryOrderStore, Order, OrderGuard};
 use hookgate::{
     AlreadyHandled, Date, Event, EventData, HandlerError, Json, MemoryStore, Receiver, RowId,
     Secret, Value,
@@ -26,6 +25,7 @@ use hookgate_client::reconcile::{
 };
 use hookgate_client::{ApiKey, Client};
 use hookgate_emulator::{Emulator, Seed};
+use hookgate_order::{MemoryOrderStore, Order, OrderGuard};
 use serde_json::json;
 use tokio::net::TcpListener;
 

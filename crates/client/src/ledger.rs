@@ -85,7 +85,7 @@ impl Ledger {
     }
 
     /// Keeps the writes in a file of SQLite. The processes of one machine can share the file. It may also hold your own tables, a mirror
-    /// or a [`SqliteStore`](hookgate::SqliteStore). The table is `hookgate_ledger`.
+    /// or a [`SqliteStore`](hookgate_sqlite::SqliteStore). The table is `hookgate_ledger`.
     ///
     /// # Errors
     /// The file can't be opened or written, or is no database.
@@ -98,7 +98,7 @@ impl Ledger {
     /// call. [`migrate`](Self::migrate) creates the table.
     ///
     /// # Errors
-    /// The URL can't be used: see [`Tls::for_url`](hookgate::postgres::Tls::for_url).
+    /// The URL can't be used: see [`Tls::for_url`](hookgate_postgres::Tls::for_url).
     ///
     /// # Security
     /// As for [`PostgresMirror::open`](crate::reconcile::PostgresMirror::open).

@@ -78,6 +78,8 @@ mod address;
 mod call;
 mod client;
 mod error;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod fault;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod json;

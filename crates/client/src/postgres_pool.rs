@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use hookgate::postgres::Tls;
 use hookgate::{StoreError, StoreErrorKind};
+use hookgate_postgres::{Tls, store_error};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -37,7 +37,8 @@ pub(crate) async fn migrate(pool: &Pool, schema: &str) -> Result<(), StoreError>
     // One transaction. Without the lock, one of two processes that make a table at the same time is refused, although the
     // statement says otherwise.
     let script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{schema}");
-    Ok(client(pool).await?.batch_execute(&script).await?)
+    let made = client(pool).await?.batch_execute(&script).await;
+    made.map_err(store_error)
 }
 
 pub(crate) async fn query(
@@ -53,7 +54,7 @@ pub(crate) async fn query(
         return Err(StoreError::new(StoreErrorKind::TimedOut));
     };
     drop(busy.0.take());
-    Ok(answered?)
+    answered.map_err(store_error)
 }
 
 /// A connection with a statement under way: where its answer is given up, the pool makes a new one.

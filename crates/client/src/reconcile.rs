@@ -1,6 +1,6 @@
 //! Finds the rows that changed without a handled event.
 //!
-//! [order page]: hookgate::order
+//! [order page]: https://docs.rs/hookgate-order
 //!
 #![doc = include_str!("../docs/reconciliation.md")]
 

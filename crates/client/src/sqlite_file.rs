@@ -7,6 +7,8 @@ use std::time::Duration;
 use hookgate::{CallFuture, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 
+use crate::fault::Fault;
+
 /// How long a call waits for another connection that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -15,7 +17,7 @@ pub(crate) struct SqliteFile(Arc<Mutex<Connection>>);
 
 impl SqliteFile {
     /// Opens the file, and makes the file and the tables where they are missing.
-    pub(crate) fn open(path: &Path, schema: &str) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, schema: &str) -> Result<Self, Fault> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // A file keeps its mode: where it is not a write-ahead log, it stays so if another connection is open.
@@ -28,21 +30,21 @@ impl SqliteFile {
     }
 
     /// Opens a file that exists, for reading alone. This statement of its use shows whether the table is there.
-    pub(crate) fn open_read_only(path: &Path, statement: &str) -> Result<Self, StoreError> {
+    pub(crate) fn open_read_only(path: &Path, statement: &str) -> Result<Self, Fault> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.prepare(statement)?;
         Self::on(connection)
     }
 
-    fn on(connection: Connection) -> Result<Self, StoreError> {
+    fn on(connection: Connection) -> Result<Self, Fault> {
         connection.execute_batch("PRAGMA trusted_schema = 0")?;
         Ok(Self(Arc::new(Mutex::new(connection))))
     }
 
     pub(crate) fn call<'a, T: Send + 'static>(
         &'a self,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> CallFuture<'a, Result<T, StoreError>> {
         let connection = Arc::clone(&self.0);
         CallFuture::boxed(async move {
@@ -50,7 +52,7 @@ impl SqliteFile {
                 work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
             });
             let failed = |error| StoreError::new(StoreErrorKind::Unavailable).caused_by(error);
-            worked.await.map_err(failed)?
+            worked.await.map_err(failed)?.map_err(StoreError::from)
         })
     }
 }

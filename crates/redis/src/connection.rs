@@ -1,7 +1,7 @@
 //! One connection that is made again after it breaks.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hookgate::{Clock, Monotonic, SystemClock};
@@ -10,7 +10,6 @@ use redis::{Client, Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 
 use crate::connect::{Connecting, Dial, Live};
 use crate::failure::ends_connection;
-use crate::shared::lock;
 
 /// The limit for making a connection, its handshake included.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -133,7 +132,11 @@ impl Connection {
     /// Begins a call, on a connection that is made where there is none.
     async fn begin(&self) -> RedisResult<(UnderWay<'_>, Live)> {
         let (mut under_way, connecting) = {
-            let mut current = lock(&self.shared.current);
+            let mut current = self
+                .shared
+                .current
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             let now = SystemClock.monotonic();
             let left = |failed| PACE.saturating_sub(now.saturating_since(failed));
             let wait = current.failed.map_or(Duration::ZERO, left);
@@ -224,7 +227,7 @@ impl UnderWay<'_> {
 impl Drop for UnderWay<'_> {
     fn drop(&mut self) {
         let ConnectionState { dial, current } = &*self.connection.shared;
-        let mut current = lock(current);
+        let mut current = current.lock().unwrap_or_else(PoisonError::into_inner);
         if current.generation != self.generation {
             return;
         }

@@ -12,7 +12,6 @@ mod finding;
 mod open;
 mod record;
 mod script;
-mod shared;
 mod store;
 #[cfg(feature = "tls")]
 mod tls;

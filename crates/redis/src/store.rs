@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hookgate::dedupe::LongestLease;
 use hookgate::{
     ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
     StoreFuture,
@@ -19,7 +20,6 @@ use crate::failure::{broke, store_error};
 use crate::finding::Findings;
 use crate::record::{self, DONE, PREFIX, RUNNING, millis, value};
 use crate::script::{COMMIT, Compared, LOOK, RELEASE, RENEW};
-use crate::shared::{LongestLease, ScopesByPrefix};
 
 /// The layer gives a call one second; this is less, so that the call's own answer comes first.
 const CALL: Duration = Duration::from_millis(900);
@@ -74,7 +74,7 @@ pub struct RedisStore<C = Connection> {
     /// The list of this prefix.
     scopes: ScopesInUse,
     /// The receivers of each prefix, in all clones of this store.
-    all_scopes: ScopesByPrefix,
+    all_scopes: ScopesInUse,
 }
 
 impl<C> RedisStore<C>
@@ -88,13 +88,13 @@ where
     /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
-        let all_scopes = ScopesByPrefix::default();
+        let all_scopes = ScopesInUse::default();
         Self {
             connection,
             prefix: PREFIX.into(),
             limit: CALL,
             longest_lease: Arc::default(),
-            scopes: all_scopes.of(PREFIX),
+            scopes: all_scopes.named(PREFIX),
             all_scopes,
         }
     }
@@ -107,7 +107,7 @@ where
         Self {
             prefix: prefix.into(),
             longest_lease: Arc::default(),
-            scopes: self.all_scopes.of(prefix),
+            scopes: self.all_scopes.named(prefix),
             ..self
         }
     }

@@ -5,7 +5,8 @@
 //! `hookgate-sqlx` also builds hookgate's inbox beside sqlx's SQLite: both link the C library, which may be linked only once.
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::postgres::{CLAIM_IN, LOCK_ROW, MIGRATIONS, OrderedIn, RowValues, WRITE_ROW};
+use hookgate_order::{OrderedIn, RowValues};
+use hookgate_postgres::{CLAIM_IN, LOCK_ROW, MIGRATIONS, WRITE_ROW};
 use sqlx::{PgPool, Postgres, Row, Transaction};
 
 /// Claims the event inside `transaction`.

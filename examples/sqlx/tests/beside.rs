@@ -13,8 +13,8 @@ mod server;
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::order::Order;
-use hookgate::postgres::RowValues;
+use hookgate_order::Order;
+use hookgate_order::RowValues;
 use hookgate::{Delivery, EventKey, Receiver, RequestHead, Secret, Signature, Timestamp};
 use hookgate_sqlx::{claim_in, is_conflict, migrate, order_in};
 use postgres::PostgresServer;

@@ -1,5 +1,6 @@
 //! The settings that need the layer: deadlines, which need timers, and hooks, which need an answer.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,7 @@ use bytes::Bytes;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, HookError, OwnAnswer, RequestObserver, Settled,
-    WaitingCopies,
+    Answer, BodyBudget, DeadLettered, Failed, OwnAnswer, RequestObserver, Settled, WaitingCopies,
 };
 
 /// Settings of the layer (feature `tower`).
@@ -56,7 +56,7 @@ impl ReceiverBuilder {
         hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
     ) -> Self
     where
-        F: Future<Output = Result<(), HookError>> + Send + 'static,
+        F: Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
         self.layer.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
         self

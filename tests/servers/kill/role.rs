@@ -13,13 +13,14 @@ use axum::routing::{post, post_service};
 use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
 use hookgate::dedupe::ClaimedIn;
-use hookgate::inbox::{Backoff, Disposition, RunningWorkers, Workers};
-use hookgate::postgres::{Postgres, claim_in};
 use hookgate::{
-    Accepted, DeadLetter, DedupeStore, Delivery, Inbox, MemoryStore, Outcome, PostgresStore,
-    Receiver, ReceiverBuilder, Secret, Sink, SqliteStore, StoreFuture, WebhookLayer,
+    Accepted, DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder,
+    Secret, Sink, StoreFuture, WebhookLayer,
 };
+use hookgate_inbox::{Backoff, Disposition, Inbox, RunningWorkers, Workers};
+use hookgate_postgres::{Postgres, PostgresStore, claim_in};
 use hookgate_redis::RedisStore;
+use hookgate_sqlite::{SqliteStore, open_inbox};
 use http::StatusCode;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::net::TcpListener;
@@ -144,11 +145,11 @@ impl Task {
     /// Opened again where another process holds the file's lock for long.
     pub async fn inbox(&self) -> Inbox {
         if self.store.starts_with("host=") {
-            return Inbox::on_postgres(&database(&self.store), "test").unwrap();
+            return database(&self.store).inbox("test").unwrap();
         }
         let until = Instant::now() + Duration::from_secs(30);
         loop {
-            match Inbox::open(Path::new(&self.store)) {
+            match open_inbox(Path::new(&self.store)) {
                 Ok(inbox) => return inbox,
                 Err(error) => assert!(Instant::now() < until, "{error}"),
             }
@@ -364,7 +365,7 @@ fn effect_in_file(
 ) -> Result<Result<(), Response>, Box<dyn std::error::Error + Send + Sync>> {
     let mut file = file.lock().unwrap();
     let transaction = file.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let claimed = hookgate::sqlite::claim_in(&transaction, "test", delivery, RETAIN)?;
+    let claimed = hookgate_sqlite::claim_in(&transaction, "test", delivery, RETAIN)?;
     if let Err(reason) = claimed.fresh() {
         return Ok(Err(reason.into_response()));
     }

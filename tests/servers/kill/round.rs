@@ -10,8 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use hookgate::Inbox;
-use hookgate::inbox::{EntryState, Page, Selection};
+use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 
 use super::ledger::{Account, Follower, Ledger};
 use super::processes::Process;
@@ -323,14 +322,14 @@ async fn entries(inbox: &Inbox) -> HashMap<String, (EntryState, Option<String>)>
 
 pub async fn tables(config: &str) {
     let client = client_at(config).await;
-    hookgate::postgres::migrate(&client).await.unwrap();
+    hookgate_postgres::migrate(&client).await.unwrap();
     let effects = "CREATE TABLE effects (event_id text NOT NULL, process bigint NOT NULL)";
     client.batch_execute(effects).await.unwrap();
 }
 
 fn tables_in_file(file: &str) {
     let file = effects_file(file).unwrap();
-    hookgate::sqlite::migrate(&file).unwrap();
+    hookgate_sqlite::migrate(&file).unwrap();
     let effects = "PRAGMA journal_mode = WAL;
         CREATE TABLE effects (event_id TEXT NOT NULL, process INTEGER NOT NULL)";
     file.execute_batch(effects).unwrap();

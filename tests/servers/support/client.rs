@@ -1,6 +1,6 @@
 //! Connections to a PostgreSQL of a test's own.
 
-use hookgate::postgres::migrate;
+use hookgate_postgres::migrate;
 use tokio_postgres::{Client, NoTls};
 
 use super::PostgresServer;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use hookgate::Delivery;
-use hookgate::order::{LastHandled, Order, OrderGuard};
+use hookgate_order::{LastHandled, Order, OrderGuard};
 
 /// An update of the row in this second: 24 h at most.
 pub fn updated(row: &str, second: u32) -> Delivery {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use hookgate::UnixSeconds;
-use hookgate::inbox::{EntryId, EntryState, Listed, Selection};
+use hookgate_inbox::{EntryId, EntryState, Listed, Selection};
 use hookgate_testing::iso8601;
 use serde::Serialize;
 
@@ -87,7 +87,6 @@ impl fmt::Display for State {
             EntryState::Running => "running",
             EntryState::Done => "done",
             EntryState::Dead => "dead",
-            _ => "of a newer kind",
         })
     }
 }

@@ -7,8 +7,8 @@ mod subject;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hookgate::inbox::{EntryId, EntryState, Listed, Page, Selection};
-use hookgate::{Clock, Inbox, StoreError, SystemClock};
+use hookgate::{Clock, StoreError, SystemClock};
+use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Page, Selection};
 use serde::Serialize;
 use serde_json::json;
 

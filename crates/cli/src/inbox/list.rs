@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate::inbox::{EntryId, Page};
 use hookgate::{Clock, SystemClock};
+use hookgate_inbox::{EntryId, Page};
 
 use super::choice::{EntrySummary, SelectionArgs, State, number};
 use super::place::InboxArg;

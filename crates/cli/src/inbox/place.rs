@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookgate::inbox::InboxOptions;
-use hookgate::{Inbox, StoreError, StoreErrorKind};
+use hookgate::{StoreError, StoreErrorKind};
+use hookgate_inbox::Inbox;
+use hookgate_sqlite::InboxOptions;
 
 use crate::fault::{Class, Fault};
 
@@ -130,7 +131,7 @@ fn open_file(path: &Path) -> Result<Inbox, Fault> {
 
 #[cfg(feature = "postgres")]
 async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
-    let postgres = hookgate::postgres::Postgres::open(url).map_err(|error| {
+    let postgres = hookgate_postgres::Postgres::open(url).map_err(|error| {
         Fault::caused_by(Class::Usage, "the database can't be used", &error)
             .advise("correct the URL in the variable or the file")
     })?;
@@ -140,14 +141,15 @@ async fn open_table(url: &str, name: Option<&str>) -> Result<Inbox, Fault> {
         Some(name) => name.to_owned(),
         None => only_name(&postgres).await?,
     };
-    Inbox::on_postgres(&postgres, &name)
+    postgres
+        .inbox(&name)
         .map_err(|error| Fault::new(Class::Usage, error.to_string()))
 }
 
 /// The name of the only inbox in the table. Where no inbox has entries, there is no other one to mistake it for.
 #[cfg(feature = "postgres")]
-async fn only_name(postgres: &hookgate::postgres::Postgres) -> Result<String, Fault> {
-    let names = Inbox::names_on_postgres(postgres).await;
+async fn only_name(postgres: &hookgate_postgres::Postgres) -> Result<String, Fault> {
+    let names = postgres.inbox_names().await;
     let mut names = names.map_err(|error| table_fault(&error))?;
     if names.len() > 1 {
         let names = names.join(", ");

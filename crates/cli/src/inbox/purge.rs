@@ -3,8 +3,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use hookgate::Inbox;
-use hookgate::inbox::{EntryState, Page, Selection};
+use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 
 use super::choice::{SelectionArgs, State, entries};
 use super::place::InboxArg;

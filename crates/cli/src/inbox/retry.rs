@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hookgate::inbox::EntryState;
+use hookgate_inbox::EntryState;
 
 use super::choice::{SelectionArgs, State, entries};
 use super::place::InboxArg;

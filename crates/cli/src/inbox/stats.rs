@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate::inbox::InboxStats;
+use hookgate_inbox::InboxStats;
 
 use super::place::InboxArg;
 use crate::durations;

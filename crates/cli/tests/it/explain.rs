@@ -2,5 +2,5 @@
 
 mod command;
 #[allow(dead_code)] // shared with the tests of the library
-#[path = "../../../../tests/it/explain/mistakes.rs"]
+#[path = "../../../testing/tests/it/explain/mistakes.rs"]
 mod mistakes;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::inbox::Workers;
-use hookgate::{Accepted, Delivery, Inbox, Receiver, RequestHead, Secret, Sink};
+use hookgate::{Accepted, Delivery, Receiver, RequestHead, Secret, Sink};
+use hookgate_inbox::{Inbox, Workers};
 use hookgate_testing::Signer;
 use http::StatusCode;
 use serde_json::Value;
@@ -34,7 +34,7 @@ impl Folder {
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
-        Inbox::open(self.file()).unwrap()
+        hookgate_sqlite::open_inbox(self.file()).unwrap()
     }
 
     /// Runs the command on the inbox.

@@ -2,7 +2,7 @@
 
 mod command;
 #[allow(dead_code)] // shared with the tests of the library
-#[path = "../../../../tests/it/log/folder.rs"]
+#[path = "../../../testing/tests/it/log/folder.rs"]
 mod folder;
 
 use folder::{Folder, delivery, delivery_of};

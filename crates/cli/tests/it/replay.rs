@@ -2,7 +2,7 @@
 
 mod command;
 #[allow(dead_code)] // shared with the tests of the library
-#[path = "../../../../tests/it/replay/made.rs"]
+#[path = "../../../testing/tests/it/replay/made.rs"]
 mod made;
 
 use hookgate_record::LoggedDelivery;

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use hookgate::inbox::{Backoff, Workers};
 use hookgate::layer::IntoAnswer as _;
-use hookgate::postgres::{Postgres, Tls, migrate};
-use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink};
+use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Sink};
+use hookgate_inbox::{Backoff, Inbox, Workers};
+use hookgate_postgres::{Postgres, Tls, migrate};
 use hookgate_testing::delivery;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -61,7 +61,7 @@ impl Place {
     /// An inbox on a new server, which runs as long as the test keeps it.
     pub(crate) async fn on_postgres() -> Option<(PostgresServer, Inbox, Self)> {
         let server = migrated(&[]).await?;
-        let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+        let inbox = database(&server).inbox("test").unwrap();
         let place = Self::from(&server.server);
         Some((server, inbox, place))
     }
@@ -72,7 +72,7 @@ impl Place {
             options: vec!["--db".into(), file.to_str().unwrap().into()],
             url: None,
         };
-        (Inbox::open(file).unwrap(), place)
+        (hookgate_sqlite::open_inbox(file).unwrap(), place)
     }
 
     fn command(&self, name: &str, arguments: &[&str]) -> Command {
@@ -350,7 +350,7 @@ async fn an_inbox_behind_tls_is_reached_by_its_url() {
     let (client, connection) = config.connect(tls).await.unwrap();
     tokio::spawn(connection);
     migrate(&client).await.unwrap();
-    let inbox = Inbox::on_postgres(&Postgres::open(&right).unwrap(), "test").unwrap();
+    let inbox = Postgres::open(&right).unwrap().inbox("test").unwrap();
     accept(&inbox, "evt_1").await;
 
     let stats = |url: &str| {
@@ -397,7 +397,7 @@ async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
     let Some(pooler) = Pooler::before(&server, 1) else {
         return;
     };
-    let inbox = Inbox::on_postgres(&database(&server), "test").unwrap();
+    let inbox = database(&server).inbox("test").unwrap();
     accept(&inbox, "evt_1").await;
     let place = Place::from(&pooler.server);
     let one = ["--event-id", "evt_1"];

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use hookgate::inbox::{Backoff, Workers};
 use hookgate::layer::IntoAnswer as _;
-use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Inbox, Sink, UnixSeconds};
+use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Sink, UnixSeconds};
+use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::delivery;
 use serde_json::Value;
@@ -204,7 +204,7 @@ async fn a_person_is_erased_on_sqlite_and_no_byte_is_left_in_its_files() {
 async fn what_was_deleted_earlier_is_overwritten_too() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
-    let inbox = Inbox::open(&file).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(&file).unwrap();
     let workers = Workers::new(&inbox).poll_interval(Duration::from_millis(100));
     let workers =
         workers.start_handler(|_: Delivery| async { StatusCode::NO_CONTENT.into_answer() });

@@ -2,8 +2,6 @@
 
 use std::process::Command;
 
-use hookgate::Inbox;
-
 use super::command::{accept, database, url};
 use crate::support::migrated;
 
@@ -27,7 +25,7 @@ async fn an_operator_is_asked_for_the_name_where_there_are_several() {
         let said = [ran.stdout, ran.stderr].concat();
         (ran.status.code(), String::from_utf8(said).unwrap())
     };
-    let named = |name| Inbox::on_postgres(&database(&server), name).unwrap();
+    let named = |name| database(&server).inbox(name).unwrap();
     let (code, said) = stats(&[]).await;
     assert!(code == Some(0) && said.starts_with("0 queued"), "{said}");
     accept(&named("orders"), "evt_1").await;

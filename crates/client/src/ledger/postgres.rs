@@ -2,11 +2,13 @@
 
 use deadpool_postgres::Pool;
 use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate_postgres::store_error;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::entry::{Entry, Place};
 use super::store::{Bounds, Kept, Store};
+use crate::fault::Fault;
 use crate::postgres_pool::{migrate, query};
 use crate::reconcile::RowHash;
 
@@ -71,7 +73,7 @@ impl Store for Postgres {
             )
             .await?;
             let beyond = beyond.iter().map(|_| Ok(0));
-            let numbers = beyond.chain(rows.iter().map(|row| Ok(row.try_get(0)?)));
+            let numbers = beyond.chain(rows.iter().map(|row| row.try_get(0).map_err(store_error)));
             numbers.collect()
         })
     }
@@ -80,7 +82,8 @@ impl Store for Postgres {
         StoreFuture::boxed(async move {
             let places: Vec<_> = places.iter().map(|place| place.0.as_slice()).collect();
             let rows = query(&self.0, FIND, &[(&places, Type::BYTEA_ARRAY)]).await?;
-            rows.iter().map(kept).collect()
+            let rows: Result<Vec<_>, Fault> = rows.iter().map(kept).collect();
+            Ok(rows?)
         })
     }
 
@@ -116,7 +119,7 @@ impl Store for Postgres {
     }
 }
 
-fn kept(row: &Row) -> Result<Kept, StoreError> {
+fn kept(row: &Row) -> Result<Kept, Fault> {
     let damaged = || StoreError::new(StoreErrorKind::Corrupt);
     let hash = |bytes: &[u8]| RowHash::from_bytes(bytes).ok_or_else(damaged);
     let digest = |bytes: &[u8]| bytes.try_into().map_err(|_| damaged());

@@ -7,6 +7,7 @@ use rusqlite::{Row, params};
 
 use super::entry::{Entry, Place};
 use super::store::{Bounds, Kept, Store};
+use crate::fault::Fault;
 use crate::reconcile::RowHash;
 use crate::sqlite_file::SqliteFile;
 
@@ -39,7 +40,7 @@ pub(super) struct Sqlite(SqliteFile);
 
 impl Sqlite {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        SqliteFile::open(path, SCHEMA).map(Self)
+        Ok(Self(SqliteFile::open(path, SCHEMA)?))
     }
 }
 
@@ -107,7 +108,7 @@ impl Store for Sqlite {
     }
 }
 
-fn kept(row: &Row<'_>) -> Result<Kept, StoreError> {
+fn kept(row: &Row<'_>) -> Result<Kept, Fault> {
     let hash = |bytes: Vec<u8>| {
         RowHash::from_bytes(&bytes).ok_or_else(|| StoreError::new(StoreErrorKind::Corrupt))
     };

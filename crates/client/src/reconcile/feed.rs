@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use hookgate::order::Order;
 use hookgate::{Changes, DataModelId, Event, EventData, Json, RowId, StoreError, StoreErrorKind};
+use hookgate_order::Order;
 
 use super::hash::{name_hash, value_hash};
 use super::mirror::{Mirror, one};
@@ -68,7 +68,7 @@ struct Noted {
 }
 
 /// Notes in the mirror that this event is being handled. Call it before the handler changes your table, with the order that the
-/// [`OrderGuard`](hookgate::order) told, and [`Begun::finish`] afterwards.
+/// [`OrderGuard`](hookgate_order) told, and [`Begun::finish`] afterwards.
 ///
 /// `None` if the event [is known](is_known): answer `hookgate::AlreadyHandled`.
 ///

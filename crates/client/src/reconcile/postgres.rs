@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
+use hookgate_postgres::store_error;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{COLUMNS, Life, RowState};
+use crate::fault::Fault;
 use crate::postgres_pool;
 
 const INSERT: &str = "INSERT INTO hookgate_mirror (model, row, revision, life, updated_at, read_at, hash, row_values, written_at)
@@ -64,11 +66,11 @@ impl PostgresMirror {
     /// Uses the database of this URL, with four connections at most. It connects at the first call.
     ///
     /// # Errors
-    /// The URL can't be used: see [`Tls::for_url`](hookgate::postgres::Tls::for_url).
+    /// The URL can't be used: see [`Tls::for_url`](hookgate_postgres::Tls::for_url).
     ///
     /// # Security
     /// If the server is not on this machine, use TLS with `sslmode=verify-full`, as for
-    /// [`Postgres`](hookgate::postgres::Postgres).
+    /// [`Postgres`](hookgate_postgres::Postgres).
     pub fn open(url: &str) -> Result<Self, StoreError> {
         postgres_pool::open(url).map(Self::with_pool)
     }
@@ -123,7 +125,8 @@ impl Mirror for PostgresMirror {
                 "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = $1 AND row = ANY ($2)"
             );
             let rows = self.query(&sql, &bound).await?;
-            rows.iter().map(mirrored).collect()
+            let rows: Result<Vec<_>, Fault> = rows.iter().map(mirrored).collect();
+            Ok(rows?)
         })
     }
 
@@ -145,7 +148,8 @@ impl Mirror for PostgresMirror {
                 "SELECT {COLUMNS} FROM hookgate_mirror WHERE model = $1 AND ($2 IS NULL OR row > $2) ORDER BY row LIMIT $3"
             );
             let rows = self.query(&sql, &bound).await?;
-            rows.iter().map(mirrored).collect()
+            let rows: Result<Vec<_>, Fault> = rows.iter().map(mirrored).collect();
+            Ok(rows?)
         })
     }
 
@@ -192,7 +196,7 @@ impl Mirror for PostgresMirror {
             loop {
                 let rows = self.query(FORGET, &bound).await?;
                 let forgotten: i64 = match rows.first() {
-                    Some(row) => row.try_get(0)?,
+                    Some(row) => row.try_get(0).map_err(store_error)?,
                     None => 0,
                 };
                 all += forgotten.unsigned_abs();
@@ -208,7 +212,7 @@ impl Mirror for PostgresMirror {
     }
 }
 
-fn mirrored(row: &Row) -> Result<(RowId, Mirrored), StoreError> {
+fn mirrored(row: &Row) -> Result<(RowId, Mirrored), Fault> {
     let damaged = || StoreError::new(StoreErrorKind::Corrupt);
     let revision: i64 = row.try_get(1)?;
     let state = RowState {

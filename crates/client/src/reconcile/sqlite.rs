@@ -10,6 +10,7 @@ use rusqlite::{Row, ToSql, params, params_from_iter};
 use super::hash::RowHash;
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{COLUMNS, Life, RowState};
+use crate::fault::Fault;
 use crate::sqlite_file::SqliteFile;
 
 /// The rows of one statement: SQLite allows 32,766 parameters.
@@ -38,7 +39,7 @@ const FORGET: &str =
 /// A mirror in an SQLite file. It survives a restart, and is for the processes of one machine.
 ///
 /// Its table is `hookgate_mirror`. The file may also hold your own tables, or a
-/// [`SqliteStore`](hookgate::SqliteStore). It needs a tokio runtime; no thread of the runtime waits for the disk.
+/// [`SqliteStore`](hookgate_sqlite::SqliteStore). It needs a tokio runtime; no thread of the runtime waits for the disk.
 ///
 /// ```
 /// use hookgate_client::reconcile::SqliteMirror;
@@ -62,7 +63,7 @@ impl SqliteMirror {
     /// # Errors
     /// The file can't be opened or written, or is no database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        SqliteFile::open(path.as_ref(), SCHEMA).map(|file| Self::on(file, false))
+        Ok(Self::on(SqliteFile::open(path.as_ref(), SCHEMA)?, false))
     }
 
     /// Opens an existing file only for reading: [`swap`](Mirror::swap) is an error.
@@ -71,7 +72,8 @@ impl SqliteMirror {
     /// The file can't be opened, is no database, or has no mirror.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let statement = format!("SELECT {COLUMNS} FROM hookgate_mirror");
-        SqliteFile::open_read_only(path.as_ref(), &statement).map(|file| Self::on(file, true))
+        let file = SqliteFile::open_read_only(path.as_ref(), &statement)?;
+        Ok(Self::on(file, true))
     }
 
     fn on(file: SqliteFile, is_read_only: bool) -> Self {
@@ -187,7 +189,7 @@ impl Mirror for SqliteMirror {
     }
 }
 
-fn mirrored(row: &Row<'_>) -> Result<(RowId, Mirrored), StoreError> {
+fn mirrored(row: &Row<'_>) -> Result<(RowId, Mirrored), Fault> {
     let id: String = row.get(0)?;
     let revision: i64 = row.get(1)?;
     let hash: Vec<u8> = row.get(5)?;

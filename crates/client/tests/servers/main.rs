@@ -99,12 +99,12 @@ async fn the_mirror_on_sqlite_keeps_the_contract_and_survives_a_restart() {
 async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
     let folder = Folder::new();
     let path = folder.path().join("both.db");
-    drop(hookgate::SqliteStore::open(&path).unwrap());
+    drop(hookgate_sqlite::SqliteStore::open(&path).unwrap());
     contract::check(&SqliteMirror::open(&path).unwrap())
         .await
         .unwrap();
     drop(Ledger::open_sqlite(&path).unwrap());
-    hookgate::SqliteStore::open(&path).unwrap();
+    hookgate_sqlite::SqliteStore::open(&path).unwrap();
 }
 
 #[test]

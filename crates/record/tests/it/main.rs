@@ -6,7 +6,7 @@
 
 mod example;
 // Shared with the tests of the library.
-#[path = "../../../../tests/it/log/folder.rs"]
+#[path = "../../../testing/tests/it/log/folder.rs"]
 mod folder;
 #[allow(dead_code)]
 #[path = "../../../../tests/it/harness.rs"]

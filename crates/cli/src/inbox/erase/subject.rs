@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use hookgate::inbox::{Listed, StoredEntry};
+use hookgate_inbox::{Listed, StoredEntry};
 use hookgate_record::LoggedDelivery;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 

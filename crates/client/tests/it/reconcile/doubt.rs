@@ -5,11 +5,11 @@ use std::future::ready;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
-use hookgate::order::Order;
 use hookgate::{Event, MemoryStore, block_on};
 use hookgate_client::reconcile::{
     Fed, Life, MemoryMirror, Mirror, Reconcile, Reconciled, begin, feed, is_known,
 };
+use hookgate_order::Order;
 use serde_json::json;
 
 use super::driver::{Source, filled, rename, settings};

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::MemoryStore;
-use hookgate::order::{MemoryOrderStore, Order};
 use hookgate_client::reconcile::{Life, MemoryMirror, Mirror};
+use hookgate_order::{MemoryOrderStore, Order};
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 

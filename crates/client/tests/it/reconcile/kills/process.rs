@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::State;
-use hookgate::order::{LastHandled, Order, OrderGuard, OrderStore};
 use hookgate::{
     CallFuture, ClaimToken, Claimed, DataModelId, DedupeStore, Event, EventKey, Ownership,
     Receiver, RowId, ScopesInUse, Secret, StoreError, StoreErrorKind, StoreFuture,
 };
 use hookgate_client::reconcile::{Mirror, MirrorFuture, Mirrored, Reconcile, RowState, Settings};
+use hookgate_order::{LastHandled, Order, OrderGuard, OrderStore};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 

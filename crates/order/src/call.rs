@@ -1,0 +1,121 @@
+//! Calls of code from outside this crate: a store, a hook, a recorder of metrics. A panic of it is caught.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+
+pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
+
+/// Calls a hook, if it is set.
+pub(super) fn call_hook<T>(hook: Option<&Hook<T>>, report: &T) {
+    if let Some(hook) = hook {
+        caught(|| hook(report));
+    }
+}
+
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+pub(super) async fn call_store<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, Call(caught(call))).await;
+    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
+}
+
+/// Runs `call`. `None` if it panics.
+pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
+    // Unwind safety: state shared with the call is dropped with it, or is locked against poisoning.
+    let payload = match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(answer) => return Some(answer),
+        Err(payload) => payload,
+    };
+    // The payload's destructor can panic, with a payload whose destructor panics too. The second one is leaked.
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(another);
+    }
+    None
+}
+
+/// One call of a store. A panic is an error, wherever it happens: in the call itself, when its future is polled, or when the future
+/// is dropped.
+struct Call<'a, T>(Option<StoreFuture<'a, T>>);
+
+impl<T> Call<'_, T> {
+    fn end(&mut self) {
+        if let Some(future) = self.0.take() {
+            caught(|| drop(future));
+        }
+    }
+}
+
+impl<T> Future for Call<'_, T> {
+    type Output = Result<T, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let future = self.0.as_mut();
+        let polled = future.and_then(|future| caught(|| Pin::new(future).poll(context)));
+        polled.unwrap_or_else(|| {
+            self.end(); // a future that has panicked is not polled again
+            let panicked = StoreError::new(StoreErrorKind::Unavailable);
+            Poll::Ready(Err(panicked.caused_by("the store panicked")))
+        })
+    }
+}
+
+impl<T> Drop for Call<'_, T> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Panics when it is dropped, with a payload that does the same, this many times.
+    struct Bomb(u8);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if let Some(left) = self.0.checked_sub(1) {
+                std::panic::panic_any(Self(left));
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_of_a_store_or_a_hook_is_caught_wherever_it_happens() {
+        let limit = Duration::from_secs(1);
+        for panics in [
+            || panic!("made-up panic of the call"),
+            || StoreFuture::boxed(async { panic!("made-up panic of the future") }),
+        ] {
+            let error = call_store::<()>(limit, panics).await.unwrap_err();
+            let below = std::error::Error::source(&error).map(ToString::to_string);
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+            assert_eq!(below.as_deref(), Some("the store panicked"));
+        }
+        // Its future panics when it is dropped: after its answer, and when it is given up.
+        let held = |bomb: Bomb, waits: bool| {
+            StoreFuture::boxed(async move {
+                let _bomb = bomb;
+                if waits {
+                    std::future::pending::<()>().await;
+                }
+                Ok(())
+            })
+        };
+        let given_up = call_store(limit, || held(Bomb(3), true)).await;
+        assert_eq!(given_up.unwrap_err().kind(), StoreErrorKind::TimedOut);
+        drop(call_store(limit, || held(Bomb(3), true)));
+        let hook: Hook<()> = Arc::new(|()| drop(Bomb(3)));
+        call_hook(Some(&hook), &());
+    }
+}

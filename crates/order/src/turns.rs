@@ -1,0 +1,104 @@
+//! One event of a row at a time, within this process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hookgate::{StoreError, StoreErrorKind};
+use tokio::sync::{Mutex as Waiting, OwnedMutexGuard};
+use tokio::time::timeout;
+
+use super::lock::lock;
+
+/// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which the sender gets its answer.
+const WAIT: Duration = Duration::from_secs(4);
+/// The most events of one row that wait: each of them holds a body and a permit of the receiver.
+const MOST_WAITING: usize = 16;
+
+/// The rows with an event that is handled or waits.
+#[derive(Default)]
+pub(super) struct Turns(Mutex<HashMap<[u8; 16], Arc<Waiting<()>>>>);
+
+/// No other event of the row is handled until it is dropped.
+pub(super) struct Turn<'t> {
+    turns: &'t Turns,
+    row: [u8; 16],
+    held: Option<OwnedMutexGuard<()>>,
+}
+
+impl Turns {
+    /// Waits until no other event of the row is handled.
+    pub(super) async fn enter(&self, row: [u8; 16]) -> Result<Turn<'_>, StoreError> {
+        let refused = |why| StoreError::saying(StoreErrorKind::Conflict, why);
+        let waiting = {
+            let mut rows = lock(&self.0);
+            let waiting = rows.entry(row).or_default();
+            // The map holds one reference, and the event that is handled another.
+            if Arc::strong_count(waiting) >= MOST_WAITING + 2 {
+                return Err(refused(
+                    "16 other events of the row wait already: this one was not handled, and can be tried again",
+                ));
+            }
+            Arc::clone(waiting)
+        };
+        // Made before the wait, so that it ends well also where the future is dropped.
+        let mut turn = Turn {
+            turns: self,
+            row,
+            held: None,
+        };
+        let held = timeout(WAIT, waiting.lock_owned()).await;
+        turn.held = Some(held.map_err(|_| {
+            refused("other events of the row took 4 s: this one was not handled, and can be tried again")
+        })?);
+        Ok(turn)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.held = None;
+        let mut rows = lock(&self.turns.0);
+        let is_last = |waiting: &Arc<_>| Arc::strong_count(waiting) == 1;
+        if rows.get(&self.row).is_some_and(is_last) {
+            rows.remove(&self.row);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_row_is_forgotten_once_no_event_of_it_is_handled_or_waits() {
+        let turns = Arc::new(Turns::default());
+        let rows = || lock(&turns.0).len();
+        let first = turns.enter([1; 16]).await.unwrap();
+        drop(turns.enter([2; 16]).await.unwrap());
+        assert_eq!(rows(), 1, "another row is free");
+        let wait = || {
+            let turns = Arc::clone(&turns);
+            tokio::spawn(async move { turns.enter([1; 16]).await.map(drop) })
+        };
+        let waiting: Vec<_> = (0..MOST_WAITING).map(|_| wait()).collect();
+        tokio::task::yield_now().await;
+        let error = wait().await.unwrap().unwrap_err();
+        assert!(error.to_string().starts_with("16 other events"), "{error}");
+        waiting[0].abort();
+        tokio::time::sleep(WAIT / 2).await;
+        // The place of one that went away is free.
+        let late = wait();
+        tokio::time::sleep(WAIT / 2).await;
+        for (number, waiting) in waiting.into_iter().enumerate().skip(1) {
+            let error = waiting.await.unwrap().unwrap_err();
+            assert!(
+                error.to_string().starts_with("other events"),
+                "{number} {error}"
+            );
+        }
+        drop(first);
+        late.await.unwrap().unwrap();
+        assert_eq!(rows(), 0);
+    }
+}

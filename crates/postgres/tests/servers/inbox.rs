@@ -1,0 +1,59 @@
+//! The inbox on PostgreSQL: several processes on one table, a server that fails in each of its ways, notifications of new
+//! entries.
+
+mod backlog;
+mod faults;
+mod names;
+mod processes;
+mod refused;
+mod shared;
+mod word;
+
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use hookgate::{Accepted, Delivery, Sink, StoreError};
+use hookgate_inbox::{EntryState, Inbox, Page, Selection};
+use hookgate_postgres::Postgres;
+use hookgate_testing::delivery;
+use tokio_postgres::{Config, NoTls};
+
+const RETAIN: Duration = Duration::from_secs(48 * 3_600);
+/// A generous time limit, so that a busy machine fails no test.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+fn inbox(config: &str) -> Inbox {
+    Postgres::new(Config::from_str(config).unwrap(), NoTls)
+        .inbox("test")
+        .unwrap()
+}
+
+/// Of a row of its own, or of this one.
+fn event(id: &str, row: &str) -> Delivery {
+    let body = format!(
+        r#"{{"id":"{id}","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"{row}"}}}}"#
+    );
+    delivery(body).unwrap()
+}
+
+async fn accept(inbox: &Inbox, id: &str) -> Result<Accepted, StoreError> {
+    inbox.accept(&event(id, id), RETAIN).await
+}
+
+async fn count(inbox: &Inbox, state: EntryState) -> usize {
+    let which = Selection::all().state(state);
+    inbox.list(which, Page::first(10_000)).await.unwrap().len()
+}
+
+/// Waits until so many are done.
+async fn until_done(inbox: &Inbox, all: u64) {
+    let began = Instant::now();
+    loop {
+        let stats = inbox.stats().await;
+        if stats.as_ref().is_ok_and(|stats| stats.done == all) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{stats:?}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

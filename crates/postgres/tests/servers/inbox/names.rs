@@ -1,0 +1,157 @@
+//! Two programs in one schema, each under its name.
+
+use std::sync::{Arc, Mutex};
+
+use axum::http::StatusCode;
+use hookgate::dedupe::{ClaimValues, ClaimedIn};
+use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, StoreErrorKind};
+use hookgate_inbox::{RunningWorkers, Workers};
+use hookgate_postgres::{PostgresStore, claim_values_in};
+
+use super::*;
+use crate::support::{client_at, migrated};
+
+fn named(config: &str, name: &str) -> Inbox {
+    let postgres = Postgres::new(Config::from_str(config).unwrap(), NoTls);
+    postgres.inbox(name).unwrap()
+}
+
+type Handled = Arc<Mutex<Vec<String>>>;
+
+fn work(inbox: &Inbox, is_serial: bool) -> (RunningWorkers, Handled) {
+    let handled = Handled::default();
+    let seen = Arc::clone(&handled);
+    let mut workers = Workers::new(inbox).poll_interval(Duration::from_millis(100));
+    if is_serial {
+        workers = workers.serial_by_row();
+    }
+    let handler = async move |event: Delivery| {
+        seen.lock().unwrap().push(event.event_id().to_owned());
+        StatusCode::OK
+    };
+    (workers.start_handler(handler).unwrap(), handled)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let [orders, members] = ["orders", "members"].map(|name| named(&server.config(), name));
+    for is_serial in [false, true] {
+        let id = |of: &str| format!("evt_{of}_{is_serial}");
+        let (workers, handled) = work(&members, is_serial);
+        accept(&orders, &id("orders")).await.unwrap();
+        // The same id comes to both, and is new to both.
+        assert_eq!(accept(&orders, &id("both")).await.unwrap(), Accepted::New);
+        assert_eq!(accept(&members, &id("both")).await.unwrap(), Accepted::New);
+        accept(&members, &id("members")).await.unwrap();
+        let began = Instant::now();
+        while handled.lock().unwrap().len() < 2 {
+            assert!(began.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // Due entries were looked for once more before the workers ended.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        workers.shutdown(PATIENCE).await;
+        let mut handled = handled.lock().unwrap().clone();
+        handled.sort();
+        assert_eq!(handled, [id("both"), id("members")], "serial: {is_serial}");
+    }
+    let [of_orders, of_members] = [
+        orders.stats().await.unwrap(),
+        members.stats().await.unwrap(),
+    ];
+    assert_eq!((of_orders.queued, of_orders.done), (4, 0));
+    assert_eq!((of_members.queued, of_members.done), (0, 4));
+
+    // An operator of the one reaches none of the other's entries, by state, by event or by number.
+    assert_eq!(members.purge(Selection::all()).await.unwrap(), 4);
+    assert_eq!(members.retry(Selection::all()).await.unwrap(), 0);
+    assert_eq!(
+        members.dead_letter(Selection::all(), "no").await.unwrap(),
+        0
+    );
+    let listed = orders.list(Selection::all(), Page::first(9)).await.unwrap();
+    assert_eq!(listed.len(), 4);
+    assert!(members.show(listed[0].id).await.unwrap().is_none());
+    assert!(orders.show(listed[0].id).await.unwrap().is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_under_one_name_hides_no_id_of_another_name() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let postgres = Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls)
+        .with_timeout(Duration::from_secs(30));
+    let key = EventKey::new("default", "evt_1");
+    let lease = Duration::from_secs(60);
+    let mut client = client_at(&server.config()).await;
+    for name in ["orders", "members", "default"] {
+        let store = PostgresStore::new(&postgres, name);
+        let token = ClaimToken::new(b"{}");
+        let claimed = store.claim(&key, token, lease).await.unwrap();
+        assert_eq!(claimed, Claimed::Fresh, "{name}");
+        store.commit(&key, token, RETAIN).await.unwrap();
+        // A replica has the same name, and shares.
+        let replica = PostgresStore::new(&postgres, name);
+        let found = replica.claim(&key, ClaimToken::new(b"{}"), lease).await;
+        assert_eq!(
+            found.unwrap(),
+            Claimed::Done {
+                body_mark: token.body_mark()
+            },
+            "{name}"
+        );
+
+        let values = ClaimValues::new(name, key, b"{}", RETAIN);
+        for expected in [ClaimedIn::Fresh, ClaimedIn::Duplicate { same_body: true }] {
+            let transaction = client.transaction().await.unwrap();
+            let claimed = claim_values_in(&transaction, &values).await.unwrap();
+            assert_eq!(claimed, expected, "{name}");
+            transaction.commit().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_name_of_an_inbox_is_refused_at_the_start() {
+    let postgres = Postgres::new(Config::from_str("host=127.0.0.1").unwrap(), NoTls);
+    let long = "x".repeat(64);
+    for name in ["", " ", "a b", "a\0", "\u{fc}", &long] {
+        let error = postgres.inbox(name).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{name:?}");
+        assert!(error.to_string().contains("1 to 63"), "{error}");
+    }
+    postgres.inbox(&long[..63]).unwrap();
+}
+
+/// Entries that were there before the column are those of `default`.
+#[tokio::test]
+async fn entries_without_a_name_are_those_of_default_after_the_migration() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    accept(&named(&server.config(), "default"), "evt_1")
+        .await
+        .unwrap();
+    let before = "ALTER TABLE hookgate_inbox DROP COLUMN namespace;
+        ALTER TABLE hookgate_inbox ADD CONSTRAINT hookgate_inbox_key UNIQUE (key);
+        DELETE FROM hookgate_migrations WHERE name = 'inbox-names-1'";
+    client.batch_execute(before).await.unwrap();
+    // A program whose tables are not migrated gets an error that says so, and accepts nothing.
+    let error = accept(&named(&server.config(), "orders"), "evt_2")
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Missing);
+    assert!(error.to_string().contains("migrate"), "{error}");
+    hookgate_postgres::migrate(&client).await.unwrap();
+    let [default, orders] = ["default", "orders"].map(|name| named(&server.config(), name));
+    assert_eq!(count(&default, EntryState::Queued).await, 1);
+    assert_eq!(count(&orders, EntryState::Queued).await, 0);
+    let copy = accept(&default, "evt_1").await.unwrap();
+    assert_eq!(copy, Accepted::Duplicate { same_body: true });
+    assert_eq!(accept(&orders, "evt_1").await.unwrap(), Accepted::New);
+}

@@ -1,0 +1,244 @@
+//! How the tables are made, and the errors where they are missing.
+
+use std::time::Duration;
+
+use hookgate::dedupe::ClaimValues;
+use hookgate::{ClaimToken, DedupeStore, EventKey, StoreErrorKind};
+use hookgate_postgres::{MIGRATIONS, Postgres, PostgresStore, claim_values_in, migrate};
+
+use super::patient;
+use crate::support::{PostgresServer, client_at, migrated};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_that_migrate_at_once_do_not_meet() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let mut clients = Vec::new();
+    for number in 0..12 {
+        let client = client_at(&server.config()).await;
+        if number % 2 == 0 {
+            let stricter = "SET default_transaction_isolation = 'serializable'";
+            client.batch_execute(stricter).await.unwrap();
+        }
+        clients.push(client);
+    }
+    let migrating: Vec<_> = clients
+        .into_iter()
+        .map(|client| tokio::spawn(async move { migrate(&client).await }))
+        .collect();
+    for one in migrating {
+        one.await.unwrap().unwrap();
+    }
+    let client = client_at(&server.config()).await;
+    let names = client
+        .query(
+            "SELECT name FROM hookgate_migrations ORDER BY applied_at",
+            &[],
+        )
+        .await
+        .unwrap();
+    assert_eq!(names.len(), MIGRATIONS.len());
+    // By a migration tool of the user, once more.
+    for step in MIGRATIONS {
+        client.batch_execute(step.sql).await.unwrap();
+    }
+}
+
+/// Another process migrates for longer than any time-out of the connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_by_its_url_makes_its_tables_and_waits_for_others() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let url = format!("postgres://hookgate@{}/postgres", server.server.address);
+    for number in 0..2 {
+        let other = client_at(&server.config()).await;
+        let lock = i64::from_be_bytes(*b"hookgate");
+        let held = "SELECT pg_advisory_lock($1)";
+        other.execute(held, &[&lock]).await.unwrap();
+        let postgres = Postgres::open(&url).unwrap().with_connections(1);
+        let mut postgres = postgres.with_timeout(Duration::from_secs(20));
+        if number == 1 {
+            postgres = postgres.behind_pooler();
+            let forgotten = "DELETE FROM hookgate_migrations WHERE name = 'inbox-trace-1'";
+            other.execute(forgotten, &[]).await.unwrap();
+        }
+        let migrating = tokio::spawn({
+            let postgres = postgres.clone();
+            async move { postgres.migrate().await }
+        });
+        tokio::time::sleep(Duration::from_millis(1_500)).await;
+        assert!(!migrating.is_finished(), "it does not wait");
+        drop(other);
+        migrating.await.unwrap().unwrap();
+        postgres.migrate().await.unwrap();
+        // The connection is as it was before, and the tables are there.
+        let store = PostgresStore::new(&postgres, "orders");
+        let event = EventKey::new("default", &number.to_string());
+        let lease = Duration::from_secs(30);
+        store
+            .claim(&event, ClaimToken::new(b""), lease)
+            .await
+            .unwrap();
+    }
+    let client = client_at(&server.config()).await;
+    let steps = client
+        .query("SELECT name FROM hookgate_migrations", &[])
+        .await;
+    assert_eq!(steps.unwrap().len(), MIGRATIONS.len());
+}
+
+#[tokio::test]
+async fn a_step_that_is_recorded_is_not_run_again_with_a_later_one() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    // An index of the step `inbox-1`, and the record of a later step.
+    let before = "DROP INDEX hookgate_inbox_event;
+        ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at, DROP COLUMN traceparent;
+        DELETE FROM hookgate_migrations WHERE name IN ('inbox-first-lease-1', 'inbox-trace-1')";
+    client.batch_execute(before).await.unwrap();
+    migrate(&client).await.unwrap();
+    let made =
+        "SELECT to_regclass('hookgate_inbox_event') IS NULL, EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'first_leased_at'), EXISTS (SELECT FROM pg_attribute
+        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'traceparent')";
+    let row = client.query_one(made, &[]).await.unwrap();
+    assert!(row.get::<_, bool>(0), "the step `inbox-1` was run again");
+    assert!(row.get::<_, bool>(1), "the later step was not run");
+    assert!(row.get::<_, bool>(2), "the last step was not run");
+}
+
+#[tokio::test]
+async fn a_role_without_rights_needs_none_where_nothing_is_missing() {
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let owner = client_at(&server.config()).await;
+    let roles = "CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN;
+        GRANT SELECT ON hookgate_migrations TO app;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON hookgate_claims, hookgate_effects TO app";
+    owner.batch_execute(roles).await.unwrap();
+    let config = |role| server.config().replace("user=hookgate", role);
+    let mut app = client_at(&config("user=app")).await;
+    migrate(&app).await.unwrap();
+    let values = ClaimValues::new(
+        "test",
+        EventKey::new("s", "1"),
+        b"{}",
+        Duration::from_secs(60),
+    );
+    let transaction = app.transaction().await.unwrap();
+    let _ = claim_values_in(&transaction, &values).await.unwrap();
+    transaction.commit().await.unwrap();
+    let store = PostgresStore::new(&patient(&config("user=app")), "test");
+    let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
+    store
+        .claim(&key, token, Duration::from_secs(9))
+        .await
+        .unwrap();
+
+    let mut stranger = client_at(&config("user=stranger")).await;
+    let denied = migrate(&stranger).await.unwrap_err();
+    assert_eq!(denied.kind(), StoreErrorKind::Denied, "{denied:?}");
+    let transaction = stranger.transaction().await.unwrap();
+    let denied = claim_values_in(&transaction, &values).await.unwrap_err();
+    assert_eq!(denied.kind(), StoreErrorKind::Denied);
+    assert!(format!("{denied:?}").contains("GRANT".to_lowercase().as_str()));
+}
+
+#[tokio::test]
+async fn tables_that_are_missing_are_named_as_such() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let mut client = client_at(&server.config()).await;
+    let values = ClaimValues::new(
+        "test",
+        EventKey::new("s", "1"),
+        b"{}",
+        Duration::from_secs(60),
+    );
+    let transaction = client.transaction().await.unwrap();
+    let missing = claim_values_in(&transaction, &values).await.unwrap_err();
+    assert_eq!(missing.kind(), StoreErrorKind::Missing);
+    assert!(format!("{missing:?}").contains("migrate"));
+    drop(transaction);
+
+    let store = PostgresStore::new(&patient(&server.config()), "test");
+    let (key, token) = (EventKey::new("s", "2"), ClaimToken::new(b"{}"));
+    let failed = store.claim(&key, token, Duration::from_secs(9)).await;
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.kind(), StoreErrorKind::Missing);
+    assert!(failed.to_string().contains("migrate"), "{failed}");
+
+    let nowhere = format!("{} options='-c search_path=nowhere'", server.config());
+    let none = migrate(&client_at(&nowhere).await).await.unwrap_err();
+    assert_eq!(none.kind(), StoreErrorKind::Missing, "{none:?}");
+    assert!(none.to_string().contains("no schema"), "{none}");
+}
+
+/// Two programs in one database, each in its own schema.
+#[tokio::test]
+async fn schemas_are_kept_apart() {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
+        return;
+    };
+    let owner = client_at(&server.config()).await;
+    owner
+        .batch_execute("CREATE SCHEMA one; CREATE SCHEMA two")
+        .await
+        .unwrap();
+    let (key, body) = (EventKey::new("s", "1"), b"{}");
+    for schema in ["one", "two"] {
+        let config = format!("{} options='-c search_path={schema}'", server.config());
+        migrate(&client_at(&config).await).await.unwrap();
+        let store = PostgresStore::new(&patient(&config), "test");
+        let claimed = store.claim(&key, ClaimToken::new(body), Duration::from_secs(60));
+        assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
+    }
+}
+
+/// The statements of `docs/operations.md`, on a table from before the step.
+#[tokio::test]
+async fn indexes_that_an_operator_built_before_are_not_built_again() {
+    const INDEXES: &str =
+        "SELECT indexrelid::regclass::text AS name, indexrelid AS id FROM pg_index
+      WHERE indrelid = 'hookgate_inbox'::regclass AND indisvalid ORDER BY 1";
+    let Some(server) = migrated(&["fsync=off"]).await else {
+        return;
+    };
+    let client = client_at(&server.config()).await;
+    let indexes = async || {
+        let rows = client.query(INDEXES, &[]).await.unwrap();
+        let index = |row: &tokio_postgres::Row| (row.get(0), row.get(1));
+        rows.iter().map(index).collect::<Vec<(String, u32)>>()
+    };
+    let new: Vec<_> = indexes().await.into_iter().map(|(name, _)| name).collect();
+    client
+        .batch_execute(
+            "DROP INDEX hookgate_inbox_fresh_by_row, hookgate_inbox_retried_by_name, hookgate_inbox_running_by_name;
+             CREATE INDEX hookgate_inbox_queued_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0;
+             CREATE INDEX hookgate_inbox_running ON hookgate_inbox (row_key) WHERE state = 1 AND row_key IS NOT NULL;
+             DELETE FROM hookgate_migrations WHERE name = 'inbox-backlog-2'",
+        )
+        .await
+        .unwrap();
+    let docs = include_str!("../../../../docs/operations.md");
+    let statements = docs
+        .lines()
+        .filter(|line| line.starts_with("CREATE INDEX CONCURRENTLY"));
+    for statement in statements {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let before = indexes().await;
+    migrate(&client).await.unwrap();
+    let after = indexes().await;
+    assert!(
+        after.iter().all(|index| before.contains(index)),
+        "{after:?}"
+    );
+    assert!(after.iter().map(|(name, _)| name).eq(&new), "{after:?}");
+}

@@ -1,0 +1,312 @@
+//! A delivery that the file can't take is answered 503, and later deliveries are accepted again.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use hookgate::{Accepted, Sink, StoreErrorKind};
+use hookgate_inbox::{EntryState, Selection};
+use hookgate_sqlite::{InboxOptions, open_inbox};
+use rusqlite::Connection;
+
+use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
+use crate::support::{Child, Folder, given};
+
+#[tokio::test]
+async fn a_full_file_is_503_until_there_is_room() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = InboxOptions::default().max_pages(40).open(file).unwrap();
+    let app = app(&inbox);
+    // One that needs a new page is refused before one whose key falls on a page with room.
+    let (mut accepted, mut number, mut in_a_row) = (0_u64, 0, 0);
+    while in_a_row < 100 {
+        number += 1;
+        let answer = deliver(&app, &format!("evt_{number}")).await;
+        accepted += u64::from(answer.is_success());
+        in_a_row = if answer.is_success() { 0 } else { in_a_row + 1 };
+        assert!(number < 10_000, "no limit holds");
+    }
+    assert!(accepted > 20);
+    let too_much = format!("evt_{number}");
+    assert_eq!(
+        deliver(&app, &too_much).await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    let error = inbox
+        .accept(&delivery(&receiver(), &too_much), RETAIN)
+        .await;
+    assert_eq!(error.unwrap_err().kind(), StoreErrorKind::Full);
+    // Duplicates are recognized, also where nothing more can be written.
+    assert_eq!(deliver(&app, "evt_1").await, StatusCode::OK);
+    assert_eq!(inbox.stats().await.unwrap().queued, accepted);
+
+    assert_eq!(
+        inbox
+            .dead_letter(Selection::all(), "no room")
+            .await
+            .unwrap(),
+        accepted
+    );
+    assert_eq!(inbox.purge(Selection::all()).await.unwrap(), accepted);
+    for number in 0..accepted / 2 {
+        let answer = deliver(&app, &format!("evt_again_{number}")).await;
+        assert!(
+            answer.is_success(),
+            "{answer} to number {number} of {accepted}"
+        );
+    }
+    assert_eq!(inbox.stats().await.unwrap().queued, accepted / 2);
+}
+
+#[tokio::test]
+async fn another_processs_lock_is_503_and_passes() {
+    if let Some(folder) = given() {
+        return hold_the_lock(Path::new(&folder)).await;
+    }
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .busy_timeout(Duration::from_millis(200))
+        .max_waiting(1)
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_before").await.is_success());
+    let test = "faults::another_processs_lock_is_503_and_passes";
+    let mut child = Child::start(test, folder.path().to_str().unwrap());
+    written(folder.path().join("locked")).await;
+
+    let receiver = receiver();
+    let locked = inbox
+        .accept(&delivery(&receiver, "evt_locked"), RETAIN)
+        .await;
+    assert_eq!(locked.unwrap_err().kind(), StoreErrorKind::TimedOut);
+    assert_eq!(
+        deliver(&app, "evt_locked").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    // Readers do not block writers, nor the other way round.
+    assert_eq!(inbox.stats().await.unwrap().queued, 1);
+    // One waits already, so that another one gets the error at once.
+    let waits = tokio::spawn({
+        let (inbox, delivery) = (inbox.clone(), delivery(&receiver, "evt_waits"));
+        async move { inbox.accept(&delivery, RETAIN).await }
+    });
+    // It asks first.
+    tokio::task::yield_now().await;
+    until("one is refused at once", async || {
+        let begun = Instant::now();
+        let refused = inbox
+            .accept(&delivery(&receiver, "evt_crowd"), RETAIN)
+            .await;
+        let kind = refused.unwrap_err().kind();
+        kind == StoreErrorKind::Unavailable && begun.elapsed() < Duration::from_millis(150)
+            || waits.is_finished()
+    })
+    .await;
+    assert_eq!(
+        waits.await.unwrap().unwrap_err().kind(),
+        StoreErrorKind::TimedOut
+    );
+
+    write(folder.path().join("release"), "\n");
+    assert!(child.wait().success());
+    assert!(deliver(&app, "evt_locked").await.is_success());
+    assert_eq!(inbox.stats().await.unwrap().queued, 2);
+}
+
+async fn hold_the_lock(folder: &Path) {
+    let connection = Connection::open(folder.join("inbox.db")).unwrap();
+    connection.busy_timeout(Duration::from_secs(30)).unwrap();
+    connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+    write(folder.join("locked"), "\n");
+    written(folder.join("release")).await;
+    connection.execute_batch("ROLLBACK").unwrap();
+}
+
+#[tokio::test]
+async fn what_would_be_written_to_a_deleted_file_is_503() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = InboxOptions::default().open(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_before").await.is_success());
+    let away = folder.path().join("away.db");
+    fs::rename(&file, &away).unwrap();
+    assert_eq!(
+        deliver(&app, "evt_lost").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    // Nor into one that has taken its place.
+    fs::write(&file, "").unwrap();
+    assert_eq!(
+        deliver(&app, "evt_lost").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    fs::rename(&away, &file).unwrap();
+    assert!(deliver(&app, "evt_lost").await.is_success());
+}
+
+#[tokio::test]
+async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
+    let put: [fn(&Path, &Path); 2] = [
+        |backup, file| {
+            fs::copy(backup, file).unwrap();
+        },
+        |backup, file| fs::rename(backup, file).unwrap(),
+    ];
+    for put in put {
+        let folder = Folder::new();
+        let at = |name: &str| folder.path().join(name);
+        let (file, backup) = (at("inbox.db"), at("backup.db"));
+        let inbox = open_inbox(&file).unwrap();
+        let app = app(&inbox);
+        for number in 0..200 {
+            let answer = deliver(&app, &format!("evt_{number}")).await;
+            assert!(answer.is_success());
+        }
+        let outside = Connection::open(&file).unwrap();
+        let into = format!("VACUUM INTO '{}'", backup.display());
+        outside.execute_batch(&into).unwrap();
+        drop(outside);
+        let bytes = fs::read(&backup).unwrap();
+        assert!(deliver(&app, "evt_after").await.is_success());
+        put(&backup, &file);
+        let refused = inbox
+            .accept(&delivery(&receiver(), "evt_late"), RETAIN)
+            .await
+            .unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
+        let words = refused.to_string();
+        assert!(
+            words.contains(
+                "end every program that uses the file, delete -wal and -shm, and start again"
+            ),
+            "{words}"
+        );
+        let answer = deliver(&app, "evt_late").await;
+        assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+        drop(app);
+        inbox.close().await;
+
+        // A restart without the order that the message gives.
+        let refused = open_inbox(&file).unwrap_err();
+        assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+        assert!(
+            refused
+                .to_string()
+                .contains("the log beside it (-wal) was written for another file"),
+            "{refused}"
+        );
+        assert!(fs::read(&file).unwrap() == bytes, "the backup is changed");
+        fs::remove_file(at("inbox.db-wal")).unwrap();
+        fs::remove_file(at("inbox.db-shm")).unwrap();
+        let inbox = open_inbox(&file).unwrap();
+        assert_eq!(inbox.stats().await.unwrap().queued, 200);
+        inbox.close().await;
+    }
+}
+
+/// As when a compressed backup is copied over the open file.
+#[tokio::test]
+async fn a_file_that_is_no_database_is_503_and_is_not_written_over() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = open_inbox(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    let bytes = b"\x1f\x8b".repeat(4_096);
+    fs::write(&file, &bytes).unwrap();
+    let copy = fs::File::options().append(true).open(&file).unwrap();
+    copy.set_modified(std::time::UNIX_EPOCH).unwrap();
+    let answer = deliver(&app, "evt_2").await;
+    assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
+    drop(app);
+    inbox.close().await;
+    let refused = open_inbox(&file).unwrap_err();
+    assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
+    assert!(fs::read(&file).unwrap() == bytes, "the copy is changed");
+}
+
+/// SQLite's shell makes an empty log, and the deliveries are in the one that has no name any more.
+#[tokio::test]
+async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
+    let folder = Folder::new();
+    let (file, log) = (
+        folder.path().join("inbox.db"),
+        folder.path().join("inbox.db-wal"),
+    );
+    let inbox = open_inbox(&file).unwrap();
+    let app = app(&inbox);
+    assert!(deliver(&app, "evt_1").await.is_success());
+    fs::remove_file(&log).unwrap();
+    let outside = Connection::open(&file).unwrap();
+    // With the index of the old log, it may find nothing.
+    let _ = outside.query_row("SELECT count(*) FROM entries", [], |_| Ok(()));
+    drop(outside);
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0);
+    let refused = inbox.accept(&delivery(&receiver(), "evt_2"), RETAIN).await;
+    let words = refused.unwrap_err().to_string();
+    assert!(words.contains("-wal or -shm beside the file"), "{words}");
+    drop(app);
+    inbox.close().await;
+    let inbox = open_inbox(&file).unwrap();
+    assert_eq!(inbox.stats().await.unwrap().queued, 1);
+    inbox.close().await;
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_harms_no_other() {
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let receiver = receiver();
+    for number in 0..50 {
+        let gone = delivery(&receiver, &format!("evt_gone_{number}"));
+        let mut call = Box::pin(inbox.accept(&gone, RETAIN));
+        // Asked, and dropped before there is an answer, or just as it comes.
+        tokio::select! {
+            biased;
+            _ = &mut call => {}
+            () = tokio::task::yield_now() => {}
+        }
+        drop(call);
+        let stays = delivery(&receiver, &format!("evt_{number}"));
+        assert_eq!(inbox.accept(&stays, RETAIN).await.unwrap(), Accepted::New);
+    }
+    let queued = inbox.stats().await.unwrap().queued;
+    assert!((50..=100).contains(&queued), "{queued}");
+}
+
+#[tokio::test]
+async fn chunks_of_an_operators_command_leave_nothing_out() {
+    let folder = Folder::new();
+    let inbox = InboxOptions::default()
+        .open(folder.path().join("inbox.db"))
+        .unwrap();
+    let receiver = receiver();
+    let calls: Vec<_> = (0..1_203)
+        .map(|number| {
+            let (inbox, delivery) = (inbox.clone(), delivery(&receiver, &format!("evt_{number}")));
+            async move { inbox.accept(&delivery, RETAIN).await }
+        })
+        .collect();
+    for chunk in calls
+        .into_iter()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .map(tokio::spawn)
+    {
+        // As many as may wait: the others are refused, and not looked for here.
+        let _ = chunk.await.unwrap();
+    }
+    let queued = inbox.stats().await.unwrap().queued;
+    assert!(queued > 1_000, "{queued}");
+    let waiting = Selection::all().state(EntryState::Queued);
+    assert_eq!(inbox.dead_letter(waiting, "so many").await.unwrap(), queued);
+    assert_eq!(inbox.retry(Selection::all()).await.unwrap(), queued);
+    assert_eq!(inbox.purge(Selection::all()).await.unwrap(), 0);
+    assert_eq!(inbox.stats().await.unwrap().queued, queued);
+}

@@ -1,0 +1,973 @@
+//! Explanations: each known mistake alone, each pair from different groups, nothing of a good delivery, and never a right MAC.
+
+mod mistakes;
+mod requests;
+mod secrets;
+mod writers;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use hookgate::{EventError, Properties, Secret, UnixSeconds, VerifyErrorKind};
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
+use hookgate_testing::explain::{Cause, CauseGroup, CauseKind, Explainer, Explanation, HintKind};
+use hookgate_testing::{Signer, event};
+use proptest::prelude::*;
+
+use mistakes::{
+    BODIES, BODY, Case, HEADERS, HeaderMistake, NO_TIMESTAMP, NOW, SECRET, SECRETS, SIGNED,
+};
+
+/// The output of an explanation, in every form that it has.
+fn said(explanation: &Explanation) -> String {
+    format!("{explanation} {explanation:?} {explanation:#?}")
+}
+
+/// The reason why it is not authentic or not fresh.
+fn error_of(explanation: &Explanation) -> VerifyErrorKind {
+    let refusal = explanation.refusal().unwrap();
+    refusal.verify_error().unwrap().kind()
+}
+
+fn kinds(explanation: &Explanation) -> BTreeSet<CauseKind> {
+    explanation
+        .causes()
+        .iter()
+        .map(|cause| cause.kind())
+        .collect()
+}
+
+/// Explains a case and checks the rules for each: it is refused, exactly the planted mistakes are found, and no right MAC shows.
+fn check(case: &Case) -> Result<(), String> {
+    let explanation = case.explain();
+    let name = case.name();
+    let refused = !explanation.is_authentic() && explanation.refusal().is_some();
+    let is_sure = !explanation.none_fits() && explanation.hints().is_empty();
+    if !refused || !is_sure || kinds(&explanation) != case.planted() {
+        return Err(format!(
+            "{name}: {:?}, found: {explanation}",
+            case.planted()
+        ));
+    }
+    // One of 1 MiB has its pairs tried within the limit too: each combination hashes its body once.
+    let combinations = explanation.tried().combinations;
+    let is_pair = case.planted().len() <= 2 && !case.name().contains(NO_TIMESTAMP);
+    if is_pair && combinations > (1 << 32) / ((1 << 20) + 1_000) {
+        return Err(format!("{name}: {combinations} combinations"));
+    }
+    let told = said(&explanation).to_lowercase();
+    match case.right_macs().iter().any(|mac| told.contains(mac)) {
+        true => Err(format!("{name}: a MAC shows in {told}")),
+        false => Ok(()),
+    }
+}
+
+/// On both of the machine's cores, since an unoptimised HMAC is slow.
+fn check_all(cases: &[Case]) {
+    let half = cases.len().div_ceil(2);
+    let failed: Vec<String> = std::thread::scope(|scope| {
+        let halves: Vec<_> = cases
+            .chunks(half)
+            .map(|cases| {
+                scope.spawn(move || {
+                    cases
+                        .iter()
+                        .filter_map(|case| check(case).err())
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        halves
+            .into_iter()
+            .flat_map(|half| half.join().unwrap())
+            .collect()
+    });
+    let first = failed
+        .iter()
+        .take(8)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n\n");
+    assert!(
+        failed.is_empty(),
+        "{} of {} cases:\n{first}",
+        failed.len(),
+        cases.len()
+    );
+}
+
+#[test]
+fn the_deliveries_are_right_before_mistakes_are_planted() {
+    let explanation = Case::good().explain();
+    assert!(explanation.is_authentic(), "{explanation}");
+    assert!(explanation.causes().is_empty() && explanation.hints().is_empty());
+    assert_eq!(explanation.key_name(), Some("WEBHOOK_SECRET"));
+    assert_eq!(explanation.tried().combinations, 1);
+}
+
+#[test]
+fn each_mistake_alone_is_found() {
+    let mut cases = Vec::new();
+    cases.extend(SECRETS.iter().map(|secret| Case {
+        secret: Some(secret),
+        ..Case::good()
+    }));
+    cases.extend(BODIES.iter().map(|body| Case {
+        body: Some(body),
+        ..Case::good()
+    }));
+    cases.extend(SIGNED.iter().map(|signed| Case {
+        signed: Some(signed),
+        ..Case::good()
+    }));
+    cases.extend(HEADERS.iter().map(|header| Case {
+        header: Some(header),
+        ..Case::good()
+    }));
+    assert!(cases.len() > 100, "{}", cases.len());
+    check_all(&cases);
+}
+
+#[test]
+fn each_pair_of_mistakes_from_different_groups_is_found() {
+    let mut cases = Vec::new();
+    for secret in SECRETS.iter() {
+        let case = Case {
+            secret: Some(secret),
+            ..Case::good()
+        };
+        cases.extend(BODIES.iter().map(|body| Case {
+            body: Some(body),
+            ..case
+        }));
+        cases.extend(SIGNED.iter().map(|signed| Case {
+            signed: Some(signed),
+            ..case
+        }));
+        cases.extend(HEADERS.iter().map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    for body in BODIES.iter() {
+        let case = Case {
+            body: Some(body),
+            ..Case::good()
+        };
+        cases.extend(SIGNED.iter().map(|signed| Case {
+            signed: Some(signed),
+            ..case
+        }));
+        cases.extend(HEADERS.iter().map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    for signed in SIGNED.iter() {
+        let case = Case {
+            signed: Some(signed),
+            ..Case::good()
+        };
+        let fits =
+            |header: &&&HeaderMistake| header.name != NO_TIMESTAMP || signed.name == "no timestamp";
+        let headers: Vec<_> = HEADERS.iter().collect();
+        cases.extend(headers.iter().filter(fits).map(|header| Case {
+            header: Some(header),
+            ..case
+        }));
+    }
+    // Each mistake alone has its test. A release build, as `scripts/soak` makes it, has all pairs, a debug build one in seven.
+    if cfg!(debug_assertions) {
+        fastrand::Rng::with_seed(1).shuffle(&mut cases);
+        cases.truncate(cases.len() / 7);
+    }
+    check_all(&cases);
+}
+
+/// A known mistake that no test plants would be untested.
+#[test]
+fn every_known_mistake_is_planted() {
+    let mut planted = BTreeSet::new();
+    for secret in SECRETS.iter() {
+        planted.extend(
+            Case {
+                secret: Some(secret),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for body in BODIES.iter() {
+        planted.extend(
+            Case {
+                body: Some(body),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for signed in SIGNED.iter() {
+        planted.extend(
+            Case {
+                signed: Some(signed),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for header in HEADERS.iter() {
+        planted.extend(
+            Case {
+                header: Some(header),
+                ..Case::good()
+            }
+            .planted(),
+        );
+    }
+    for kind in CauseKind::ALL {
+        // Those of the request and of the clock have tests of their own.
+        let has_own = matches!(kind.group(), CauseGroup::Clock | CauseGroup::Request);
+        assert!(has_own || planted.contains(kind), "{}", kind.name());
+    }
+}
+
+/// A delivery signed at this time, with no mistake but those of the caller.
+fn signed_at(timestamp: i64, body: &[u8]) -> LoggedDelivery {
+    let signer = Signer::new(Secret::new(SECRET).unwrap()).subscription("wh_1");
+    let at = UnixSeconds::new(timestamp);
+    LoggedDelivery::new(
+        at,
+        signer.at(at).headers(body),
+        Bytes::copy_from_slice(body),
+    )
+}
+
+fn explainer() -> Explainer {
+    Explainer::new().secret("WEBHOOK_SECRET", SECRET)
+}
+
+#[test]
+fn the_offset_of_a_wrong_clock_is_reported() {
+    for (received, kind, detail) in [
+        (NOW + 301, CauseKind::ClockStale, "301 s old, at most 300 s"),
+        (NOW - 400, CauseKind::ClockAhead, "400 s ahead"),
+        (NOW + 362, CauseKind::ClockRetry, "attempt 3"),
+        (NOW + 2_175, CauseKind::ClockRetry, "attempt 4"),
+        (NOW + 3_598, CauseKind::ClockTimeZone, "1 h 00 min"),
+        (NOW - 19_799, CauseKind::ClockTimeZone, "5 h 30 min"),
+        (
+            NOW / 1_000 - 5,
+            CauseKind::ClockMilliseconds,
+            "milliseconds",
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, BODY.as_bytes());
+        delivery.received_at = UnixSeconds::new(received);
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        assert!(explanation.to_string().contains(detail), "{explanation}");
+        let error = error_of(&explanation);
+        let is_clock = matches!(error, VerifyErrorKind::Stale(_) | VerifyErrorKind::Ahead(_));
+        assert!(is_clock, "{error:?}");
+        // With another mistake: both. With an unexplained difference: not proven.
+        delivery.body = Some([BODY, "\n"].concat().into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(
+            kinds(&explanation),
+            BTreeSet::from([kind, CauseKind::BodyLineBreakAdded])
+        );
+        delivery.body = Some("{}".into());
+        let explanation = explainer().explain(&delivery);
+        assert!(explanation.none_fits());
+        assert!(
+            explanation
+                .hints()
+                .iter()
+                .any(|hint| hint.kind() == HintKind::Clock)
+        );
+    }
+    let delivery = signed_at(NOW, BODY.as_bytes());
+    for fresh in [-300, 0, 300] {
+        let mut delivery = delivery.clone();
+        delivery.received_at = UnixSeconds::new(NOW + fresh);
+        assert!(explainer().explain(&delivery).is_authentic());
+    }
+}
+
+#[test]
+fn four_mistakes_are_found_together() {
+    for (secret, body, signed, header) in [
+        ("quotes", "spaced", "a colon", "base64"),
+        ("echoed", "line break added", "no timestamp", "no prefix"),
+        (
+            "decoded from base64",
+            "escapes lost",
+            "an event's id",
+            "Standard Webhooks",
+        ),
+    ] {
+        let case = Case {
+            secret: SECRETS.iter().find(|known| known.name == secret),
+            body: BODIES.iter().find(|known| known.name == body),
+            signed: SIGNED.iter().find(|known| known.name == signed),
+            header: HEADERS.iter().find(|known| known.name == header),
+        };
+        assert_eq!(case.name().matches(" + ").count(), 3);
+        check(&case).unwrap();
+    }
+}
+
+#[test]
+fn a_body_with_two_changes_is_explained() {
+    let sorted_pretty =
+        serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(BODY).unwrap())
+            .unwrap();
+    let python = BODY
+        .replace(':', ": ")
+        .replace("01: 53: 20", "01:53:20")
+        .replace(',', ", ")
+        .replace('ö', "\\u00f6")
+        .replace('ß', "\\u00df")
+        .replace('é', "\\u00e9")
+        .replace('ë', "\\u00eb");
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&python).unwrap(),
+        serde_json::from_str::<serde_json::Value>(BODY).unwrap()
+    );
+    // A serializer that sorts keys also rewrites 1.50 as 1.5: three causes.
+    for (arrived, signed, kinds_of_it) in [
+        (
+            BODY,
+            &*sorted_pretty,
+            vec![
+                CauseKind::BodyPretty,
+                CauseKind::BodyKeysSorted,
+                CauseKind::BodyNumbersRewritten,
+            ],
+        ),
+        (
+            BODY,
+            &python,
+            vec![CauseKind::BodySpaced, CauseKind::BodyUnicodeUnescaped],
+        ),
+        (
+            &python,
+            BODY,
+            vec![CauseKind::BodyCompact, CauseKind::BodyUnicodeEscaped],
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, signed.as_bytes());
+        delivery.body = Some(arrived.to_owned().into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(
+            kinds(&explanation),
+            kinds_of_it.into_iter().collect(),
+            "{explanation}"
+        );
+    }
+}
+
+/// The output of `json.dumps(json.loads(body))` and of `JSON.stringify(JSON.parse(body))`, written by hand.
+#[test]
+fn a_rewritten_body_is_explained_where_its_fractions_ended_in_zeros() {
+    let body = |numbers: &str| {
+        format!(
+            r#"{{"id":"evt_1","type":"row.created","data":{{"properties":{{"Größe":"5","Total":{numbers}}}}}}}"#
+        )
+    };
+    let python = |numbers: &str| {
+        let numbers = numbers.replace(':', ": ").replace(',', ", ");
+        format!(
+            r#"{{"id": "evt_1", "type": "row.created", "data": {{"properties": {{"Gr\u00f6\u00dfe": "5", "Total": {numbers}}}}}}}"#
+        )
+    };
+    for (signed, by_python, by_javascript) in [
+        ("12.50", "12.5", "12.5"),
+        ("0.10", "0.1", "0.1"),
+        ("100.00", "100.0", "100"),
+        ("1000.000", "1000.0", "1000"),
+        (
+            "12.50,\"Sum\":0.10,\"Max\":100.00,\"Count\":3",
+            "12.5,\"Sum\":0.1,\"Max\":100.0,\"Count\":3",
+            "12.5,\"Sum\":0.1,\"Max\":100,\"Count\":3",
+        ),
+        (
+            "[12.50,0.10,100.00,3.25]",
+            "[12.5,0.1,100.0,3.25]",
+            "[12.5,0.1,100,3.25]",
+        ),
+        (
+            "{\"before\":12.50,\"after\":9.90}",
+            "{\"before\":12.5,\"after\":9.9}",
+            "{\"before\":12.5,\"after\":9.9}",
+        ),
+        (
+            "12.50,\"Rate\":0.1250",
+            "12.5,\"Rate\":0.125",
+            "12.5,\"Rate\":0.125",
+        ),
+        (
+            "1.50,\"As it was\":2.5",
+            "1.5,\"As it was\":2.5",
+            "1.5,\"As it was\":2.5",
+        ),
+    ] {
+        let mut delivery = signed_at(NOW, body(signed).as_bytes());
+        for (arrived, also) in [
+            (body(by_javascript), &[][..]),
+            (body(by_python), &[]),
+            (
+                python(by_python),
+                &[CauseKind::BodyCompact, CauseKind::BodyUnicodeEscaped],
+            ),
+        ] {
+            delivery.body = Some(arrived.clone().into());
+            let explanation = explainer().explain(&delivery);
+            let mut expected = BTreeSet::from([CauseKind::BodyNumbersRewritten]);
+            expected.extend(also);
+            assert_eq!(
+                kinds(&explanation),
+                expected,
+                "{signed}: {arrived}: {explanation}"
+            );
+        }
+    }
+    // Where none of them fits, the form is the sign.
+    let mut delivery = signed_at(NOW, body("1.2345670").as_bytes());
+    delivery.body = Some(python("1.234567").into());
+    let explanation = explainer().explain(&delivery);
+    assert!(
+        explanation.none_fits() && !explanation.tried().capped,
+        "{explanation}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("This body looks written again"),
+        "{explanation}"
+    );
+}
+
+#[test]
+fn milliseconds_that_no_header_holds_are_found() {
+    let signer = mistakes::mac(SECRET.as_bytes(), format!("{NOW}317.{BODY}").as_bytes());
+    let headers = [
+        ("x-service-timestamp", NOW.to_string()),
+        (
+            "x-service-signature",
+            format!("sha256={}", hex::encode(signer)),
+        ),
+    ];
+    let explanation =
+        explainer().explain(&LoggedDelivery::new(UnixSeconds::new(NOW), headers, BODY));
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::SignedInAnotherUnit]),
+        "{explanation}"
+    );
+}
+
+#[test]
+fn a_repeated_header_that_is_not_signed_is_named() {
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery
+        .headers
+        .push(("x-service-event-id".into(), "evt_2".into()));
+    let explanation = explainer().explain(&delivery);
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::HeaderRepeated]),
+        "{explanation}"
+    );
+    assert!(
+        explanation.causes()[0]
+            .detail()
+            .unwrap()
+            .contains("x-service-event-id")
+    );
+}
+
+/// A delivery that is right but for the request, and the mistakes that are found: all of them, whatever else is wrong.
+#[test]
+fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
+    type Change = fn(&mut LoggedDelivery);
+    fn set(delivery: &mut LoggedDelivery, name: &str, value: &'static str) {
+        delivery.headers.retain(|(other, _)| other != name);
+        delivery.headers.push((name.to_owned(), value.into()));
+    }
+    let unusable = |body: &'static str| (body, CauseKind::EventUnusable, 400, "unusable_event");
+    let cases: [(Change, CauseKind, u16); 7] = [
+        (|it| it.method = "GET".into(), CauseKind::RequestMethod, 405),
+        (
+            |it| set(it, "content-type", "application/x-www-form-urlencoded"),
+            CauseKind::RequestType,
+            415,
+        ),
+        (
+            |it| set(it, "content-encoding", "gzip"),
+            CauseKind::RequestEncoding,
+            415,
+        ),
+        (
+            |it| set(it, "content-length", "2000000"),
+            CauseKind::RequestTooLarge,
+            413,
+        ),
+        (
+            |it| set(it, "x-service-event-id", "evt_2"),
+            CauseKind::EventHeader,
+            400,
+        ),
+        (
+            |it| set(it, "x-service-event-type", "row.deleted"),
+            CauseKind::EventHeader,
+            400,
+        ),
+        (
+            |it| {
+                it.headers
+                    .push(("x-service-webhook-id".into(), "wh_2".into()))
+            },
+            CauseKind::HeaderRepeated,
+            401,
+        ),
+    ];
+    for (change, kind, status) in cases {
+        let mut delivery = signed_at(NOW, BODY.as_bytes());
+        change(&mut delivery);
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        let text = explanation.to_string();
+        assert!(
+            !explanation.is_authentic() && !text.contains("authentic and fresh"),
+            "{text}"
+        );
+        assert!(
+            text.starts_with(&format!("refused with {status}: ")),
+            "{text}"
+        );
+        // Beside a mistake of the body, both.
+        delivery.body = Some([BODY, "\n"].concat().into());
+        let explanation = explainer().explain(&delivery);
+        let both = BTreeSet::from([CauseKind::BodyLineBreakAdded, kind]);
+        assert_eq!(kinds(&explanation), both, "{explanation}");
+    }
+    for (body, kind, status, name) in [
+        unusable("{}"),
+        unusable("[]"),
+        unusable(r#"{"id":"","type":"a"}"#),
+    ] {
+        let explanation = explainer().explain(&signed_at(NOW, body.as_bytes()));
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        let refusal = explanation.refusal().unwrap().kind();
+        assert_eq!((refusal.status(), refusal.name()), (status, name));
+    }
+    // All together, in the order in which a receiver refuses them; a body that was not read is not judged.
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    for (change, ..) in cases {
+        change(&mut delivery);
+    }
+    delivery
+        .headers
+        .retain(|(name, _)| name != "content-length");
+    let explanation = explainer().explain(&delivery);
+    assert_eq!(explanation.causes().len(), 6, "{explanation}");
+    assert_eq!(explanation.causes()[0].kind(), CauseKind::RequestMethod);
+    delivery.body = None;
+    let explanation = explainer().explain(&delivery);
+    let text = explanation.to_string();
+    assert!(
+        explanation.none_fits() && text.contains("so the signature can't be judged"),
+        "{text}"
+    );
+    assert!(text.contains("415: The request's Content-Type"), "{text}");
+}
+
+/// The receiver accepts it, and reads no further than id and type. What the handler does depends on the type that it takes.
+#[test]
+fn the_answer_of_a_handler_that_takes_event_is_told_of_an_authentic_delivery() {
+    let line = |body: &str| {
+        let explanation = explainer().explain(&signed_at(NOW, body.as_bytes()));
+        assert!(explanation.is_authentic(), "{explanation}");
+        let text = explanation.to_string();
+        let line = text.lines().find(|line| line.contains("422"));
+        let error = explanation.event_error();
+        assert_eq!(line.is_some(), error.is_some());
+        assert_eq!(
+            error.map(EventError::kind),
+            event::<Properties>(body).err().map(|error| error.kind())
+        );
+        line.map(str::to_owned)
+    };
+    let whole = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":
+        {"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1"}}"#;
+    assert_eq!(line(whole), None);
+    assert_eq!(
+        line(r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#).as_deref(),
+        Some("a handler that takes `Event` answers 422: data is missing")
+    );
+    // A handler of its own envelope may take this one.
+    assert_eq!(
+        line(r#"{"id":"evt_1","type":"invented","data":{}}"#).as_deref(),
+        Some("a handler that takes `Event` answers 422: createdAt is missing, at line 1 column 42")
+    );
+    // Where it is refused, the repair comes first.
+    let mut refused = signed_at(NOW, br#"{"id":"evt_1","type":"row.created"}"#);
+    refused.method = "GET".into();
+    let refused = explainer().explain(&refused);
+    assert!(
+        !refused.is_authentic() && refused.event_error().is_none(),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_logged_answer_is_quoted_and_believed() {
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    let explained = |delivery: &LoggedDelivery| explainer().explain(delivery).to_string();
+    for (status, outcome) in [
+        (204, "handled"),
+        (422, "type_mismatch"),
+        (503, "store_full"),
+        (404, "handler_status"),
+    ] {
+        delivery.answer = Some(LoggedAnswer::new(status, outcome));
+        let text = explained(&delivery);
+        assert!(
+            text.contains(&format!("answered, says the log: {status} {outcome}")),
+            "{text}"
+        );
+        assert!(
+            text.contains("authentic and fresh, signed with WEBHOOK_SECRET"),
+            "{text}"
+        );
+    }
+    let mut answer = LoggedAnswer::new(401, "not_authentic");
+    answer.reason = Some("the signature is not that of these bytes".into());
+    delivery.answer = Some(answer);
+    let text = explained(&delivery);
+    assert!(
+        text.contains("401 not_authentic: the signature is not that of these bytes"),
+        "{text}"
+    );
+    assert!(!text.contains("authentic and fresh"), "{text}");
+    assert!(text.contains("its receiver refused it"), "{text}");
+}
+
+#[test]
+fn a_delivery_signed_by_another_key_of_the_ring_has_no_cause() {
+    let delivery = signed_at(NOW, BODY.as_bytes());
+    let ring = Explainer::new()
+        .secret("new", "whsec_made_up_successor_of_it")
+        .secret("old", SECRET);
+    let explanation = ring.explain(&delivery);
+    assert!(explanation.is_authentic() && explanation.key_name() == Some("old"));
+    let one = Explainer::new()
+        .secret("new", "whsec_made_up_successor_of_it")
+        .other_secret("retired", SECRET);
+    let explanation = one.explain(&delivery);
+    assert_eq!(
+        kinds(&explanation),
+        BTreeSet::from([CauseKind::SecretOfAnother])
+    );
+    assert_eq!(explanation.key_name(), Some("retired"));
+}
+
+#[test]
+fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
+    let good = signed_at(NOW, BODY.as_bytes());
+    let with_body = |body: &[u8]| {
+        let mut delivery = good.clone();
+        delivery.body = Some(Bytes::copy_from_slice(body));
+        delivery
+    };
+    let with_header = |name: &str, value: &'static str| {
+        let mut delivery = with_body(b"{}");
+        delivery.headers.retain(|(other, _)| other != name);
+        delivery
+            .headers
+            .push((name.to_owned(), Bytes::from_static(value.as_bytes())));
+        delivery
+    };
+    let replaced = BODY.replace('ö', "\u{fffd}");
+    let sorted = serde_json::from_str::<serde_json::Value>(BODY)
+        .unwrap()
+        .to_string();
+    let mut unsigned = good.clone();
+    unsigned
+        .headers
+        .retain(|(name, _)| name != "x-service-signature");
+    let mut redacted = with_body(b"{}");
+    redacted.unverifiable = true;
+    let mut unread = good.clone();
+    unread.body = None;
+    for (delivery, kind) in [
+        (
+            with_body(replaced.as_bytes()),
+            HintKind::ReplacementCharacters,
+        ),
+        (with_body(&BODY.as_bytes()[..60]), HintKind::BodyCutOff),
+        (with_header("content-length", "300"), HintKind::BodyCutOff),
+        (with_body(sorted.as_bytes()), HintKind::KeysSorted),
+        (with_body(b"\x1f\x8b\x08"), HintKind::BodyCompressed),
+        (
+            with_header("content-encoding", "br"),
+            HintKind::BodyCompressed,
+        ),
+        (with_body(b""), HintKind::BodyEmpty),
+        (with_body(b"a=b"), HintKind::NotJson),
+        (unsigned, HintKind::NoSignature),
+        (
+            with_header(
+                "x-service-signature",
+                "sha1=0123456789012345678901234567890123456789",
+            ),
+            HintKind::OtherAlgorithm,
+        ),
+        (redacted, HintKind::Redacted),
+        (unread, HintKind::NoBody),
+    ] {
+        let explanation = explainer().explain(&delivery);
+        assert!(
+            explanation.none_fits() && explanation.key_name().is_none(),
+            "{explanation}"
+        );
+        assert!(
+            explanation.hints().iter().any(|hint| hint.kind() == kind),
+            "{kind:?}: {explanation}"
+        );
+        assert!(
+            explanation.to_string().contains("not proven: "),
+            "{explanation}"
+        );
+        // A redacted delivery fits no secret, so it is no sign of a wrong one.
+        let blames_the_secret = explanation.conclusion().contains("not known here");
+        assert!(
+            kind != HintKind::Redacted || !blames_the_secret,
+            "{explanation}"
+        );
+        assert!(
+            kind != HintKind::KeysSorted || blames_the_secret,
+            "{explanation}"
+        );
+    }
+    let explanation = Explainer::new()
+        .secret("KEY", "tk_live_0123456789abcdef")
+        .explain(&good);
+    let hint = &explanation.hints()[0];
+    assert_eq!(hint.kind(), HintKind::SecretRefused);
+    assert!(
+        hint.to_string().contains("KEY: this is an API key"),
+        "{hint}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("a secret that is not known here"),
+        "{explanation}"
+    );
+}
+
+/// Every delivery of the vectors, accepted or not: an explanation agrees with the verifier.
+#[test]
+fn no_good_delivery_of_the_vectors_has_a_cause() {
+    #[derive(serde::Deserialize)]
+    struct Vectors {
+        deliveries: Vec<serde_json::Value>,
+    }
+    let vectors: Vectors =
+        serde_json::from_str(include_str!("../../../../tests/vectors/deliveries.json")).unwrap();
+    let (mut good, mut accepted, mut refused) = (0, 0, 0);
+    for vector in vectors.deliveries {
+        let Some(keys) = vector["keys"]["single"]["keys"].as_array() else {
+            continue;
+        };
+        let seconds =
+            |value: &serde_json::Value| std::time::Duration::from_secs(value.as_u64().unwrap());
+        let window = hookgate::Window::default()
+            .with_past(seconds(&vector["window"]["past"]))
+            .with_ahead(seconds(&vector["window"]["ahead"]));
+        let mut explainer = Explainer::new().window(window).limit_bytes(1 << 24);
+        for key in keys {
+            explainer = explainer.secret(
+                key["name"].as_str().unwrap(),
+                key["secret"].as_str().unwrap(),
+            );
+        }
+        let body = match &vector["body"] {
+            body if body["text"].is_string() => body["text"].as_str().unwrap().as_bytes().to_vec(),
+            body if body["base64"].is_string() => base64::Engine::decode(
+                &base64::engine::general_purpose::STANDARD,
+                body["base64"].as_str().unwrap(),
+            )
+            .unwrap(),
+            body => body["repeat"]
+                .as_str()
+                .unwrap()
+                .repeat(body["times"].as_u64().unwrap() as usize)
+                .into_bytes(),
+        };
+        let headers = vector["headers"].as_array().unwrap().iter().map(|pair| {
+            let latin: Vec<u8> = pair[1]
+                .as_str()
+                .unwrap()
+                .chars()
+                .map(|char| char as u8)
+                .collect();
+            (pair[0].as_str().unwrap(), latin)
+        });
+        let now = vector["now"].as_str().unwrap().parse().unwrap();
+        let explanation =
+            explainer.explain(&LoggedDelivery::new(UnixSeconds::new(now), headers, body));
+        let verified = &vector["verdict"]["verified"];
+        if verified.is_object() {
+            assert_eq!(explanation.key_name(), verified["key"].as_str());
+            // A verifier does not look at the event; a receiver does.
+            let of_request = |cause: &&Cause| cause.kind().group() == CauseGroup::Request;
+            let others = explanation
+                .causes()
+                .iter()
+                .filter(|cause| !of_request(cause));
+            assert_eq!(others.count(), 0, "{}: {explanation}", vector["name"]);
+            let is_refused = explanation.causes().iter().any(|cause| of_request(&cause));
+            assert_eq!(explanation.is_authentic(), !is_refused);
+            assert!(explanation.hints().is_empty());
+            accepted += u32::from(!is_refused);
+            good += 1;
+        } else {
+            let kind = error_of(&explanation).name().replace('_', "-");
+            assert!(!explanation.is_authentic());
+            let expected = vector["verdict"]["refused"]["kind"].as_str().unwrap();
+            assert!(expected.starts_with(&kind), "{}: {kind}", vector["name"]);
+            refused += 1;
+        }
+    }
+    assert!(
+        good > 20 && accepted > 10 && refused > 20,
+        "{good} good, {accepted} of them accepted, {refused} refused"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_good_delivery_has_a_cause(
+        content in ".{0,100}",
+        random in "[!-~]{16,64}",
+        at in 1_i64..10_000_000_000,
+        age in -300_i64..=300,
+    ) {
+        let secret = format!("whsec_x{random}x");
+        let content = serde_json::Value::from(content);
+        let body = format!(r#"{{"id":"evt_1","type":"page.created","data":{content}}}"#);
+        let signer = Signer::new(Secret::new(&secret).unwrap()).at(UnixSeconds::new(at));
+        let delivery = LoggedDelivery::new(UnixSeconds::new(at + age), signer.headers(&body), body);
+        let explanation = Explainer::new().secret("a", "whsec_made_up_secret_of_another").secret("b", &secret).explain(&delivery);
+        prop_assert!(explanation.is_authentic() && explanation.causes().is_empty() && explanation.hints().is_empty());
+    }
+
+    /// Whatever bytes come: no panic, no cause that was not proven, and none for a signature that is made up.
+    #[test]
+    fn no_cause_is_found_for_an_unsigned_delivery(
+        body in prop_oneof![prop::collection::vec(any::<u8>(), 0..200), "[\\[\\]{}\",:\\\\u0-9a-f ]{0,80}".prop_map(String::into_bytes)],
+        secret in prop::collection::vec(any::<u8>(), 0..60),
+        timestamp in prop_oneof!["[0-9]{1,17}", "[ -~]{0,30}"],
+        signature in prop_oneof!["sha256=[0-9a-f]{64}", "[ -~]{0,100}"],
+        now in any::<i64>(),
+    ) {
+        let headers = [("x-service-timestamp", timestamp), ("x-service-signature", signature)];
+        let delivery = LoggedDelivery::new(UnixSeconds::new(now), headers, body);
+        let explanation = Explainer::new().secret("a", &secret).limit_bytes(1 << 18).explain(&delivery);
+        prop_assert!(explanation.none_fits());
+    }
+}
+
+#[test]
+fn a_search_ends_at_its_limit_and_says_so() {
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery.body = Some(vec![b'x'; 1 << 16].into());
+    let explanation = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let tried = explanation.tried();
+    assert!(
+        tried.capped && tried.bytes < (1 << 20) + (1 << 18),
+        "{tried:?}"
+    );
+    assert!(
+        explanation
+            .to_string()
+            .contains("the limit ended the search early")
+    );
+    let explanation = explainer().explain(&signed_at(NOW, b"{}"));
+    assert!(!explanation.tried().capped);
+}
+
+/// Each combination of them would be tried.
+#[test]
+fn many_timestamps_do_not_multiply_the_signed_strings() {
+    let mut delivery = signed_at(NOW, b"{}");
+    let few = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let timestamps = (0..20_000).map(|at| ("x-service-timestamp".into(), at.to_string().into()));
+    delivery.headers.extend(timestamps);
+    delivery.body = Some(Bytes::from_static(b"{ }"));
+    let many = explainer().limit_bytes(1 << 20).explain(&delivery);
+    let (few, many) = (few.tried().signed_strings, many.tried().signed_strings);
+    assert!(many < 20 * few, "{few} and {many}");
+    assert!(few > 10);
+}
+
+#[test]
+fn the_documents_tables_are_the_codes() {
+    let document = include_str!("../../../../docs/explain.md");
+    let rows: Vec<_> = document
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let causes = CauseKind::ALL.iter().map(|kind| {
+        format!(
+            "| `{}` | {} | {} | {} |",
+            kind.name(),
+            kind.group().name().replace('_', " "),
+            kind.description(),
+            kind.fix()
+        )
+    });
+    let hints = HintKind::ALL
+        .iter()
+        .map(|kind| format!("| `{}` | {} |", kind.name(), kind.description()));
+    let expected: Vec<_> = causes.chain(hints).collect();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        println!("{}", expected.join("\n"));
+    }
+    assert_eq!(rows, expected);
+}
+
+/// The cost of a search is counted in bytes, which no busy machine changes.
+#[test]
+fn a_mistake_in_a_large_body_is_found_within_its_bound() {
+    let text = "Größe / 1.50 < 2\\n".repeat(1 << 15);
+    let body = format!(r#"{{"id":"evt_1","type":"page.created","data":{{"text":"{text}"}}}}"#);
+    assert!(body.len() > 600_000 && body.len() < 1 << 20);
+    let mut delivery = signed_at(NOW, body.as_bytes());
+    for (arrived, kind) in [
+        (body.clone() + "\n", CauseKind::BodyLineBreakAdded),
+        (body.replace(':', ": "), CauseKind::BodyCompact),
+        (body.replace('/', "\\/"), CauseKind::BodySlashesEscaped),
+    ] {
+        delivery.body = Some(arrived.into());
+        let explanation = explainer().explain(&delivery);
+        assert_eq!(kinds(&explanation), BTreeSet::from([kind]), "{explanation}");
+        let bytes = explanation.tried().bytes;
+        assert!(bytes < 150 * body.len() as u64, "{kind:?}: {bytes}");
+    }
+    // Small bodies cost little even where none fits.
+    let mut delivery = signed_at(NOW, BODY.as_bytes());
+    delivery.body = Some(BODY.replace("evt_1", "evt_2").into());
+    let explanation = explainer().explain(&delivery);
+    let tried = explanation.tried();
+    assert!(explanation.none_fits() && !tried.capped, "{explanation}");
+    assert!(
+        tried.combinations < 200_000 && tried.bytes < 150_000_000,
+        "{tried:?}"
+    );
+}

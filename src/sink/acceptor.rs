@@ -1,0 +1,216 @@
+//! Verify, store, answer: the receiver's steps, with a sink at the end.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::accept::{Storing, accept};
+use super::contract::Sink;
+use crate::config::ConfigError;
+use crate::layer::{self, Drained, Guard, ResponseBody, ResponseFuture, VerifiedBody};
+use crate::lookup::Keys;
+#[cfg(doc)]
+use crate::receiver::Receiver;
+use crate::receiver::ReceiverBuilder;
+use crate::walk::Health;
+
+/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink reports that it is **durable**.
+///
+/// [`ReceiverBuilder::accept_into`] makes it. It is a tower service, in axum `post_service(acceptor)`; for any other server there
+/// is [`handle`](Self::handle). Clones share all state.
+///
+/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to the point
+/// where the layer would claim the event. [The page about answers](crate::guide::answers) lists the answer to each result of the
+/// sink, and the report to the operator.
+///
+/// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
+/// not stop the call of the sink. Of copies that arrive together, each calls the sink, and one call returns `New`.
+///
+/// ```
+/// use std::collections::HashSet;
+/// use std::sync::Mutex;
+/// use std::time::Duration;
+/// use bytes::Bytes;
+/// use hookgate::{Accepted, Delivery, EventKey, Receiver, Secret, Sink, StoreFuture};
+/// use http_body_util::Full;
+/// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+/// # use http::Request;
+///
+/// /// Shows the shape only; a durable sink writes to a disk.
+/// #[derive(Debug, Default)]
+/// struct Kept(Mutex<HashSet<EventKey>>);
+///
+/// impl Sink for Kept {
+///     fn accept<'a>(&'a self, delivery: &'a Delivery, _retain: Duration) -> StoreFuture<'a, Accepted> {
+///         let is_new = self.0.lock().unwrap().insert(*delivery.key());
+///         let accepted = if is_new { Accepted::New } else { Accepted::Duplicate { same_body: true } };
+///         StoreFuture::ready(Ok(accepted))
+///     }
+/// }
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+/// # let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// # let timestamp = Timestamp::at(SystemClock.now())?;
+/// # let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// # let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+/// # let request = Request::post("/webhooks")
+/// #     .header("x-service-timestamp", timestamp.as_str())
+/// #     .header("x-service-signature", &signature)
+/// #     .body(Full::new(Bytes::from(body)))?;
+/// let acceptor = Receiver::builder().secret(secret).accept_into(Kept::default())?;
+/// // In axum: Router::new().route("/webhooks", post_service(acceptor.clone()))
+///
+/// # let again = request.clone();
+/// let first = acceptor.handle(request).await;
+/// assert_eq!((first.status().as_u16(), first.headers().get("idempotent-replayed")), (200, None));
+/// let copy = acceptor.handle(again).await;
+/// assert_eq!(copy.headers()["idempotent-replayed"], "true");
+///
+/// acceptor.drain(Duration::from_secs(30)).await; // at shutdown
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// An acceptor claims nothing, so no handler can stand behind it: it has no `layer`.
+///
+/// ```compile_fail,E0599
+/// fn guard(acceptor: &hookgate::Acceptor) {
+///     let _ = acceptor.layer();
+/// }
+/// ```
+///
+/// # Security
+/// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
+#[derive(Clone)]
+pub struct Acceptor {
+    shared: Arc<Guard<Storing>>,
+}
+
+/// Accepting in place of handling (feature `tower`).
+impl ReceiverBuilder {
+    /// Builds an acceptor in place of a receiver with [`build`](Self::build): authentic and fresh deliveries go into `sink`, and
+    /// are answered 2xx once they are durable there. See [`Acceptor`].
+    ///
+    /// The sink remembers the events that it has accepted. Therefore [`store`](Self::store) and
+    /// [`without_deduplication`](Self::without_deduplication) are errors with a sink. [`retention`](Self::retention), passed with
+    /// each delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), except for the store: `StoreBesideSink` if a store was given, or deduplication was switched
+    /// off. See [`ConfigErrorKind`](crate::ConfigErrorKind).
+    ///
+    /// ```
+    /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
+    /// # use hookgate::{Accepted, Delivery, Sink, StoreFuture};
+    /// # #[derive(Debug)]
+    /// # struct Queue;
+    /// # impl Sink for Queue {
+    /// #     fn accept<'a>(&'a self, _: &'a Delivery, _: std::time::Duration) -> StoreFuture<'a, Accepted> {
+    /// #         StoreFuture::ready(Ok(Accepted::New))
+    /// #     }
+    /// # }
+    ///
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let both = Receiver::builder().secret(secret).store(MemoryStore::default()).accept_into(Queue);
+    /// assert_eq!(both.err().map(|error| error.kind()), Some(ConfigErrorKind::StoreBesideSink));
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
+    pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {
+        let scopes = sink.scopes_in_use().cloned();
+        let sink: Box<dyn Sink> = Box::new(sink);
+        let guard = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
+        Ok(Acceptor {
+            shared: Arc::new(guard),
+        })
+    }
+}
+
+impl Acceptor {
+    /// Takes a delivery from its request to its answer, for a server without tower services.
+    ///
+    /// [`Receiver::handle`] documents the request to pass, and the effect of dropping the future. The answer's extensions hold an
+    /// [`Answer`](crate::Answer).
+    ///
+    /// # Panics
+    /// Without a tokio runtime that has its timers enabled.
+    ///
+    /// # Security
+    /// As for [`Receiver::handle`]: pass method, headers and body exactly as they were received.
+    pub fn handle<B: Body>(
+        &self,
+        request: Request<B>,
+    ) -> impl Future<Output = Response<Bytes>> + use<B> {
+        let answer = accept(&self.shared, request);
+        async move { answer.await.map(ResponseBody::into_bytes) }
+    }
+
+    /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
+    /// that still go on after `limit` are dropped.
+    pub async fn drain(&self, limit: Duration) -> Drained {
+        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
+        layer::drain(gate, &settings.shutdown, limit).await
+    }
+
+    /// Returns the health, for a readiness probe: see [`Receiver::health`]. The store is the sink.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.shared.auth.gate.health()
+    }
+
+    /// Returns the live keys, so that some can be replaced while deliveries arrive.
+    #[must_use]
+    pub fn keys(&self) -> &Keys {
+        self.shared.auth.keys()
+    }
+
+    /// Returns the number of calls of the sink under way.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.shared.auth.gate.runs()
+    }
+
+    /// Sets the gauges to the current values: see [`Receiver::record_metrics`]. The metrics of the sink are its own.
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn record_metrics(&self) {
+        let retention = Some(self.shared.next.retention);
+        layer::record_gauges(&self.shared, retention, || None);
+    }
+}
+
+impl<B> Service<Request<B>> for Acceptor
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody<VerifiedBody>>;
+    type Error = Infallible;
+    type Future = ResponseFuture<VerifiedBody, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let answer = accept(&self.shared, request);
+        ResponseFuture(Box::pin(async { Ok(answer.await) }))
+    }
+}
+
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Acceptor")
+            .field("auth", &self.shared.auth)
+            .field("sink", &self.shared.next.sink)
+            .finish()
+    }
+}

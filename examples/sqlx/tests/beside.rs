@@ -13,9 +13,9 @@ mod server;
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
+use hookgate::{Delivery, EventKey, Receiver, RequestHead, Secret, Signature, Timestamp};
 use hookgate_order::Order;
 use hookgate_order::RowValues;
-use hookgate::{Delivery, EventKey, Receiver, RequestHead, Secret, Signature, Timestamp};
 use hookgate_sqlx::{claim_in, is_conflict, migrate, order_in};
 use postgres::PostgresServer;
 use sqlx::postgres::PgPoolOptions;

@@ -229,7 +229,7 @@ fn step_by_step(receiver: &Receiver, signed: &Signed, up_to: LastStep) {
     if up_to == Mac {
         return drop(black_box(intake.finish().unwrap()));
     }
-    let delivery: Delivery = receiver.recognise(&mut intake, &head).unwrap();
+    let delivery: Delivery = receiver.recognise(intake, &head).unwrap();
     if up_to == Recognise {
         return drop(black_box(delivery));
     }

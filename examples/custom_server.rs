@@ -98,7 +98,7 @@ fn receive(
             return Ok(Err(too_large.into()));
         }
     }
-    Ok(receiver.recognise(&mut intake, &head).and_then(|delivery| {
+    Ok(receiver.recognise(intake, &head).and_then(|delivery| {
         match block_on(receiver.admit(&delivery))? {
             Admission::Fresh(claim) => Ok(run(claim, &delivery)),
             Admission::Replayed { .. } => Ok("200 OK"),

@@ -34,7 +34,7 @@ use crate::walk::Delivery;
 /// #     let head = RequestHead::new("POST", headers);
 /// #     let mut intake = receiver.open(&head)?;
 /// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(&mut intake, &head)?)
+/// #     Ok(receiver.recognise(intake, &head)?)
 /// # }
 ///
 /// let body = br#"{"id":"evt_1","type":"page.created"}"#;

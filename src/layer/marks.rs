@@ -192,7 +192,7 @@ const MAX_CHARS: usize = 256;
 /// #     let head = RequestHead::new("POST", headers);
 /// #     let mut intake = receiver.open(&head)?;
 /// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(&mut intake, &head)?)
+/// #     Ok(receiver.recognise(intake, &head)?)
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///

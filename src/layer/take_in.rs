@@ -1,10 +1,10 @@
 //! The first three steps of a request: head with its look-up, body, signature.
 
 use std::cell::RefCell;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::request::Parts;
@@ -21,140 +21,110 @@ use crate::outcome::Refusal;
 use crate::verify::Intake;
 use crate::walk::{Authenticator, CheckedHead, RequestHead};
 
-/// A request in one of these steps, and the thing that it waits for.
-#[allow(clippy::large_enum_variant)] // There is one at a time, on the stack: a box would be an allocation for each delivery.
-enum Next<'a> {
-    LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
-    /// The refusal is answered once the rest of the body was read, or at this time.
-    Rest(Refusal, Instant),
-    Nothing(TakenIn),
-}
-
-/// A request whose body is waited for.
+/// A request whose body is read.
 struct Opened<'a> {
     head: RequestHead<'a>,
     intake: Intake,
     reading: Reading<'a>,
 }
 
-impl<'a> Opened<'a> {
-    /// Goes on with an intake that was already polled, and so must not be moved: a move would leave a copy of the keys' states
-    /// behind. No copy of them stays once `begun` is dropped.
-    fn keep(head: RequestHead<'a>, begun: &mut Intake, reading: Reading<'a>) -> Box<Self> {
-        let mut kept = Box::new(Self {
-            head,
-            intake: Intake::in_place_of(begun),
-            reading,
-        });
-        kept.intake.go_on_from(begun);
-        kept
-    }
+/// The thing that a request waits for.
+enum Rest<'a> {
+    LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
+    Body(Opened<'a>),
+    /// The refusal is answered once the rest of the body was read, or at this time.
+    Discard(Refusal, Instant),
 }
 
 impl<N> Exchange<N> {
-    /// Takes a delivery in. Most bodies are there at once: their states are never moved to the heap.
-    pub(crate) fn take_in<'a, B: Body>(
-        &'a self,
-        parts: &'a Parts,
-        body: Pin<&'a mut B>,
-    ) -> impl Future<Output = TakenIn> + use<'a, N, B> {
-        let mut under_way = Some((body, None));
-        let mut late = None;
-        poll_fn(move |context| {
-            if let Some((mut body, mut kept)) = under_way.take() {
-                match self.take_at_once(parts, body.as_mut(), &mut kept, context) {
-                    Poll::Ready(Next::Nothing(taken_in)) => return Poll::Ready(taken_in),
-                    Poll::Ready(next) => late = Some(Box::pin(self.take_late(next, body))),
-                    Poll::Pending => {
-                        under_way = Some((body, kept));
-                        return Poll::Pending;
-                    }
-                }
-            }
-            match &mut late {
-                Some(late) => late.as_mut().poll(context),
-                None => Poll::Pending, // it was ready before, and is not polled again
-            }
-        })
+    /// Takes a delivery in. Most bodies are there at once: nothing is kept for them in the future.
+    pub(crate) async fn take_in<B: Body>(&self, parts: &Parts, mut body: Pin<&mut B>) -> TakenIn {
+        let at_once =
+            poll_fn(|context| Poll::Ready(self.take_at_once(parts, body.as_mut(), context)));
+        let late = match at_once.await {
+            Ok(taken_in) => return taken_in,
+            Err(rest) => Box::pin(self.take_late(*rest, body)),
+        };
+        late.await
     }
 
-    /// Ready unless the body is waited for, which is then `kept`.
+    /// Goes on until it has to wait.
     #[inline]
     fn take_at_once<'a, B: Body>(
         &'a self,
         parts: &'a Parts,
         body: Pin<&mut B>,
-        kept: &mut Option<Box<Opened<'a>>>,
         context: &mut Context<'_>,
-    ) -> Poll<Next<'a>> {
-        if let Some(opened) = kept {
-            let Opened {
-                head,
-                intake,
-                reading,
-            } = &mut **opened;
-            let read = ready!(reading.poll(body, intake, context));
-            return Poll::Ready(self.complete(head, intake, reading, read, None));
-        }
+    ) -> Result<TakenIn, Box<Rest<'a>>> {
+        let auth = &self.guard().auth;
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
         let mut now = None;
-        let checked = self.guard().auth.check_head(&head, |reading| {
+        let checked = auth.check_head(&head, |reading| {
             now = Some(reading);
             self.guard()
                 .tell(Step::AgeChecked(self.observed(), reading));
         });
-        Poll::Ready(match checked {
-            Ok((ref checked, RingSearch::Found(selected))) => {
-                let mut intake = self.guard().auth.receive(checked, selected);
-                let mut reading = self.reading(self.started());
-                match reading.poll(body, &mut intake, context) {
-                    Poll::Ready(read) => self.complete(&head, &mut intake, &mut reading, read, now),
-                    Poll::Pending => {
-                        *kept = Some(Opened::keep(head, &mut intake, reading));
-                        return Poll::Pending;
-                    }
+        match checked {
+            Ok((checked, RingSearch::Found(ring))) => {
+                let intake = auth.receive(&checked, ring);
+                let mut opened = self.opened(head, intake, self.started());
+                match opened.reading.poll(body, &mut opened.intake, context) {
+                    Poll::Ready(read) => self.complete(opened, read, now),
+                    Poll::Pending => Err(Box::new(Rest::Body(opened))),
                 }
             }
-            Ok((checked, RingSearch::Pending(waiting))) => Next::LookUp(head, checked, waiting),
+            Ok((checked, RingSearch::Pending(waiting))) => {
+                Err(Box::new(Rest::LookUp(head, checked, waiting)))
+            }
             Err(refusal) if is_read_on(&refusal) && !awaits_leave(&parts.headers) => {
-                Next::Rest(refusal, self.body_deadline(self.started()))
+                let until = self.body_deadline(self.started());
+                Err(Box::new(Rest::Discard(refusal, until)))
             }
-            Err(refusal) => Next::Nothing(Err(refusal)),
-        })
-    }
-
-    async fn take_late<B: Body>(&self, mut next: Next<'_>, mut body: Pin<&mut B>) -> TakenIn {
-        loop {
-            next = match next {
-                Next::LookUp(head, checked, waiting) => {
-                    // The budget starts at `call`, so it may be nearly over when the future is first polled.
-                    let left = self.budget_ends().saturating_duration_since(Instant::now());
-                    let limit = share_of(self.guard().settings.budget).min(left);
-                    let auth = &self.guard().auth;
-                    let mut intake = look_up(limit, auth, checked, waiting).await?;
-                    // The time of the receiver's own look-up does not count as slowness of the sender.
-                    let mut reading = self.reading(Instant::now());
-                    let read = poll_fn(|context| reading.poll(body.as_mut(), &mut intake, context));
-                    let read = read.await;
-                    self.complete(&head, &mut intake, &mut reading, read, None)
-                }
-                Next::Rest(refusal, until) => {
-                    discard(body, until).await;
-                    return Err(refusal);
-                }
-                Next::Nothing(taken_in) => return taken_in,
-            }
+            Err(refusal) => Ok(Err(refusal)),
         }
     }
 
-    /// The time for the body begins now.
-    fn reading(&self, now: Instant) -> Reading<'_> {
-        Reading::until(self.body_deadline(now), &self.guard().settings.bodies)
+    async fn take_late<B: Body>(&self, mut rest: Rest<'_>, mut body: Pin<&mut B>) -> TakenIn {
+        loop {
+            let mut opened = match rest {
+                Rest::LookUp(head, checked, waiting) => {
+                    // The budget starts at `call`, so it may be nearly over when the future is first polled.
+                    let left = self.budget_ends().saturating_duration_since(Instant::now());
+                    let limit = share_of(self.guard().settings.budget).min(left);
+                    let intake = look_up(limit, &self.guard().auth, checked, waiting).await?;
+                    // The time of the receiver's own look-up does not count as slowness of the sender.
+                    self.opened(head, intake, Instant::now())
+                }
+                Rest::Body(opened) => opened,
+                Rest::Discard(refusal, until) => {
+                    discard(body, until).await;
+                    return Err(refusal);
+                }
+            };
+            let Opened {
+                intake, reading, ..
+            } = &mut opened;
+            let read = poll_fn(|context| reading.poll(body.as_mut(), intake, context)).await;
+            rest = match self.complete(opened, read, None) {
+                Ok(taken_in) => return taken_in,
+                Err(rest) => *rest,
+            };
+        }
     }
 
-    fn body_deadline(&self, opened: Instant) -> Instant {
-        let deadline = opened + self.guard().settings.body_deadline;
+    /// The time for the body begins at `started`.
+    fn opened<'a>(&'a self, head: RequestHead<'a>, intake: Intake, started: Instant) -> Opened<'a> {
+        let deadline = self.body_deadline(started);
+        Opened {
+            head,
+            intake,
+            reading: Reading::until(deadline, &self.guard().settings.bodies),
+        }
+    }
+
+    fn body_deadline(&self, started: Instant) -> Instant {
+        let deadline = started + self.guard().settings.body_deadline;
         self.budget_ends().min(deadline)
     }
 
@@ -162,21 +132,24 @@ impl<N> Exchange<N> {
     #[inline]
     fn complete<'a>(
         &self,
-        head: &RequestHead<'_>,
-        intake: &mut Intake,
-        reading: &mut Reading<'_>,
+        opened: Opened<'a>,
         read: Result<Instant, Refusal>,
         now: Option<UnixSeconds>,
-    ) -> Next<'a> {
+    ) -> Result<TakenIn, Box<Rest<'a>>> {
+        let Opened {
+            head,
+            mut intake,
+            mut reading,
+        } = opened;
         match read.and_then(|at| reading.finish().map(|()| at)) {
             Ok(at) => {
-                let body = RefCell::new(&mut *intake);
-                let bytes = || body.borrow_mut().bytes();
+                let taken = RefCell::new(&mut intake);
+                let bytes = || taken.borrow_mut().bytes();
                 self.guard().tell(Step::BodyRead(self.observed(), &bytes));
                 let auth = &self.guard().auth;
                 let now = now.unwrap_or_else(|| auth.clock.now());
-                let delivery = auth.recognise_at(now, intake, head);
-                Next::Nothing(delivery.map(|delivery| (delivery, at)))
+                let delivery = auth.recognise_at(now, intake, &head);
+                Ok(delivery.map(|delivery| (delivery, at)))
             }
             Err(refusal) => {
                 self.guard()
@@ -185,11 +158,11 @@ impl<N> Exchange<N> {
                 // Some stale deliveries are read to check their signature. Their answer is the same.
                 let stale = intake.stale().map(Refusal::from);
                 let refusal = head.named_in(stale.unwrap_or(refusal));
-                // The kept part of the body is freed before the rest arrives.
+                // The kept part of the body is freed here, before the rest arrives.
                 if is_read_on {
-                    Next::Rest(refusal, reading.deadline())
+                    Err(Box::new(Rest::Discard(refusal, reading.deadline())))
                 } else {
-                    Next::Nothing(Err(refusal))
+                    Ok(Err(refusal))
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::keys::Keys;
 use crate::clock::UnixSeconds;
-use crate::verify::{Check, DeliveryHeaders, SignedBytes, Verified, VerifyError, Window};
+use crate::verify::{Check, DeliveryHeaders, SignedBytes, Unproven, Verified, VerifyError, Window};
 
 /// Verifies deliveries: it holds the live keys and the window that is accepted.
 ///
@@ -74,7 +74,7 @@ impl Verifier {
     ) -> Result<Check, VerifyError> {
         self.window.check(head.timestamp().seconds(), now)?;
         let ring = self.keys.select(head.webhook_id())?;
-        Ok(Check::with(ring, head, None))
+        Ok(Check::with(Unproven::of(ring, head, None)))
     }
 }
 

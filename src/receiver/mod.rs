@@ -24,7 +24,7 @@
 //! let head = RequestHead::new("POST", headers);
 //! let mut intake = receiver.open(&head)?;
 //! intake.push(body.as_slice().into())?;
-//! let delivery = receiver.recognise(&mut intake, &head)?;
+//! let delivery = receiver.recognise(intake, &head)?;
 //! match block_on(receiver.admit(&delivery))? {
 //!     Admission::Fresh(claim) => {
 //!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then
@@ -118,7 +118,7 @@ impl Receiver {
     /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
     /// let mut intake = block_on(receiver.open_async(&head))?;
     /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(&mut intake, &head)?.verified().scope(), "wh_1");
+    /// assert_eq!(receiver.recognise(intake, &head)?.verified().scope(), "wh_1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -137,11 +137,7 @@ impl Receiver {
     /// # Errors
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
-    pub fn recognise(
-        &self,
-        intake: &mut Intake,
-        head: &RequestHead<'_>,
-    ) -> Result<Delivery, Refusal> {
+    pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
         let auth = self.auth();
         auth.recognise_at(auth.clock.now(), intake, head)
     }
@@ -163,7 +159,7 @@ impl Receiver {
     /// #     let head = RequestHead::new("POST", headers);
     /// #     let mut intake = receiver.open(&head)?;
     /// #     intake.push(body.as_slice().into())?;
-    /// #     Ok(receiver.recognise(&mut intake, &head)?)
+    /// #     Ok(receiver.recognise(intake, &head)?)
     /// # }
     /// # let secret = || Secret::new("whsec_made_up_for_this_example");
     /// let receiver = Receiver::builder().secret(secret()?).without_deduplication().build()?;

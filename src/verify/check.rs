@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
-use super::signature::{Key, Macs, Signature};
+use super::signature::{Macs, Signature};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, SignedBytes, Verified};
 
@@ -40,6 +40,13 @@ impl KeyRing {
         signature: &Signature,
         body: &[u8],
     ) -> Result<Proof, VerifyError> {
+        let key = verdict(&self, None, self.matched(timestamp, signature, body))?;
+        Ok(Proof::new(*timestamp, Some(signature.clone()), self, key))
+    }
+
+    /// Returns the index of the key that has signed a whole body.
+    #[inline]
+    fn matched(&self, timestamp: &Timestamp, signature: &Signature, body: &[u8]) -> Option<usize> {
         let mut matched = None;
         // No early exit, and one key after the other: only one key's state exists at a time.
         for (index, key) in self.keys.iter().enumerate() {
@@ -47,8 +54,57 @@ impl KeyRing {
                 matched = Some(index);
             }
         }
-        let key = verdict(&self, None, matched)?;
-        Ok(Proof::new(*timestamp, Some(signature.clone()), self, key))
+        matched
+    }
+}
+
+/// A delivery whose age was checked, and whose MAC was not: the signature that it claims, and the keys that may have made it.
+#[derive(Clone)]
+pub(crate) struct Unproven {
+    signature: Signature,
+    timestamp: Timestamp,
+    ring: Arc<KeyRing>,
+    /// The refusal for the age, if the delivery is stale: its proof can only fail.
+    stale: Option<Kind>,
+}
+
+impl Unproven {
+    /// Begins with a ring that was found for the delivery. A stale delivery has its MAC computed all the same, and ends as
+    /// `StaleButAuthentic` or as `stale`, never with a proof.
+    #[inline]
+    pub(crate) fn of(ring: Arc<KeyRing>, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Self {
+        Self {
+            signature: head.signature.clone(),
+            timestamp: head.timestamp,
+            ring,
+            stale,
+        }
+    }
+
+    /// Hashes a piece of the body.
+    pub(super) fn hash(&self, macs: &mut Macs, piece: &[u8]) {
+        macs.update(&self.timestamp, piece, &self.ring.keys);
+    }
+
+    /// Compares with every live key: the MACs of the pieces, or, where there are none, those of the whole body.
+    pub(super) fn prove(self, macs: Option<&mut Macs>, body: &[u8]) -> Result<Proof, VerifyError> {
+        let (timestamp, signature) = (&self.timestamp, &self.signature);
+        let matched = match macs {
+            Some(macs) => macs.matched(timestamp, signature, &self.ring.keys),
+            None => self.ring.matched(timestamp, signature, body),
+        };
+        let key = verdict(&self.ring, self.stale, matched)?;
+        Ok(Proof::new(
+            self.timestamp,
+            Some(self.signature),
+            self.ring,
+            key,
+        ))
+    }
+
+    /// Returns the refusal for the age, if the delivery is stale: with any body, it ends without a proof.
+    pub(super) fn stale(&self) -> Option<VerifyError> {
+        self.stale.map(VerifyError::new)
     }
 }
 
@@ -70,47 +126,22 @@ impl KeyRing {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Check {
+    unproven: Unproven,
     macs: Macs,
-    signature: Signature,
-    timestamp: Timestamp,
-    /// Taken by the proof at the end.
-    ring: Option<Arc<KeyRing>>,
-    /// The refusal for the age, if the delivery is stale: this check too can only fail.
-    stale: Option<Kind>,
 }
 
 impl Check {
-    /// Begins with a ring that was found for the delivery, whose age was checked before. A check of a stale delivery computes its
-    /// MAC all the same, and ends as `StaleButAuthentic` or as `stale`, never with a proof.
     #[inline]
-    pub(crate) fn with(
-        ring: Arc<KeyRing>,
-        head: &DeliveryHeaders<'_>,
-        stale: Option<Kind>,
-    ) -> Self {
+    pub(crate) fn with(unproven: Unproven) -> Self {
         Self {
+            unproven,
             macs: Macs::new(),
-            signature: head.signature.clone(),
-            timestamp: head.timestamp,
-            ring: Some(ring),
-            stale,
         }
     }
 
-    /// Takes the place of a check that has begun, without its states: they follow by [`go_on_from`](Self::go_on_from).
-    pub(super) fn in_place_of(other: &mut Self) -> Self {
-        Self {
-            macs: Macs::new(),
-            signature: other.signature.clone(),
-            timestamp: other.timestamp,
-            ring: other.ring.take(),
-            stale: other.stale,
-        }
-    }
-
-    /// Takes over the states. Those of the other check stay where they are, until they are wiped with it.
-    pub(super) fn go_on_from(&mut self, other: &Self) {
-        self.macs.copy_from(&other.macs);
+    /// Returns the delivery without the states.
+    pub(super) fn into_unproven(self) -> Unproven {
+        self.unproven
     }
 
     /// Returns the number of MACs that are computed.
@@ -122,13 +153,7 @@ impl Check {
 
     /// Takes the next bytes of the body.
     pub fn update(&mut self, chunk: &[u8]) {
-        self.macs
-            .update(&self.timestamp, chunk, keys_of(&self.ring));
-    }
-
-    /// Returns the refusal for the age, where the check was begun on a stale delivery: with any body, it ends without a proof.
-    pub(super) fn stale(&self) -> Option<VerifyError> {
-        self.stale.map(VerifyError::new)
+        self.unproven.hash(&mut self.macs, chunk);
     }
 
     /// Compares, with every live key. The proof covers the bytes that were passed to
@@ -141,25 +166,8 @@ impl Check {
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
     pub fn finish(&mut self) -> Result<Proof, VerifyError> {
-        let matched = self
-            .macs
-            .matched(&self.timestamp, &self.signature, keys_of(&self.ring));
-        let ring = self.ring.take();
-        let ring = ring.ok_or_else(|| VerifyError::new(Kind::SignatureMismatch))?;
-        let key = verdict(&ring, self.stale, matched)?;
-        Ok(Proof::new(
-            self.timestamp,
-            Some(self.signature.clone()),
-            ring,
-            key,
-        ))
+        self.unproven.clone().prove(Some(&mut self.macs), &[])
     }
-}
-
-/// Returns the keys of a ring.
-#[inline]
-fn keys_of(ring: &Option<Arc<KeyRing>>) -> &[Key] {
-    ring.as_ref().map_or(&[], |ring| &ring.keys)
 }
 
 /// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale
@@ -183,7 +191,7 @@ fn verdict(
 impl fmt::Debug for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Check")
-            .field("timestamp", &self.timestamp)
+            .field("timestamp", &self.unproven.timestamp)
             .finish_non_exhaustive()
     }
 }

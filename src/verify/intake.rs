@@ -1,26 +1,29 @@
 //! A body that is being received: hashed as it arrives, and kept.
 
 use std::fmt;
-use std::mem;
 
 use bytes::Bytes;
 
-use super::check::Check;
+use super::check::{Check, Unproven};
 use super::error::{VerifyError, VerifyErrorKind};
 use super::gathered::SharedBuffer;
 use super::gathered::room_for;
+use super::signature::Macs;
 use super::verified::Verified;
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MOST_COPIED: usize = 16 << 10;
 
-/// Takes a body chunk by chunk, hashes it and keeps it, up to a limit.
+/// Takes a body chunk by chunk, hashes it and keeps it, up to a limit. A body of one chunk is hashed at its end, in one call.
 ///
-/// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. A body
+/// A [`Check`] hashes bytes that its caller keeps; an intake keeps them itself and so can end in a [`Verified`]. It can be moved at
+/// any time: the keys' states are in a box, which is wiped. A body
 /// of one chunk is copied only where it is authentic and no longer than 16 KiB: the kept bytes must not hold the buffer that a
 /// server has read them into. No memory is allocated for an announced length: a body uses memory only for the bytes that arrived.
 pub struct Intake {
-    check: Check,
+    unproven: Unproven,
+    /// Once a piece was hashed.
+    macs: Option<Box<Macs>>,
     chunks: Chunks,
     /// The number of bytes taken so far.
     taken: usize,
@@ -29,7 +32,9 @@ pub struct Intake {
 
 enum Chunks {
     Nothing,
+    /// Hashed once there is a second one, or at the end.
     One(Bytes),
+    /// All of them are hashed.
     Many(SharedBuffer),
 }
 
@@ -57,28 +62,18 @@ impl Intake {
     #[must_use]
     #[inline]
     pub fn new(check: Check, limit: usize) -> Self {
+        Self::of(check.into_unproven(), limit)
+    }
+
+    #[inline]
+    pub(crate) fn of(unproven: Unproven, limit: usize) -> Self {
         Self {
-            check,
+            unproven,
+            macs: None,
             chunks: Chunks::Nothing,
             taken: 0,
             limit,
         }
-    }
-
-    /// Takes the place of an intake that has begun, without the states of its check: they follow by
-    /// [`go_on_from`](Self::go_on_from), once this one is where it stays.
-    pub(crate) fn in_place_of(other: &mut Self) -> Self {
-        Self {
-            check: Check::in_place_of(&mut other.check),
-            chunks: mem::replace(&mut other.chunks, Chunks::Nothing),
-            taken: other.taken,
-            limit: other.limit,
-        }
-    }
-
-    /// Takes over the states of the other intake's check, which are wiped with it.
-    pub(crate) fn go_on_from(&mut self, other: &Self) {
-        self.check.go_on_from(&other.check);
     }
 
     /// Takes the next chunk.
@@ -90,16 +85,16 @@ impl Intake {
         if chunk.is_empty() {
             return Ok(());
         }
-        self.check.update(&chunk);
         self.taken += chunk.len();
+        if matches!(self.chunks, Chunks::One(_)) {
+            self.gather_in(&SharedBuffer::default());
+        }
         match &self.chunks {
-            Chunks::Nothing => self.chunks = Chunks::One(chunk),
-            Chunks::One(_) => {
-                let gathered = SharedBuffer::default();
-                self.gather_in(&gathered);
+            Chunks::Many(gathered) => {
                 gathered.add(&chunk, self.limit);
+                self.hash(&chunk);
             }
-            Chunks::Many(gathered) => gathered.add(&chunk, self.limit),
+            _ => self.chunks = Chunks::One(chunk),
         }
         Ok(())
     }
@@ -117,10 +112,19 @@ impl Intake {
     pub(crate) fn gather_in(&mut self, gathered: &SharedBuffer) {
         match &self.chunks {
             Chunks::Nothing => {}
-            Chunks::One(first) => gathered.add(first, self.limit),
+            Chunks::One(first) => {
+                gathered.add(first, self.limit);
+                let first = first.clone();
+                self.hash(&first);
+            }
             Chunks::Many(_) => return,
         }
         self.chunks = Chunks::Many(gathered.clone());
+    }
+
+    fn hash(&mut self, piece: &[u8]) {
+        let macs = self.macs.get_or_insert_with(|| Box::new(Macs::new()));
+        self.unproven.hash(macs, piece);
     }
 
     /// Returns the memory that the buffer of the body takes with this many more bytes.
@@ -130,7 +134,7 @@ impl Intake {
 
     /// Returns the refusal for the age, where the intake was begun on a stale delivery: with any body, it ends without a proof.
     pub(crate) fn stale(&self) -> Option<VerifyError> {
-        self.check.stale()
+        self.unproven.stale()
     }
 
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
@@ -151,24 +155,22 @@ impl Intake {
         self.taken
     }
 
-    /// Compares the signature, and returns the bytes with their proof. A second call proves nothing.
-    ///
-    /// # Security
-    /// As [`Check::finish`], it borrows: move no intake after its first [`push`](Self::push).
+    /// Compares the signature, and returns the bytes with their proof.
     ///
     /// # Errors
     /// As [`Check::finish`].
-    pub fn finish(&mut self) -> Result<Verified<Bytes>, VerifyError> {
-        let proof = self.check.finish()?;
-        let body = match mem::replace(&mut self.chunks, Chunks::Nothing) {
-            Chunks::Nothing => Bytes::new(),
-            Chunks::One(only) => by_itself(only),
+    pub fn finish(mut self) -> Result<Verified<Bytes>, VerifyError> {
+        let (body, is_of_server) = match self.chunks {
+            Chunks::Nothing => (Bytes::new(), false),
+            Chunks::One(only) => (only, true),
             // A freed buffer ends its reader, which then does not call this. If it did, there would be no bytes to prove.
             Chunks::Many(gathered) => match gathered.take() {
-                Some(bytes) => bytes.into(),
+                Some(bytes) => (bytes.into(), false),
                 None => return Err(VerifyError::new(VerifyErrorKind::SignatureMismatch)),
             },
         };
+        let proof = self.unproven.prove(self.macs.as_deref_mut(), &body)?;
+        let body = if is_of_server { by_itself(body) } else { body };
         Ok(Verified::new(proof, body))
     }
 }
@@ -177,7 +179,6 @@ impl Intake {
 impl fmt::Debug for Intake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Intake")
-            .field("check", &self.check)
             .field("body_bytes", &self.taken)
             .field("limit", &self.limit)
             .finish()

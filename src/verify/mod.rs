@@ -47,6 +47,7 @@ pub use timestamp::Timestamp;
 pub use verified::{Proof, SignedBytes, Verified};
 pub use window::Window;
 
+pub(crate) use check::Unproven;
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 pub(crate) use keyring::{one_scope_a_secret, usable_name};

@@ -195,7 +195,7 @@ impl Key {
     }
 }
 
-/// The MACs of one delivery under way, one for each key, wiped on drop.
+/// The MACs of one delivery that arrives in pieces, one for each key, wiped on drop. Once they have begun, they are not moved.
 pub(super) struct Macs {
     /// Inline: a ring of four allocates no more than a ring of one.
     cores: [Option<Core>; MOST_KEYS],
@@ -204,7 +204,7 @@ pub(super) struct Macs {
 }
 
 impl Macs {
-    /// Returns MACs that are not begun, and can be moved without leaving a state behind.
+    /// Returns MACs that have not begun: a move of them leaves no state behind.
     #[inline]
     pub(super) fn new() -> Self {
         Self {
@@ -219,12 +219,6 @@ impl Macs {
         if self.buffer.get_data().is_empty() && self.cores[0].is_none() {
             digest_signed(&mut self.buffer, timestamp, &[], |_| ());
         }
-    }
-
-    /// Goes on in place of others.
-    pub(super) fn copy_from(&mut self, other: &Self) {
-        self.buffer = other.buffer.clone();
-        start(&mut self.cores, other.cores.iter().flatten());
     }
 
     /// Returns the number of states that each byte is hashed into.

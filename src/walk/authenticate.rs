@@ -15,7 +15,7 @@ use crate::event::created_at;
 use crate::lookup::{Keys, LookupError, RingSearch, Verifier};
 use crate::outcome::Refusal;
 use crate::verify::Verified;
-use crate::verify::{Check, DeliveryHeaders, Intake, KeyRing, VerifyError, VerifyErrorKind};
+use crate::verify::{DeliveryHeaders, Intake, KeyRing, Unproven, VerifyError, VerifyErrorKind};
 
 /// The policy for a delivery whose unsigned headers name another event than its signed body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Authenticator {
     /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
     #[inline]
     pub(crate) fn receive(&self, head: &CheckedHead<'_>, ring: Arc<KeyRing>) -> Intake {
-        Intake::new(Check::with(ring, &head.headers, head.stale), self.max_body)
+        Intake::of(Unproven::of(ring, &head.headers, head.stale), self.max_body)
     }
 
     /// Goes on with the result of the look-up.
@@ -109,7 +109,7 @@ impl Authenticator {
     pub(crate) fn recognise_at(
         &self,
         now: UnixSeconds,
-        intake: &mut Intake,
+        intake: Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
         let verified = intake

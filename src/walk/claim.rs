@@ -161,7 +161,7 @@ mod tests {
         );
         let mut intake = receiver.open(&head).unwrap();
         intake.push(body.into()).unwrap();
-        let delivery = receiver.recognise(&mut intake, &head).unwrap();
+        let delivery = receiver.recognise(intake, &head).unwrap();
         let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
             panic!("nothing else was claimed");
         };

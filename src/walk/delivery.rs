@@ -129,7 +129,7 @@ impl Delivery {
     /// #     let head = RequestHead::new("POST", headers);
     /// #     let mut intake = receiver.open(&head)?;
     /// #     intake.push(body.into())?;
-    /// #     Ok(receiver.recognise(&mut intake, &head)?)
+    /// #     Ok(receiver.recognise(intake, &head)?)
     /// # }
     /// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1","rowId":"row_1"}}"#)?;
     /// assert_eq!(delivery.row(), Some(("dm_1".into(), "row_1".into())));
@@ -199,7 +199,7 @@ impl Delivery {
     /// let head = RequestHead::new("POST", headers);
     /// let mut intake = receiver.open(&head)?;
     /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(&mut intake, &head)?.traceparent(), Some(trace));
+    /// assert_eq!(receiver.recognise(intake, &head)?.traceparent(), Some(trace));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -298,7 +298,7 @@ fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
     let head = hookgate::RequestHead::new("POST", headers);
     let mut intake = receiver.open(&head).unwrap();
     intake.push(body.into()).unwrap();
-    receiver.recognise(&mut intake, &head).unwrap()
+    receiver.recognise(intake, &head).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

@@ -102,7 +102,7 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
         shown.debug(&head.clone().announcing(9));
         let mut intake = receiver.open(&head).unwrap();
         intake.push(Bytes::from_static(body.as_bytes())).unwrap();
-        receiver.recognise(&mut intake, &head)
+        receiver.recognise(intake, &head)
     };
     let delivery = recognised(&mut shown, TYPED, None).unwrap();
     shown.debug(&delivery);

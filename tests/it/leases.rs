@@ -190,7 +190,7 @@ fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
         let head = RequestHead::new("POST", names);
         let mut intake = receiver.open(&head).unwrap();
         intake.push(sent.body.clone().into()).unwrap();
-        let delivery = receiver.recognise(&mut intake, &head).unwrap();
+        let delivery = receiver.recognise(intake, &head).unwrap();
         let admitted = block_on(receiver.admit(&delivery));
         assert_eq!(local.stats().running, usize::from(held), "{millis}");
         if held {

@@ -906,7 +906,7 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_refuses_no_id_as_unkno
         };
         let mut intake = intake.map_err(|refusal| refusal.kind())?;
         intake.push(sent.body.clone().into()).unwrap();
-        let delivery = receiver.recognise(&mut intake, &head);
+        let delivery = receiver.recognise(intake, &head);
         let delivery = delivery.map_err(|refusal| refusal.kind())?;
         Ok(delivery.verified().scope().to_owned())
     };

@@ -322,7 +322,7 @@ async fn the_claim_of_a_dead_process_is_free_when_its_lease_ends() {
     );
     let mut intake = receiver.open(&head).unwrap();
     intake.push(sent.body.clone().into()).unwrap();
-    let delivery = receiver.recognise(&mut intake, &head).unwrap();
+    let delivery = receiver.recognise(intake, &head).unwrap();
     // Claimed, and neither committed nor released: as a crash leaves it.
     drop(receiver.admit(&delivery).await.unwrap());
     assert!(matches!(

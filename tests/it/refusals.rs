@@ -675,7 +675,7 @@ fn found_behind(forged: usize, tries: usize) -> (usize, usize) {
                     Ok(mut intake) => {
                         checked += 1;
                         intake.push(sent.body.clone().into()).unwrap();
-                        receiver.recognise(&mut intake, &head).unwrap_err()
+                        receiver.recognise(intake, &head).unwrap_err()
                     }
                 };
                 let kind = refused.verify_error().unwrap().kind();

@@ -72,7 +72,7 @@ fn deliver(receiver: &Receiver, secret: &str, id: &str, webhook: Option<&str>) -
     let head = RequestHead::new("POST", headers);
     let mut intake = receiver.open(&head).unwrap();
     intake.push(sent.body.into()).unwrap();
-    receiver.recognise(&mut intake, &head).unwrap()
+    receiver.recognise(intake, &head).unwrap()
 }
 
 fn claim(receiver: &Receiver, secret: &str) -> Claim {

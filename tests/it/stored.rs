@@ -43,7 +43,7 @@ fn received(receiver: &Receiver, secret: &str) -> Delivery {
     let head = RequestHead::new("POST", headers);
     let mut intake = receiver.open(&head).unwrap();
     intake.push(sent.body.clone().into()).unwrap();
-    receiver.recognise(&mut intake, &head).unwrap()
+    receiver.recognise(intake, &head).unwrap()
 }
 
 fn stored() -> StoredDelivery {

@@ -33,7 +33,7 @@ fn admit(
     let head = RequestHead::new(method, pairs(headers)); // those of the request, all of them
     let mut intake = receiver.open(&head)?;
     intake.push(body.into())?;
-    let delivery = receiver.recognise(&mut intake, &head)?;
+    let delivery = receiver.recognise(intake, &head)?;
     let admission = block_on(receiver.admit(&delivery))?;
     Ok((delivery, admission))
 }

@@ -88,7 +88,7 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
     let recognised = receiver.ok().and_then(|receiver| {
         let mut intake = receiver.open(&head).ok()?;
         intake.push(Bytes::copy_from_slice(json)).ok()?;
-        receiver.recognise(&mut intake, &head).ok()
+        receiver.recognise(intake, &head).ok()
     });
     #[allow(clippy::expect_used)]
     // the settings are valid, and signature and head were checked above

@@ -108,7 +108,7 @@ fn updated(second: u32) -> Delivery {
     let receiver = builder.without_deduplication().build().unwrap();
     let mut intake = receiver.open(&head).unwrap();
     intake.push(body.into()).unwrap();
-    receiver.recognise(&mut intake, &head).unwrap()
+    receiver.recognise(intake, &head).unwrap()
 }
 
 #[tokio::test]

@@ -304,7 +304,7 @@ impl Walk {
             rest = after;
         }
         intake.push(Bytes::copy_from_slice(rest))?;
-        let delivery = receiver.recognise(&mut intake, &head)?;
+        let delivery = receiver.recognise(intake, &head)?;
         assert_eq!(delivery.body(), body, "the very bytes");
         assert_eq!(delivery.received_at(), self.clock.now());
         block_on(receiver.admit(&delivery))

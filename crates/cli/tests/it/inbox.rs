@@ -102,7 +102,7 @@ async fn an_entry_is_shown_with_the_trace_of_its_request() {
     let head = RequestHead::new("POST", headers.iter().map(|(name, value)| (*name, value)));
     let mut intake = receiver.open(&head).unwrap();
     intake.push(body.into()).unwrap();
-    let delivery = receiver.recognise(&mut intake, &head).unwrap();
+    let delivery = receiver.recognise(intake, &head).unwrap();
 
     let folder = Folder::new();
     let inbox = folder.inbox();

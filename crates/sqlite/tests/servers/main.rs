@@ -67,7 +67,7 @@ fn delivery_of(receiver: &Receiver, body: String) -> Delivery {
     let head = RequestHead::new("POST", headers.iter().map(|(name, value)| (*name, value)));
     let mut intake = receiver.open(&head).unwrap();
     intake.push(body.into()).unwrap();
-    receiver.recognise(&mut intake, &head).unwrap()
+    receiver.recognise(intake, &head).unwrap()
 }
 
 /// An app that verifies, stores, and answers.

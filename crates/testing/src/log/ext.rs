@@ -222,7 +222,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let mut intake = receiver.open(&head)?;
         window.check(signed?, self.received_at)?;
         intake.push(self.body.clone().unwrap_or_default())?;
-        receiver.recognise(&mut intake, &head)
+        receiver.recognise(intake, &head)
     }
 
     fn differences(&self, other: &Self) -> Vec<Difference> {

@@ -25,7 +25,7 @@ use super::supervise::{ClaimedRun, supervise};
 use super::timer::{Timer, in_time};
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::walk::{Admission, Claim, Claims, Delivery};
+use crate::walk::{Admission, Claim, Claims, Delivery, ForHealth, Settlement};
 
 /// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(25);
@@ -134,7 +134,11 @@ where
             // No request waits for this copy, and the sender will send another. A late claim is not worth a run.
             let too_late = Refusal::new(RefusalKind::StoreTooSlow);
             report_unheard(&Ended::refused(too_late), guard, delivery, &state);
-            let _ = in_time(pin!(claim.settle(false, false)), || ()).await;
+            let _ = in_time(
+                pin!(claim.settle(Settlement::Release, ForHealth::Ignored)),
+                || (),
+            )
+            .await;
             return None;
         }
         let run = ClaimedRun {

@@ -18,7 +18,7 @@ use crate::dedupe::Ownership;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::walk::Delivery;
+use crate::walk::{Delivery, ForHealth, Settlement};
 
 /// Judges the handler's answer. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(
@@ -157,11 +157,16 @@ pub(super) fn settle<'a, R, E>(
 ) -> impl Future<Output = Option<Ended<R, E>>> + use<'a, R, E> {
     let now = Instant::now();
     let outcome = ended.outcome;
-    let done = matches!(
+    let is_done = matches!(
         outcome,
         Outcome::Handled | Outcome::Unhandled | Outcome::DeadLettered | Outcome::Replayed { .. }
     );
-    if done {
+    let how = if is_done {
+        Settlement::Commit
+    } else {
+        Settlement::Release
+    };
+    if is_done {
         // The outcome that the request gets if the store has not answered when the answer is due.
         ended.outcome = Outcome::HandledUnrecorded(Unrecorded::TooSlow);
     }
@@ -175,10 +180,10 @@ pub(super) fn settle<'a, R, E>(
                 run.state.settling(ended, now);
             }
         };
-        let recorded = in_time(pin!(run.claim.settle(done, true)), waits).await;
+        let recorded = in_time(pin!(run.claim.settle(how, ForHealth::Counts)), waits).await;
         let outcome = match &recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
-            _ if !done => outcome,
+            _ if !is_done => outcome,
             Some(Ok(Ownership::Held)) => outcome,
             Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
             Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),

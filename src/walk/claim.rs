@@ -27,6 +27,23 @@ pub struct Claim {
     permit: Permit,
 }
 
+/// The end of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settlement {
+    /// The event is done.
+    Commit,
+    /// The event is not done, and the next delivery runs again.
+    Release,
+}
+
+/// Whether the store's answer to a settlement counts for the health of the store. It does not where no request waits for it any more: that
+/// the store is slow was noted with the claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ForHealth {
+    Counts,
+    Ignored,
+}
+
 /// The record of a claim. Absent where deduplication was switched off.
 pub(super) struct ClaimRecord {
     pub(super) store: Store,
@@ -67,7 +84,7 @@ impl Claim {
     /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
     /// 2xx: any other answer asks for a second run.
     pub async fn commit(self) -> Result<Ownership, StoreError> {
-        self.settle(true, true).await
+        self.settle(Settlement::Commit, ForHealth::Counts).await
     }
 
     /// Releases the claim, so that the next copy can claim the event at once.
@@ -75,7 +92,7 @@ impl Claim {
     /// # Errors
     /// The store could not answer: the event may stay claimed until the lease ends.
     pub async fn release(self) -> Result<Ownership, StoreError> {
-        self.settle(false, true).await
+        self.settle(Settlement::Release, ForHealth::Counts).await
     }
 
     /// Returns the age of the claim when the store answered: this much of its lease had passed.
@@ -84,27 +101,30 @@ impl Claim {
         record.map_or(Duration::ZERO, |record| record.age)
     }
 
-    /// As [`commit`](Self::commit) if the event is `done`, or else as [`release`](Self::release), but keeps the permit. The store's
-    /// answer counts for its health only if it is `heard`.
+    /// Commits or releases as [`commit`](Self::commit) and [`release`](Self::release) do, and keeps the permit.
     ///
     /// After an error, which means that the result is unknown, the store is called again. A commit that finds its own done record
     /// returns `Held`, so repeating it is safe, and may save a second run.
-    pub(crate) async fn settle(&self, done: bool, heard: bool) -> Result<Ownership, StoreError> {
+    pub(crate) async fn settle(
+        &self,
+        how: Settlement,
+        answer: ForHealth,
+    ) -> Result<Ownership, StoreError> {
         let health_signs = self.permit.health_signs();
-        if done {
+        if how == Settlement::Commit {
             // The event was handled, even if it can't be recorded.
             health_signs.accepted();
         }
         let Some(record) = &self.record else {
             return Ok(Ownership::Held);
         };
-        let mut settled = record.settle(done).await;
+        let mut settled = record.settle(how).await;
         if settled.is_err() {
-            let first = std::mem::replace(&mut settled, record.settle(done).await);
+            let first = std::mem::replace(&mut settled, record.settle(how).await);
             // An error's destructor is code of the store, and a panic in it must not cost the run its answer.
             let _ = caught(|| drop(first));
         }
-        if heard {
+        if answer == ForHealth::Counts {
             health_signs.record_store_answer(&settled);
         }
         settled
@@ -112,10 +132,10 @@ impl Claim {
 }
 
 impl ClaimRecord {
-    fn settle(&self, done: bool) -> Call<'_, Ownership> {
-        self.store.call(|store| match done {
-            true => store.commit(&self.key, self.token, self.retention),
-            false => store.release(&self.key, self.token),
+    fn settle(&self, how: Settlement) -> Call<'_, Ownership> {
+        self.store.call(|store| match how {
+            Settlement::Commit => store.commit(&self.key, self.token, self.retention),
+            Settlement::Release => store.release(&self.key, self.token),
         })
     }
 }
@@ -134,7 +154,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
-    use super::Claim;
+    use super::{Claim, ForHealth, Settlement};
     use crate::{
         Admission, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, Ownership,
         Receiver, RequestHead, Secret, Signature, StoreError, StoreErrorKind, StoreFuture,
@@ -241,9 +261,9 @@ mod tests {
 
     #[test]
     fn a_first_error_that_panics_when_dropped_costs_nothing() {
-        for done in [true, false] {
+        for how in [Settlement::Commit, Settlement::Release] {
             let (claim, _) = claim_in(FailsOnce::default());
-            let settled = block_on(claim.settle(done, true));
+            let settled = block_on(claim.settle(how, ForHealth::Counts));
             assert_eq!(settled.unwrap(), Ownership::Held);
         }
     }

@@ -26,6 +26,7 @@ pub use stored::StoredDelivery;
 pub(crate) use admit::Claims;
 pub(crate) use authenticate::Authenticator;
 pub(crate) use authenticate::CheckedHead;
+pub(crate) use claim::{ForHealth, Settlement};
 pub(crate) use gate::Gate;
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;

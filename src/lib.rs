@@ -165,6 +165,7 @@ pub use verify::{
 };
 pub use walk::{
     Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, StoredDelivery, Unready,
+    guarded,
 };
 
 /// README's Rust, compiled. It uses the features that it needs.

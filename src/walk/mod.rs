@@ -31,4 +31,5 @@ pub(crate) use gate::Gate;
 pub(crate) use gate::OnIdle;
 pub(crate) use range::in_range;
 pub(crate) use store::Store;
+pub use store::guarded;
 pub(crate) use traceparent::TRACEPARENT;

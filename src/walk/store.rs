@@ -33,6 +33,23 @@ impl Store {
     }
 }
 
+/// Makes a call of a store, which is code from outside. A panic is an error of the kind
+/// [`Unavailable`](StoreErrorKind::Unavailable), wherever it happens: in the call itself, when its future is polled, or when the future
+/// is dropped. The receiver calls its own store like this, and so does a program that calls a store, a sink or an engine by itself.
+///
+/// ```
+/// use hookgate::{StoreErrorKind, StoreFuture, block_on, guarded};
+///
+/// let error = block_on(guarded(|| -> StoreFuture<'_, ()> { panic!("made up") })).unwrap_err();
+/// assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+/// ```
+pub fn guarded<'a, T, C>(call: C) -> impl Future<Output = Result<T, StoreError>> + use<'a, T, C>
+where
+    C: FnOnce() -> StoreFuture<'a, T>,
+{
+    Call::new(call)
+}
+
 /// One call of the store. A panic is an error of the kind `Unavailable`, wherever it happens: in the call itself, when its
 /// future is polled, or when the future is dropped.
 pub(crate) struct Call<'a, T>(Option<StoreFuture<'a, T>>);

@@ -1,15 +1,12 @@
 //! Calls of code from outside this crate: a store, a hook, a recorder of metrics. A panic of it is caught.
 
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::timeout;
 
-use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::{StoreError, StoreErrorKind, StoreFuture, guarded};
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
@@ -25,7 +22,7 @@ pub(super) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {
-    let answered = timeout(limit, Call(caught(call))).await;
+    let answered = timeout(limit, guarded(call)).await;
     answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }
 
@@ -41,38 +38,6 @@ pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
         std::mem::forget(another);
     }
     None
-}
-
-/// One call of a store. A panic is an error, wherever it happens: in the call itself, when its future is polled, or when the future
-/// is dropped.
-struct Call<'a, T>(Option<StoreFuture<'a, T>>);
-
-impl<T> Call<'_, T> {
-    fn end(&mut self) {
-        if let Some(future) = self.0.take() {
-            caught(|| drop(future));
-        }
-    }
-}
-
-impl<T> Future for Call<'_, T> {
-    type Output = Result<T, StoreError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let future = self.0.as_mut();
-        let polled = future.and_then(|future| caught(|| Pin::new(future).poll(context)));
-        polled.unwrap_or_else(|| {
-            self.end(); // a future that has panicked is not polled again
-            let panicked = StoreError::new(StoreErrorKind::Unavailable);
-            Poll::Ready(Err(panicked.caused_by("the store panicked")))
-        })
-    }
-}
-
-impl<T> Drop for Call<'_, T> {
-    fn drop(&mut self) {
-        self.end();
-    }
 }
 
 #[cfg(test)]

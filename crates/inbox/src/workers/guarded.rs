@@ -2,16 +2,15 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::poll_fn;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::{StoreError, StoreErrorKind, StoreFuture, guarded};
 use tokio::time::timeout;
+
+use crate::line::one_line;
 
 /// The message of a panic.
 #[derive(Debug)]
@@ -30,18 +29,17 @@ pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| Panicked(message(payload)))
 }
 
+/// Takes the text out of a payload, and drops it. Its destructor can panic with a payload whose destructor panics too; that one is leaked.
 fn message(payload: Box<dyn Any + Send>) -> String {
-    let text = match payload.downcast::<&'static str>() {
-        Ok(text) => return (*text).to_owned(),
-        Err(payload) => payload.downcast::<String>(),
+    let text = match payload.downcast_ref::<&'static str>() {
+        Some(text) => Some(*text),
+        None => payload.downcast_ref::<String>().map(String::as_str),
     };
-    match text {
-        Ok(text) => *text,
-        Err(other) => {
-            mem::forget(other); // its destructor may panic again
-            "a panic without a text".to_owned()
-        }
+    let text = text.map_or_else(|| "a panic without a text".to_owned(), one_line);
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(another);
     }
+    text
 }
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
@@ -58,16 +56,6 @@ pub(super) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {
-    let panicked = |_| {
-        let error = StoreError::new(StoreErrorKind::Unavailable);
-        error.caused_by("the store panicked")
-    };
-    let mut future = caught(call).map_err(panicked)?;
-    let answered = poll_fn(|context| {
-        let polled = caught(|| Pin::new(&mut future).poll(context));
-        polled.unwrap_or_else(|error| Poll::Ready(Err(panicked(error))))
-    });
-    let answered = timeout(limit, answered).await;
-    let _ = caught(|| drop(future));
+    let answered = timeout(limit, guarded(call)).await;
     answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hookgate_testing::replay::Report;
 use hookgate_testing::{Faults, Replay};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
@@ -43,6 +44,27 @@ fn plans() -> impl Strategy<Value = Faults> {
         })
 }
 
+/// The report without the choice that a receiver makes by chance: of many stale deliveries in a second it checks the signature of at most
+/// eight, and says of those that they are authentic.
+fn of_any_sample(mut report: Report) -> Report {
+    let events = report
+        .events
+        .iter_mut()
+        .flat_map(|event| &mut event.attempts);
+    let others = report
+        .others
+        .iter_mut()
+        .flat_map(|other| &mut other.attempts);
+    for attempt in events.chain(others) {
+        if let Some(reason) = &mut attempt.reason
+            && reason.contains("the delivery is stale")
+        {
+            *reason = "stale".to_owned();
+        }
+    }
+    report
+}
+
 proptest! {
     #![proptest_config(Config { cases: 200, failure_persistence: None, ..Config::default() })]
 
@@ -59,7 +81,7 @@ proptest! {
         prop_assert!(report.each_event_committed_once(), "{report}");
         prop_assert!(effects.each_once(5), "{report}");
         if again {
-            prop_assert_eq!(report, play().0);
+            prop_assert_eq!(of_any_sample(report), of_any_sample(play().0));
         }
     }
 }

@@ -8,7 +8,8 @@
 //! | [`properties`] | Which Rust type does a TEXT, a NUMBER or a DATE have? |
 //! | [`proxy`] | Which parts of a request must a proxy not change? |
 //! | [`tracing`] | Which spans, fields and log lines are there? |
-//! | [`operations`] | Which metrics do I watch, and how do I react to an alert? |
+//! | [`operations`] | Which metrics do I watch, and which sizes do I set? |
+//! | [`runbook`] | An alert fires: what does it mean, and what do I do? |
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
@@ -26,6 +27,8 @@ macro_rules! pages {
             #[doc = "[inbox page]: https://docs.rs/hookgate-inbox"]
             #[doc = "[operations-metrics page]: crate::guide::operations#metrics"]
             #[doc = "[operations-erasing-personal-data page]: crate::guide::operations#erasing-personal-data"]
+            #[doc = "[operations-sizing page]: crate::guide::operations#sizing"]
+            #[doc = "[runbook page]: crate::guide::runbook"]
             #[doc = "[properties page]: crate::guide::properties"]
             #[doc = "[guarantees-claims-in-your-own-transaction page]: crate::guide::guarantees#claims-in-your-own-transaction"]
             #[doc = "[tracing page]: crate::guide::tracing"]
@@ -52,6 +55,7 @@ pages! {
     tracing "tracing.md";
     #[cfg(not(doctest))] // compiled in examples/more
     operations "operations.md";
+    runbook "runbook.md";
     guarantees "guarantees.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";

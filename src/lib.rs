@@ -12,7 +12,7 @@
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
 //! | a queue or store of your own in between | [`Delivery::to_stored`], [`Receiver::verify_stored`], then `Run` (feature `tower`) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
-//! | an alert that fires | the [runbook](guide::operations#runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
+//! | an alert that fires | the [runbook](guide::runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
 //!
 //! An axum app guards a route with one line and gets a typed event with one argument (feature `axum`, the default):
 //!

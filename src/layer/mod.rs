@@ -1,6 +1,90 @@
 //! The tower layer: it processes deliveries with deadlines, copies that wait, and runs that outlive their request.
 //!
-#![doc = include_str!("../../docs/layer.md")]
+//! ```
+//! use hookgate::{Delivery, MemoryStore, Receiver, Secret};
+//! use http::{Request, Response, StatusCode};
+//! use tower::{ServiceBuilder, service_fn};
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//!
+//! let service = ServiceBuilder::new().layer(receiver.layer()).service(service_fn(
+//!     async |request: Request<hookgate::layer::VerifiedBody>| {
+//!         let delivery: &Delivery = request.extensions().get().expect("the layer has put it there");
+//!         println!("{} {}", delivery.event_type(), delivery.event_id());
+//!         let mut response = Response::new(String::new());
+//!         *response.status_mut() = StatusCode::NO_CONTENT;
+//!         Ok::<_, std::convert::Infallible>(response)
+//!     },
+//! ));
+//! # let _ = service;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services. With
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a [`Sink`](crate::Sink) stores the delivery, and it is handled afterwards.
+//! The layer needs a tokio runtime with timers, and panics without one.
+//!
+//! # A request
+//!
+//! 1. The head is checked before a byte of the body is read. If the keys have to be looked up, the look-up gets 1 s of the budget, or half
+//!    of the budget if that is less. The body is hashed as it arrives, under its limit and deadline and a common limit for the bytes of all
+//!    unfinished bodies. A refused body is read on until its deadline, up to 16 MiB, and not kept: otherwise a sender that writes its
+//!    whole body before it reads would not get the 413 or 503. A sender that waits for `100 Continue` is answered at once.
+//! 2. An authentic delivery is claimed. A copy of a done event is answered 200 with `Idempotent-Replayed: true`, a copy of a running event
+//!    waits for that run, within its own budget.
+//! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in its extensions. 2xx commits the claim;
+//!    any other status, and a panic, releases it. [The page about answers](crate::guide::answers) lists the answers.
+//!
+//! # A run
+//!
+//! Claim, handler and commit are **one run**, polled in the request's own task. If the budget ends (503), the sender hangs up, or the response
+//! future is dropped, the run moves to its own task and goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both
+//! release the claim.
+//!
+//! - Spans move with a run (feature `tracing`). Task-locals do not: a handler that reads one after its request was answered may panic, and
+//!   that is a failed run.
+//! - A handler that blocks its thread also blocks its answer: use `spawn_blocking`.
+//! - Effects cannot be undone. If a lease was lost, two runs may have overlapped: see [`dedupe`](crate::dedupe).
+//!
+//! # Where to put it
+//!
+//! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` a signed delivery to a path that
+//! does not exist is claimed, answered 404 and released.
+//!
+//! - Concurrency limits belong **outside**: inside, a slow body holds a permit. A time-out outside moves the run to its own task; inside, it
+//!   drops the handler, and that is a failed run.
+//! - A body limit outside, such as tower-http's, should not be lower than `max_body`, or its refusals look like broken bodies.
+//! - Axum's `DefaultBodyLimit` (2 MiB) does not apply behind the layer if it is set outside, except a limit below 1 KiB, to bodies up to
+//!   1 KiB. One between the layer and the handler applies.
+//!
+//! # Hooks
+//!
+//! ```
+//! use std::time::Duration;
+//! use hookgate::{MemoryStore, Receiver, Secret};
+//!
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .budget(Duration::from_secs(4))
+//!     .run_limit(Duration::from_secs(120))
+//!     .on_answer(|answer| println!("{answer}"))
+//!     .on_failed(|failed| {
+//!         if failed.attempt.as_ref().is_some_and(|attempt| attempt.may_be_last) {
+//!             eprintln!("the sender may discard this one: {:?}", failed.delivery);
+//!         }
+//!     })
+//!     .on_dead_letter(async |letter| { // stores deliveries that can never succeed
+//!         std::fs::write(format!("{}.json", letter.delivery.key().to_hex()), letter.delivery.body())?;
+//!         Ok(())
+//!     })
+//!     .build()?;
+//! # let _ = receiver;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod body;
 mod budget;

@@ -15,6 +15,7 @@ const ALERTS: &str = include_str!("../../dashboards/alerts.yml");
 const ALERT_TESTS: &str = include_str!("../alerts.yml");
 const DASHBOARD: &str = include_str!("../../dashboards/hookgate.json");
 const DOCS: &str = include_str!("../../docs/operations.md");
+const RUNBOOK: &str = include_str!("../../docs/runbook.md");
 
 /// Labels that Prometheus adds, and the label of histograms.
 const ADDED: [&str; 3] = ["instance", "job", "le"];
@@ -247,7 +248,10 @@ fn alerts_and_dashboard_ask_for_what_is_served() {
                 );
                 for value in value.split('|').filter(|_| !given) {
                     let documented = format!("`{value}`");
-                    assert!(DOCS.contains(&documented), "no {label} is {value}");
+                    assert!(
+                        DOCS.contains(&documented) || RUNBOOK.contains(&documented),
+                        "no {label} is {value}"
+                    );
                 }
             }
         }
@@ -266,10 +270,10 @@ fn every_alert_has_its_runbook_and_tests_both_ways() {
     for (name, _) in &alerts {
         let anchor = name.to_lowercase();
         assert!(
-            ALERTS.contains(&format!("runbook: docs/operations.md#{anchor}\n")),
+            ALERTS.contains(&format!("runbook: docs/runbook.md#{anchor}\n")),
             "{name}"
         );
-        let section = DOCS.split(&format!("\n### {name}\n")).nth(1);
+        let section = RUNBOOK.split(&format!("\n### {name}\n")).nth(1);
         let section = section.unwrap_or_else(|| panic!("no section {name}"));
         let section = section.split("\n#").next().unwrap();
         for part in ["**It means**", "**Look at**", "**Do**"] {
@@ -313,7 +317,7 @@ fn every_reason_to_refuse_has_its_line_in_the_runbook() {
     for name in refusals.into_iter().chain(verify) {
         // Reported as one of the reasons below it.
         if name != "not_authentic" {
-            assert!(DOCS.contains(&format!("`{name}`")), "{name}");
+            assert!(RUNBOOK.contains(&format!("`{name}`")), "{name}");
         }
     }
 }
@@ -355,7 +359,7 @@ fn the_series_are_computed_right() {
 /// With the outcomes that the log shows for it.
 #[test]
 fn what_was_lost_is_delivered_again_by_a_command_that_the_runbook_names() {
-    let section = DOCS
+    let section = RUNBOOK
         .split_once("\n### HookgateLastAttemptsFailing")
         .map_or("", |(_, rest)| rest);
     let section = section.split("\n### ").next().unwrap_or_default();
@@ -382,20 +386,19 @@ fn the_exporter_is_named_with_its_version() {
 #[test]
 fn the_docs_lead_somewhere() {
     let root = Path::new(ROOT);
-    for link in DOCS
-        .split("](")
-        .skip(1)
-        .map(|rest| rest.split(')').next().unwrap())
-    {
-        if let Some(anchor) = link.strip_prefix('#') {
-            let headings = DOCS.lines().filter(|line| line.starts_with('#'));
-            let mut anchors = headings.map(|line| {
-                let heading = line.trim_start_matches('#').trim().to_lowercase();
-                heading.replace(' ', "-")
-            });
-            assert!(anchors.any(|other| other == anchor), "{link}");
-        } else if !link.starts_with("https://") {
-            assert!(root.join("docs").join(link).exists(), "{link}");
+    for page in [DOCS, RUNBOOK] {
+        let links = page.split("](").skip(1);
+        for link in links.map(|rest| rest.split(')').next().unwrap()) {
+            if let Some(anchor) = link.strip_prefix('#') {
+                let headings = page.lines().filter(|line| line.starts_with('#'));
+                let mut anchors = headings.map(|line| {
+                    let heading = line.trim_start_matches('#').trim().to_lowercase();
+                    heading.replace(' ', "-")
+                });
+                assert!(anchors.any(|other| other == anchor), "{link}");
+            } else if !link.starts_with("https://") {
+                assert!(root.join("docs").join(link).exists(), "{link}");
+            }
         }
     }
 }

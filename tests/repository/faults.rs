@@ -1,4 +1,4 @@
-//! The list of known faults, `tests/faults.md`, and the tests that `docs/guarantees.md` names, against the tests that exist.
+//! The list of known faults, `tests/faults.md`, and the tests of the guarantees, `tests/guarantees.md`, against the tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -146,19 +146,52 @@ fn every_dependency_has_a_bounded_version() {
 }
 
 const GUARANTEES: &str = include_str!("../../docs/guarantees.md");
+const TESTS_OF_GUARANTEES: &str = include_str!("../guarantees.md");
+
+/// The heading above each row of a table of faults, and the first and the other cells of the row.
+fn faults_in(page: &'static str) -> Vec<(&'static str, &'static str, &'static str)> {
+    let mut heading = "";
+    let mut in_table = false;
+    let mut rows = Vec::new();
+    for line in page.lines() {
+        if line.starts_with('#') {
+            heading = line.trim_start_matches('#').trim();
+        }
+        in_table = line.starts_with("| fault |") || (in_table && line.starts_with('|'));
+        if let Some((fault, rest)) = line
+            .strip_prefix("| ")
+            .and_then(|row| row.split_once(" | "))
+            && in_table
+            && fault != "fault"
+        {
+            rows.push((heading, fault, rest));
+        }
+    }
+    rows
+}
+
+#[test]
+fn each_fault_of_the_guarantees_has_its_tests() {
+    let promised = faults_in(GUARANTEES);
+    let shown = faults_in(TESTS_OF_GUARANTEES);
+    let names = |rows: &[(&'static str, &'static str, &str)]| -> Vec<_> {
+        rows.iter()
+            .map(|(heading, fault, _)| (*heading, *fault))
+            .collect()
+    };
+    assert_eq!(names(&promised), names(&shown));
+    assert!(shown.len() > 50, "{}", shown.len());
+    for ((_, fault, promise), (_, _, tests)) in promised.into_iter().zip(shown) {
+        let untested = fault.contains("(no test") || promise.contains("(no test");
+        assert_eq!(tests.contains("no test"), untested, "{fault}");
+        assert!(untested || tests.contains('_'), "{fault}");
+    }
+}
 
 /// Names in back-quotes that look like a test: words joined by underscores.
 fn named() -> BTreeSet<&'static str> {
-    let mut inside = false;
     let mut names = BTreeSet::new();
-    for line in GUARANTEES.lines() {
-        // Code has names of its own.
-        if line.starts_with("```") {
-            inside = !inside;
-        }
-        if inside {
-            continue;
-        }
+    for line in TESTS_OF_GUARANTEES.lines() {
         let quoted = line.split('`').skip(1).step_by(2);
         names.extend(quoted.filter(|name| {
             let plain =

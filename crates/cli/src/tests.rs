@@ -171,6 +171,7 @@ fn documented() -> Vec<&'static str> {
         include_str!("../../../docs/command.md"),
         include_str!("../../../docs/try-it.md"),
         include_str!("../../../docs/operations.md"),
+        include_str!("../../../docs/runbook.md"),
         include_str!("../../../docs/explain.md"),
     ];
     let mut found = Vec::new();

@@ -93,6 +93,17 @@ impl Workers {
     /// limit and 2 h for changes of the clocks, becomes a dead letter, and its last error gives this reason. The
     /// [crate's page](crate#promises) says why, and how an operator runs it.
     ///
+    /// The limits of this rule:
+    ///
+    /// - The clocks of the inbox and of the claims may each be changed by up to an hour meanwhile. A first lease more than an hour
+    ///   ahead of the inbox's clock makes a dead letter. Set back by more than an hour, entries seem younger than they are.
+    /// - A handler is not stopped if it goes on after its abort, in its own task or in a process that was paused for days.
+    /// - An entry that was leased, and given back before its handler began, counts as run.
+    /// - An older version of this crate did not record the first lease of an entry that an operator retried or a shutdown cut off:
+    ///   that entry counts as never run.
+    /// - The inbox remembers a done entry for the receiver's retention, from its acceptance. A copy that is sent by hand later is a
+    ///   new event for the inbox and for the claims.
+    ///
     /// `Duration::MAX` is for handlers whose second run does no harm at any time: their entries are run however old they are.
     ///
     /// ```

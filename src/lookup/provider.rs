@@ -71,7 +71,7 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
     }
 }
 
-/// Makes a provider from an async closure. The [module docs](super#example) have an example.
+/// Makes a provider from an async closure. The [module docs](super) have an example.
 ///
 /// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) becomes
 /// an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an

@@ -37,15 +37,15 @@ impl CauseGroup {
 
 macro_rules! causes {
     ($($group:ident { $($kind:ident $name:literal: $what:literal, $fix:literal;)* })*) => {
-        /// A known mistake. [The table](super#what-is-known) has all of them.
+        /// A known mistake. [The page](super#what-is-known) lists all of them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum CauseKind {
-            $($(#[doc = $what] $kind,)*)*
+            $($(#[doc = $what] #[doc = ""] #[doc = $fix] $kind,)*)*
         }
 
         impl CauseKind {
-            /// All of them, in the order of the table.
+            /// All of them, in the order of the page.
             pub const ALL: &'static [Self] = &[$($(Self::$kind,)*)*];
 
             /// A short name, in snake case. Stable.

@@ -1,4 +1,5 @@
-//! The list of known faults, `tests/faults.md`, and the tests of the guarantees, `tests/guarantees.md`, against the tests that exist.
+//! The lists of known faults, of promises and of the tests of the guarantees, `tests/faults.md`, `tests/promises.md` and `tests/guarantees.md`,
+//! against the files and tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -97,6 +98,38 @@ fn every_known_fault_has_its_test() {
         wrong.extend(unknown.map(|name| format!("{row}: there is no test {name:?}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn every_promise_names_files_and_tests_that_exist() {
+    let root = Path::new(ROOT);
+    let list = fs::read_to_string(root.join("tests/promises.md")).unwrap();
+    let mut sources = Vec::new();
+    for folder in ["src", "crates", "tests"] {
+        each_source(folder, &mut |path, _| sources.push(path.to_owned()));
+    }
+    let tests = tests();
+    let mut promises = 0;
+    for line in list.lines().filter(|line| line.starts_with("| **")) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').collect();
+        let [_, kept_in, shown_by] = cells[..] else {
+            panic!("three cells: {line}")
+        };
+        for cell in [kept_in, shown_by] {
+            let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
+            assert!(!names.is_empty(), "{line}");
+            for name in names {
+                // A file may be named within the folder before it.
+                let file = format!("/{name}");
+                let exists = root.join(name).exists()
+                    || sources.iter().any(|path| path.ends_with(&file))
+                    || tests.contains(name);
+                assert!(exists, "there is no {name:?}: {line}");
+            }
+        }
+        promises += 1;
+    }
+    assert_eq!(promises, 10);
 }
 
 #[test]

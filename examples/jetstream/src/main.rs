@@ -40,12 +40,9 @@ impl JetStream {
 
 impl Sink for JetStream {
     fn accept<'a>(&'a self, delivery: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
-        let proof = delivery.verified().proof();
         let message = PublishMessage::build()
+            .headers(hookgate_jetstream::headers(&delivery.to_stored()))
             .message_id(delivery.key().to_hex()) // a digest of scope and event id
-            .header("Hookgate-Scope", proof.scope())
-            .header("Hookgate-Key", proof.key_name())
-            .header("Hookgate-Timestamp", proof.timestamp().as_str())
             .payload(delivery.body().clone());
         StoreFuture::boxed(async move {
             let published = self.0.send_publish("webhooks.events", message).await;

@@ -17,9 +17,14 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use async_nats::HeaderMap;
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use folder::Folder;
+use hookgate::{
+    Delivery, Receiver, Run, Secret, Signature, StoredDelivery, UnixSeconds, VerifyErrorKind,
+};
+use hookgate_jetstream::{KEY, SCOPE, SIGNATURE, TIMESTAMP};
 use process::{Example, Reply};
 use server::{Server, free_port, program};
 
@@ -187,9 +192,10 @@ async fn nothing_acknowledged_is_lost_when_nats_is_killed() {
     for (headers, stored_body) in &stored {
         let id = stored_body.split('"').nth(3).unwrap();
         assert_eq!(*stored_body, body(id));
-        assert_eq!(headers["Hookgate-Scope"], "default");
-        assert_eq!(headers["Hookgate-Key"], "primary");
-        assert!(headers["Hookgate-Timestamp"].parse::<u64>().is_ok());
+        assert_eq!(headers[SCOPE], "default");
+        assert_eq!(headers[KEY], "primary");
+        assert!(headers[TIMESTAMP].parse::<u64>().is_ok());
+        assert!(headers[SIGNATURE].starts_with("sha256="));
         assert_eq!(headers["Nats-Msg-Id"].len(), 32);
     }
 }
@@ -306,6 +312,61 @@ async fn ids_go_with_their_messages_at_a_restart() {
     nats.start_again();
     let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
     assert!(!is_known(&context).await);
+}
+
+#[test]
+fn the_parts_of_a_delivery_go_through_a_message() {
+    let sent = StoredDelivery {
+        body: body("evt_1").into(),
+        timestamp: "1763690000".into(),
+        signature: Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes()).ok(),
+        event_id: String::new(), // in the body
+        event_type: String::new(),
+        received_at: UnixSeconds::new(1_763_690_001),
+        scope: "orders".into(),
+        key_name: "new".into(),
+        subscription_id: Some("wh_1".into()),
+        pinned_workspace: None,
+        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+    };
+    let headers = hookgate_jetstream::headers(&sent);
+    let read = hookgate_jetstream::stored(&headers, &sent.body);
+    let signatures = [&read, &sent].map(|stored| stored.signature.as_ref().unwrap());
+    let [one, other] = signatures.map(Signature::to_header_value);
+    assert_eq!(one, other);
+    assert_eq!(read.traceparent, sent.traceparent);
+    assert_eq!(format!("{read:?}"), format!("{sent:?}")); // all but body, signature, workspace and trace
+    assert_eq!(read.body, sent.body);
+}
+
+/// The consumer's side: no window of ages, a handler as behind the layer, and the dead letters for a message that was changed.
+#[tokio::test]
+async fn a_consumer_handles_an_authentic_message_and_refuses_a_changed_one_for_good() {
+    let Some(nats) = Nats::start() else {
+        return;
+    };
+    let example = nats.example();
+    assert_eq!(deliver(&example, "evt_1").status, 200);
+    let (headers, payload) = nats.stored().await.remove(0);
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.insert(name, value);
+    }
+    let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
+    let receiver = builder.without_deduplication().build().unwrap();
+
+    let stored = hookgate_jetstream::stored(&map, payload.as_bytes());
+    let delivery = receiver.verify_stored(&stored).await.unwrap();
+    async fn on_delivery(_: Delivery) {}
+    let run = Run::of(&delivery).limit(PATIENCE);
+    let ran = run.handler(on_delivery).await;
+    assert_eq!(ran.to_string(), "handled");
+
+    let stored = hookgate_jetstream::stored(&map, body("evt_2").as_bytes());
+    let refusal = receiver.verify_stored(&stored).await.unwrap_err();
+    let error = refusal.verify_error().map(|error| error.kind());
+    assert_eq!(error, Some(VerifyErrorKind::SignatureMismatch));
+    assert_eq!(refusal.retry_after(), None);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub enum StoreErrorKind {
     Corrupt,
     /// The server, or the SQLite library of this program, is too old.
     TooOld,
-    /// A newer version of this crate wrote the file.
+    /// A newer version of hookgate wrote the file.
     Newer,
     /// The store can lose what it has accepted: a file in memory, on a network file system, mounted without its folder or with a
     /// second name, or a Redis whose settings may forget ids.
@@ -169,7 +169,7 @@ impl StoreErrorKind {
             Self::Aborted => "the transaction had failed before: roll it back",
             Self::Missing => "the store is missing: create it first",
             Self::Denied => "this program may not use the store: grant it the rights",
-            Self::NotAStore => "this is no store of this crate: name another",
+            Self::NotAStore => "this is not a store of hookgate: name another",
             Self::Corrupt => "the store is damaged: put a backup in its place",
             Self::TooOld => "the store is too old: use a newer version of it",
             Self::Newer => "a newer version of hookgate has written the store: use that one",

@@ -1,7 +1,6 @@
 //! One observer: each step of a delivery is told once, and tracing, metrics, the hooks and the program's own observers are told of it.
 //!
-//! Each of the four is an [`Observer`] in a file of its own. The layer and the acceptors tell the steps of a request. The workers of
-//! an inbox tell the steps of their runs, to their own observers.
+//! Each of the four is an [`Observer`] in a file of its own. The layer and the acceptors tell the steps of a request.
 
 mod hooks;
 #[cfg(feature = "metrics")]

@@ -1,11 +1,7 @@
-//! The stores of this crate: the conformance suite, and tests that the suite can't contain.
+//! The stores of this crate: tests that the conformance suite can't contain. The suite itself is run by the tests of `hookgate-testing`.
 
 mod both;
-#[cfg(feature = "testing")]
-mod broken;
 mod capacity;
-#[cfg(feature = "testing")]
-mod conformance;
 mod races;
 mod random;
 

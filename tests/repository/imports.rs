@@ -318,6 +318,23 @@ fn no_file_of_the_delivery_log_is_part_of_a_circle() {
     assert_eq!(circles(&graph), [[""; 0]; 0]);
 }
 
+/// For each tool the number of its circles, and the number of files in the largest. Breaking them is open.
+#[test]
+fn the_circles_of_the_tools_do_not_grow() {
+    for (name, number, largest) in [
+        ("cli", 5, 18),
+        ("client", 1, 12),
+        ("emulator", 6, 5),
+        ("testing", 4, 7),
+    ] {
+        let graph = compared(package(&format!("crates/{name}/src")).files());
+        let circles = circles(&graph);
+        assert!(circles.len() <= number, "{name}: {circles:#?}");
+        let files = circles.iter().map(Vec::len).max().unwrap_or(0);
+        assert!(files <= largest, "{name}: {circles:#?}");
+    }
+}
+
 #[test]
 fn a_planted_circle_is_found() {
     let planted = |store: &str| {

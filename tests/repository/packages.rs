@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use crate::faults::crates;
+
 const README: &str = include_str!("../../README.md");
 const CLIENT: &str = include_str!("../../docs/client.md");
 
@@ -215,15 +217,10 @@ fn serde_json_is_not_changed_for_the_whole_program() {
 
 #[test]
 fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
-    for own in [
-        "hookgate",
-        "hookgate-cli",
-        "hookgate-postgres",
-        "hookgate-redis",
-        "hookgate-sqlite",
-    ] {
-        let packages = tree(&["-p", own, "--all-features"]);
-        let least = packages.iter().find(|(name, _)| name == own);
+    let crates = crates().into_iter().map(|name| format!("hookgate-{name}"));
+    for own in crates.chain(["hookgate".to_owned()]) {
+        let packages = tree(&["-p", &own, "--all-features"]);
+        let least = packages.iter().find(|(name, _)| *name == own);
         let least = RUST_VERSIONS[least.unwrap()];
         for package in &packages {
             let version = RUST_VERSIONS[package];

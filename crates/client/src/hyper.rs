@@ -48,6 +48,7 @@ pub(crate) fn transport(secure: bool, idle: Duration) -> Result<Transport, Error
 }
 
 /// Returns the provider that the program has installed, otherwise that of this crate's features. None is installed here.
+/// `crates/postgres/src/handshake.rs` and `crates/redis/src/tls.rs` hold the same: change all together.
 #[cfg(feature = "tls")]
 fn provider() -> Result<std::sync::Arc<rustls::crypto::CryptoProvider>, Error> {
     let installed = rustls::crypto::CryptoProvider::get_default().cloned();

@@ -34,11 +34,31 @@ pub use super::signal::{Listening, WorkSignal};
 /// nothing; repeated with the same token after a lost reply, they return `Held`. The engine uses its own clock. An error or a
 /// reason is one line of text, which is stored unchanged.
 ///
+/// # Errors
+/// **An error means unknown**: the call may or may not have taken effect. The same holds where a call panics, or is dropped because
+/// its time is over. So each call can be repeated:
+///
+/// | call | after an error |
+/// |---|---|
+/// | `accept` | the delivery is answered 503; the copy that the sender delivers is accepted, or is a duplicate |
+/// | `lease` | repeated after a pause; entries that it has leased all the same are due when their leases end |
+/// | `renew` | repeated, for as long as the entry runs |
+/// | `settle` | repeated for ten minutes, or for the time of a lease if that is longer; then the entry is due when its lease ends |
+/// | all others | returned to the caller |
+///
+/// With [`Refused`](hookgate::StoreErrorKind::Refused) the engine says that the same call fails each time, such as for a text outside of its
+/// encoding. A settlement that is refused is sent once more, at once, with a plainer text of the failure, and then not again: the
+/// entry is due when its lease ends. Return another kind, such as [`Unavailable`](hookgate::StoreErrorKind::Unavailable), for a call
+/// that may succeed later. In all other calls the workers treat the kinds alike.
+///
 /// # Security
 /// Entries are not verified again when they are leased: who can write to the store decides which events are handled.
 pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Stores an entry, unless its [key](Entry::key) is known, and answers when it is durable. The id is remembered for `retain` from
     /// now, and for as long as its entry is not done.
+    ///
+    /// # Errors
+    /// [`Full`](hookgate::StoreErrorKind::Full) where there is no room for the entry: the delivery is answered 503, as after any error.
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
     /// Leases entries that are due, the longest due first.
@@ -48,6 +68,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     fn renew(&self, id: EntryId, token: ClaimToken, lease: Duration) -> StoreFuture<'_, Ownership>;
 
     /// Ends a run.
+    ///
+    /// # Errors
+    /// [`Refused`](hookgate::StoreErrorKind::Refused) if this `end` can never be stored: see the errors of the trait.
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
     /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
@@ -63,6 +86,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     fn show(&self, id: EntryId) -> StoreFuture<'_, Option<(Listed, Entry)>>;
 
     /// Makes this change to the selected entries, and returns their number.
+    ///
+    /// # Errors
+    /// An error after some of several steps carries the number of entries that were changed: [`StoreError::after_changes`](hookgate::StoreError::after_changes).
     fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64>;
 
     /// Overwrites the bytes of deleted entries, where the engine keeps a file of its own.

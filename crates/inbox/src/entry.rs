@@ -100,9 +100,9 @@ pub struct Entry {
     /// The name of the key that verified it.
     pub key_name: String,
     /// The subscription whose keys verified it, if there is more than one subscription.
-    pub subscription: Option<String>,
+    pub subscription_id: Option<String>,
     /// The workspace that the subscription's keys are pinned to.
-    pub workspace: Option<String>,
+    pub pinned_workspace: Option<String>,
     /// The raw bytes that were signed. Empty once the entry is done.
     pub body: Bytes,
     /// The trace of the request. Kept as long as the body.
@@ -136,8 +136,8 @@ impl Entry {
             received_at: stored.received_at,
             scope: stored.scope,
             key_name: stored.key_name,
-            subscription: stored.subscription_id,
-            workspace: stored.pinned_workspace,
+            subscription_id: stored.subscription_id,
+            pinned_workspace: stored.pinned_workspace,
             body: stored.body,
             traceparent: stored.traceparent,
         }
@@ -157,8 +157,8 @@ impl Entry {
             received_at: self.received_at,
             scope: self.scope,
             key_name: self.key_name,
-            subscription_id: self.subscription,
-            pinned_workspace: self.workspace,
+            subscription_id: self.subscription_id,
+            pinned_workspace: self.pinned_workspace,
             traceparent: self.traceparent,
         };
         dangerous::restore(&stored).map_err(|Malformed| Box::new(stored))

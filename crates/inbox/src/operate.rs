@@ -198,8 +198,8 @@ impl StoredEntry {
             timestamp: entry.timestamp.clone(),
             received_at: entry.received_at,
             key_name: entry.key_name.clone(),
-            subscription_id: entry.subscription.clone(),
-            pinned_workspace: entry.workspace.clone(),
+            subscription_id: entry.subscription_id.clone(),
+            pinned_workspace: entry.pinned_workspace.clone(),
             delivery: body.as_ref().and_then(|_| entry.into_delivery().ok()),
             body,
         }

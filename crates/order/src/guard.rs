@@ -11,7 +11,7 @@ use super::report::Ordered;
 use super::store::OrderStore;
 use super::turns::Turns;
 
-/// Tells a handler whether its event is the newest of its row. See the [module docs](super).
+/// Tells a handler whether its event is the newest of its row. See [the crate's page](crate).
 ///
 /// It is a tower layer. Put it **inside** the receiver's layer: `post(on_event).layer((receiver.layer(), guard))`. In an inbox, put
 /// it around the service of the workers: `Workers::new(&inbox).start(guard.layer(service))`. For a handler function of

@@ -1,4 +1,6 @@
 //! TLS to PostgreSQL: its provider of crypto, the certificates that are trusted, and errors about certificates in plain words.
+//!
+//! `crates/redis/src/tls.rs` holds the same code, and `crates/client/src/hyper.rs` the same provider: change all together.
 
 use std::error::Error;
 use std::io;

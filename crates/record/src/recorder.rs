@@ -71,7 +71,7 @@ const COPIED: usize = 16 << 10;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// [The front page](crate#the-file) say what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
+/// [The front page](crate#the-file) says what happens when the disk fails and when the program ends: call [`flush`](Self::flush)
 /// before the end of a program whose receiver lives as long as it does.
 #[derive(Clone)]
 pub struct Recorder {

@@ -1,4 +1,6 @@
 //! TLS: its provider of crypto, the certificates that are trusted, a connection, and the reason where it can't be established.
+//!
+//! `crates/postgres/src/handshake.rs` holds the same code, and `crates/client/src/hyper.rs` the same provider: change all together.
 
 use std::borrow::Cow;
 use std::error::Error;

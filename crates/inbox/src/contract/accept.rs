@@ -119,8 +119,8 @@ pub(super) async fn entries_come_back_as_they_were(subject: Subject) {
     entries[2].event_type = texts.to_owned();
     entries[2].scope = texts.to_owned();
     entries[2].key_name = texts.to_owned();
-    entries[2].subscription = Some(texts.to_owned());
-    entries[2].workspace = Some(String::new());
+    entries[2].subscription_id = Some(texts.to_owned());
+    entries[2].pinned_workspace = Some(String::new());
     entries[2].traceparent = Some(texts.to_owned());
     for entry in &entries {
         assert_eq!(subject.accept(entry).await, Accepted::New);
@@ -155,7 +155,11 @@ fn same(left: &Entry, right: &Entry) {
         let entry = entry.clone();
         (
             [event_id, event_type, timestamp, scope, key_name],
-            [entry.subscription, entry.workspace, entry.traceparent],
+            [
+                entry.subscription_id,
+                entry.pinned_workspace,
+                entry.traceparent,
+            ],
         )
     };
     assert_eq!(texts(left), texts(right));

@@ -13,8 +13,8 @@ pub(super) fn entry(name: &str) -> Entry {
         received_at: UnixSeconds::new(1_700_000_001),
         scope: "contract".to_owned(),
         key_name: "key-1".to_owned(),
-        subscription: None,
-        workspace: None,
+        subscription_id: None,
+        pinned_workspace: None,
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
         body,
     }

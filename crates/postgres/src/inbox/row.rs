@@ -54,8 +54,8 @@ pub(super) fn entry(row: &Row) -> Result<Entry, StoreError> {
         received_at: UnixSeconds::new(column(row, "received_at")?),
         scope: column(row, "scope")?,
         key_name: column(row, "key_name")?,
-        subscription: column(row, "subscription")?,
-        workspace: column(row, "workspace")?,
+        subscription_id: column(row, "subscription")?,
+        pinned_workspace: column(row, "workspace")?,
         body: Bytes::from(column::<Vec<u8>>(row, "body")?),
         traceparent: column(row, "traceparent")?,
     })

@@ -1,4 +1,4 @@
-//! The size of an id, and of a row's record: the figures of the module's page are those measured here.
+//! The size of an id, and of a row's record: the figures of the crate's page are those measured here.
 
 use crate::support::{client_at, migrated};
 

@@ -69,8 +69,8 @@ impl Accepting<'_> {
             entry.timestamp,
             entry.scope,
             entry.key_name,
-            entry.subscription,
-            entry.workspace,
+            entry.subscription_id,
+            entry.pinned_workspace,
         ])?;
         if inserted == 0 {
             return Ok(false);

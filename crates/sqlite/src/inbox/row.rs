@@ -59,8 +59,8 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry> {
         received_at: UnixSeconds::new(row.get(6)?),
         scope: row.get(7)?,
         key_name: row.get(8)?,
-        subscription: row.get(9)?,
-        workspace: row.get(10)?,
+        subscription_id: row.get(9)?,
+        pinned_workspace: row.get(10)?,
         body: body.map(Bytes::from).unwrap_or_default(),
         // Text of another type is no trace; it does not make the entry unreadable.
         traceparent: row.get(12).unwrap_or_default(),

@@ -49,8 +49,8 @@ fn entry(id: &str, row: Option<&str>) -> Entry {
         received_at: UnixSeconds::new(1_763_690_000),
         scope: "default".to_owned(),
         key_name: "default".to_owned(),
-        subscription: None,
-        workspace: None,
+        subscription_id: None,
+        pinned_workspace: None,
         body,
         traceparent: None,
     }

@@ -1,4 +1,4 @@
-//! The tests of the tools for tests: signing, events, logs, replay, explanations, the sender.
+//! The tests of the tools for tests: signing, events, logs, replay, explanations, the sender, the conformance of stores.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 #![allow(unreachable_pub, missing_debug_implementations)] // a test has no API
@@ -9,6 +9,7 @@ mod factory;
 mod log;
 mod replay;
 mod sender;
+mod stores;
 
 // Shared with the tests of the library.
 #[allow(dead_code)]

@@ -64,8 +64,8 @@ fn entry_of_row(id: &str, row: Option<&str>) -> Entry {
         received_at: UnixSeconds::new(1_763_690_000),
         scope: "default".into(),
         key_name: "current".into(),
-        subscription: Some("wh_1".into()),
-        workspace: None,
+        subscription_id: Some("wh_1".into()),
+        pinned_workspace: None,
         // The others have none, like most deliveries.
         traceparent: (id == "evt_1").then(|| TRACE.to_owned()),
         body,

@@ -2,7 +2,7 @@
 //! and handled afterwards. Even if this process is killed, each event that was answered 2xx is handled.
 //!
 //! ```sh
-//! cargo run -p hookgate-sqlite --example durable_inbox --features inbox
+//! cargo run -p hookgate-inbox --example durable_inbox
 //! ```
 //!
 //! With `INBOX=postgres://…?sslmode=verify-full` the entries are in a table that many machines share, by TLS where the URL asks for it:

@@ -369,7 +369,6 @@ async fn a_store_that_confuses_events_breaks_the_rule_about_scopes() {
     assert!(matches!(finding, Finding::Broken(_)), "{finding:?}");
 }
 
-#[cfg(feature = "moka")]
 mod caches {
     //! moka as it comes, and moka with the right policy but read in the plain way.
 

@@ -15,7 +15,6 @@ pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dy
     Some(Arc::new(MemoryStore::new(capacity).with_clock(clock)))
 }
 
-#[cfg(feature = "moka")]
 fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> {
     if capacity.when_full() == hookgate::WhenFull::Refuse {
         return None;
@@ -107,7 +106,6 @@ async fn the_memory_store_keeps_the_contract() {
     keeps_the_contract(memory).await;
 }
 
-#[cfg(feature = "moka")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_moka_store_keeps_the_contract() {
     keeps_the_contract(moka).await;

@@ -1,6 +1,6 @@
 //! A map with a limit on its entries. It forgets the oldest first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::clock::Monotonic;
@@ -8,12 +8,12 @@ use crate::clock::Monotonic;
 /// Values by id, each until its end. When the map is full, the oldest value is removed.
 ///
 /// It removes the first inserted value, not the least recently used one: all values live equally long, so the first inserted is
-/// the first to end. Reading changes nothing, so readers can share the lock.
+/// the first to end.
 pub(super) struct Bounded<V> {
     capacity: usize,
     slots: HashMap<Arc<str>, Remembered<V>>,
-    /// In the order of insertion. An entry is a leftover if its number is not the number of its slot.
-    order: VecDeque<(u64, Arc<str>)>,
+    /// The ids by the numbers of their slots, so in the order of insertion.
+    order: BTreeMap<u64, Arc<str>>,
     numbers: u64,
 }
 
@@ -28,7 +28,7 @@ impl<V> Bounded<V> {
         Self {
             capacity,
             slots: HashMap::new(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
             numbers: 0,
         }
     }
@@ -40,6 +40,7 @@ impl<V> Bounded<V> {
 
     /// Inserts a value. Returns whether another value had to be removed before its end.
     pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> bool {
+        self.remove(id);
         self.numbers += 1;
         let number = self.numbers;
         let slot = Remembered {
@@ -48,18 +49,18 @@ impl<V> Bounded<V> {
             value,
         };
         self.slots.insert(Arc::clone(id), slot);
-        self.order.push_back((number, Arc::clone(id)));
+        self.order.insert(number, Arc::clone(id));
         let full = self.slots.len() > self.capacity;
-        while self.slots.len() > self.capacity {
-            self.remove_first();
+        if full && let Some((_, first)) = self.order.pop_first() {
+            self.slots.remove(&first);
         }
-        self.tidy();
         full
     }
 
     pub(super) fn remove(&mut self, id: &str) {
-        self.slots.remove(id);
-        self.tidy();
+        if let Some(slot) = self.slots.remove(id) {
+            self.order.remove(&slot.number);
+        }
     }
 
     pub(super) fn clear(&mut self) {
@@ -69,39 +70,20 @@ impl<V> Bounded<V> {
 
     /// Forgets the values that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
-        while let Some((number, id)) = self.order.front() {
-            let slot = self.slots.get(id).filter(|slot| slot.number == *number);
-            if slot.is_some_and(|slot| now < slot.ends) {
+        while let Some(first) = self.order.first_entry() {
+            if self
+                .slots
+                .get(first.get())
+                .is_some_and(|slot| now < slot.ends)
+            {
                 return;
             }
-            self.remove_first();
+            self.slots.remove(&first.remove());
         }
     }
 
     pub(super) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    fn remove_first(&mut self) {
-        if let Some((number, id)) = self.order.pop_front()
-            && self
-                .slots
-                .get(&id)
-                .is_some_and(|slot| slot.number == number)
-        {
-            self.slots.remove(&id);
-        }
-    }
-
-    /// Removes leftovers, so that they are never many more than the live entries. Each leftover is removed once, so this costs
-    /// a constant share of each insertion.
-    fn tidy(&mut self) {
-        if self.order.len() > 2 * self.slots.len() + 32 {
-            let slots = &self.slots;
-            let is_there =
-                |number, id: &Arc<str>| slots.get(id).is_some_and(|slot| slot.number == number);
-            self.order.retain(|(number, id)| is_there(*number, id));
-        }
     }
 }
 

@@ -20,7 +20,7 @@ const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
 pub(super) struct Cache {
     found: Bounded<Arc<KeyRing>>,
     unknown: Bounded<()>,
-    /// Ids that were found, kept when their rings have ended: their look-ups go before those of ids that were never found.
+    /// Ids that were found and whose rings are gone: their look-ups go before those of ids that were never found.
     known: Bounded<()>,
     failed: Bounded<()>,
     evicted: u64,
@@ -80,10 +80,10 @@ impl Cache {
         largest.map_or(of_one_key, |(decoy, _)| decoy)
     }
 
-    pub(super) fn history(&self, id: &str, now: Monotonic) -> IdHistory {
-        if self.known.get(id, now).is_some() {
+    pub(super) fn history(&self, id: &str) -> IdHistory {
+        if self.found.contains(id) || self.known.contains(id) {
             IdHistory::Found
-        } else if self.failed.get(id, now).is_some() {
+        } else if self.failed.contains(id) {
             IdHistory::Failed
         } else {
             IdHistory::New
@@ -93,17 +93,18 @@ impl Cache {
     /// Stores the answer to a look-up that began at `began`: a ring, or a decoy for an unknown subscription.
     pub(super) fn put(&mut self, id: &Arc<str>, ring: &Arc<KeyRing>, began: Monotonic) {
         let ends = began.saturating_add(LIFETIME);
-        self.failed.remove(id);
+        for ids in [&mut self.unknown, &mut self.known, &mut self.failed] {
+            ids.remove(id);
+        }
         if ring.is_decoy {
             self.found.remove(id);
-            self.known.remove(id);
             self.unknown.insert(id, (), ends);
             return;
         }
-        self.unknown.remove(id);
-        self.known.insert(id, (), FOR_GOOD);
-        let evicted = self.found.insert(id, Arc::clone(ring), ends);
-        self.evicted += u64::from(evicted);
+        if let Some(evicted) = self.found.insert(id, Arc::clone(ring), ends) {
+            self.evicted += 1;
+            self.known.insert(&evicted, (), FOR_GOOD);
+        }
         if let Some((_, end)) = self.decoys.get_mut(ring.key_count() - 1) {
             *end = ends.max(*end);
         }
@@ -114,20 +115,22 @@ impl Cache {
         self.failed.insert(id, (), FOR_GOOD);
     }
 
-    /// Removes rings, and so keys, that have ended.
+    /// Removes the answers, and so the keys, that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
-        self.found.purge(now);
-        self.unknown.purge(now);
+        while let Some(id) = self.found.pop_ended(now) {
+            self.known.insert(&id, (), FOR_GOOD);
+        }
+        while self.unknown.pop_ended(now).is_some() {}
     }
 
     /// Removes the answer for this id, or all answers.
     pub(super) fn forget(&mut self, id: Option<&str>) {
-        if let Some(id) = id {
-            self.found.remove(id);
-            self.unknown.remove(id);
-        } else {
-            self.found.clear();
-            self.unknown.clear();
+        let Some(id) = id else {
+            return self.purge(FOR_GOOD);
+        };
+        self.unknown.remove(id);
+        if let Some(id) = self.found.remove(id) {
+            self.known.insert(&id, (), FOR_GOOD);
         }
     }
 
@@ -154,7 +157,7 @@ mod tests {
         for id in &ids {
             cache.put_failed(id);
         }
-        let history = |id| cache.history(id, Monotonic::default());
+        let history = |id| cache.history(id);
         assert_eq!(history(&ids[0]), IdHistory::New);
         for id in &ids[1..] {
             assert_eq!(history(id), IdHistory::Failed);

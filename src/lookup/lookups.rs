@@ -99,8 +99,7 @@ impl Lookups {
         }
         let joined = self.by_id.get(id).copied();
         let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
-        let history =
-            pending.map_or_else(|| self.cache.history(id, now), |pending| pending.history);
+        let history = pending.map_or_else(|| self.cache.history(id), |pending| pending.history);
         let is_crowded = pending.is_some_and(|pending| pending.waiters.len() >= MOST_FOR_ONE);
         if is_crowded || !self.makes_room(history, joined.is_some(), now) {
             return Err(LookupError::new(Kind::TooManyWaiting));
@@ -314,7 +313,7 @@ mod tests {
         assert_eq!(lookups.counts(), (1, 1));
         lookups.leave(&mut waiter, began.saturating_add(age));
         assert_eq!(lookups.counts(), (0, 0));
-        lookups.cache.history("wh_1", Monotonic::default())
+        lookups.cache.history("wh_1")
     }
 
     #[test]
@@ -333,9 +332,6 @@ mod tests {
         let waiter = lookups.join("wh_1", now, begin);
         let error = LookupError::new(Kind::Unavailable);
         lookups.end(waiter.unwrap().lookup_id, Err(error), now);
-        assert_eq!(
-            lookups.cache.history("wh_1", Monotonic::default()),
-            IdHistory::Failed
-        );
+        assert_eq!(lookups.cache.history("wh_1"), IdHistory::Failed);
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Lookups {
     pending: HashMap<LookupId, PendingLookup>,
     numbers: u64,
     places: Places,
-    /// Runs code from outside this crate, which may use the look-ups again: taken and run once the lock is free. A waker or a
-    /// look-up that is only dropped is here too.
+    /// Calls of code from outside this crate, such as wakers and destructors, which may use the look-ups again. They are taken and
+    /// made once the lock is free.
     pub(super) deferred: Vec<Box<dyn FnOnce() + Send>>,
 }
 

@@ -1,6 +1,6 @@
 //! A map with a limit on its entries. It forgets the oldest first.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::clock::Monotonic;
@@ -8,12 +8,12 @@ use crate::clock::Monotonic;
 /// Values by id, each until its end. When the map is full, the oldest value is removed.
 ///
 /// It removes the first inserted value, not the least recently used one: all values live equally long, so the first inserted is
-/// the first to end. Reading changes nothing, so readers can share the lock.
+/// the first to end.
 pub(super) struct Bounded<V> {
     capacity: usize,
     slots: HashMap<Arc<str>, Remembered<V>>,
-    /// In the order of insertion. An entry is a leftover if its number is not the number of its slot.
-    order: VecDeque<(u64, Arc<str>)>,
+    /// The ids by the numbers of their slots, so in the order of insertion.
+    order: BTreeMap<u64, Arc<str>>,
     numbers: u64,
 }
 
@@ -28,7 +28,7 @@ impl<V> Bounded<V> {
         Self {
             capacity,
             slots: HashMap::new(),
-            order: VecDeque::new(),
+            order: BTreeMap::new(),
             numbers: 0,
         }
     }
@@ -38,8 +38,14 @@ impl<V> Bounded<V> {
         Some(&slot.value)
     }
 
-    /// Inserts a value. Returns whether another value had to be removed before its end.
-    pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> bool {
+    /// Whether the id has a value, which may have ended.
+    pub(super) fn contains(&self, id: &str) -> bool {
+        self.slots.contains_key(id)
+    }
+
+    /// Inserts a value. Returns the id whose value had to be removed.
+    pub(super) fn insert(&mut self, id: &Arc<str>, value: V, ends: Monotonic) -> Option<Arc<str>> {
+        self.remove(id);
         self.numbers += 1;
         let number = self.numbers;
         let slot = Remembered {
@@ -48,60 +54,33 @@ impl<V> Bounded<V> {
             value,
         };
         self.slots.insert(Arc::clone(id), slot);
-        self.order.push_back((number, Arc::clone(id)));
-        let full = self.slots.len() > self.capacity;
-        while self.slots.len() > self.capacity {
-            self.remove_first();
+        self.order.insert(number, Arc::clone(id));
+        if self.slots.len() <= self.capacity {
+            return None;
         }
-        self.tidy();
-        full
+        self.pop_first()
     }
 
-    pub(super) fn remove(&mut self, id: &str) {
-        self.slots.remove(id);
-        self.tidy();
+    pub(super) fn remove(&mut self, id: &str) -> Option<Arc<str>> {
+        let slot = self.slots.remove(id)?;
+        self.order.remove(&slot.number)
     }
 
-    pub(super) fn clear(&mut self) {
-        self.slots.clear();
-        self.order.clear();
+    /// Removes the first value if it has ended. Returns its id.
+    pub(super) fn pop_ended(&mut self, now: Monotonic) -> Option<Arc<str>> {
+        let (_, first) = self.order.first_key_value()?;
+        let has_ended = self.get(first, now).is_none();
+        has_ended.then(|| self.pop_first())?
     }
 
-    /// Forgets the values that have ended.
-    pub(super) fn purge(&mut self, now: Monotonic) {
-        while let Some((number, id)) = self.order.front() {
-            let slot = self.slots.get(id).filter(|slot| slot.number == *number);
-            if slot.is_some_and(|slot| now < slot.ends) {
-                return;
-            }
-            self.remove_first();
-        }
+    fn pop_first(&mut self) -> Option<Arc<str>> {
+        let (_, first) = self.order.pop_first()?;
+        self.slots.remove(&first);
+        Some(first)
     }
 
     pub(super) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    fn remove_first(&mut self) {
-        if let Some((number, id)) = self.order.pop_front()
-            && self
-                .slots
-                .get(&id)
-                .is_some_and(|slot| slot.number == number)
-        {
-            self.slots.remove(&id);
-        }
-    }
-
-    /// Removes leftovers, so that they are never many more than the live entries. Each leftover is removed once, so this costs
-    /// a constant share of each insertion.
-    fn tidy(&mut self) {
-        if self.order.len() > 2 * self.slots.len() + 32 {
-            let slots = &self.slots;
-            let is_there =
-                |number, id: &Arc<str>| slots.get(id).is_some_and(|slot| slot.number == number);
-            self.order.retain(|(number, id)| is_there(*number, id));
-        }
     }
 }
 
@@ -122,23 +101,24 @@ mod tests {
     fn the_first_in_is_the_first_out_unless_it_was_put_in_again() {
         let mut map = Bounded::new(3);
         for number in 0..3 {
-            assert!(!map.insert(&id(number), number, at(60)));
+            assert_eq!(map.insert(&id(number), number, at(60)), None);
         }
-        assert!(!map.insert(&id(0), 10, at(70)));
-        assert!(map.insert(&id(3), 3, at(70)));
+        assert_eq!(map.insert(&id(0), 10, at(70)), None);
+        assert_eq!(map.insert(&id(3), 3, at(70)), Some(id(1)));
         assert_eq!(map.get("wh_1", at(1)), None);
         assert_eq!(map.get("wh_0", at(1)), Some(&10));
         assert_eq!(map.len(), 3);
     }
 
     #[test]
-    fn nothing_is_found_from_its_end_on_and_purging_lets_it_go() {
+    fn nothing_is_found_from_its_end_on_and_it_can_be_removed_then() {
         let mut map = Bounded::new(10);
         map.insert(&id(1), (), at(60));
         map.insert(&id(2), (), at(61));
         assert!(map.get("wh_1", at(59)).is_some());
         assert!(map.get("wh_1", at(60)).is_none());
-        map.purge(at(60));
+        assert_eq!(map.pop_ended(at(60)), Some(id(1)));
+        assert_eq!(map.pop_ended(at(60)), None);
         assert_eq!(map.len(), 1);
         assert!(map.get("wh_2", at(60)).is_some());
     }
@@ -152,16 +132,17 @@ mod tests {
             map.insert(&id(number % 50), (), at(60));
             map.remove(&id(number % 30));
             assert!(map.len() <= 100);
-            assert!(map.order.len() <= 2 * 100 + 33);
+            assert_eq!(map.order.len(), map.len());
         }
-        map.clear();
+        while map.pop_ended(at(60)).is_some() {}
+        assert_eq!((map.len(), map.order.len()), (0, 0));
         for number in 0..1_000 {
             map.insert(&id(1), (), at(number));
         }
         assert_eq!(map.len(), 1);
-        assert!(map.order.len() <= 34, "{}", map.order.len());
+        assert_eq!(map.order.len(), 1);
         let mut none = Bounded::new(0);
-        assert!(none.insert(&id(1), (), at(60)));
+        assert_eq!(none.insert(&id(1), (), at(60)), Some(id(1)));
         assert_eq!(none.len(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! The latest answers of look-ups: subscriptions that were found, and ids that were not found.
+//! The results of look-ups: rings that were found, ids that were not found, and ids whose look-ups failed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,19 @@ use crate::verify::KeyRing;
 /// The time for which an answer is valid, from the beginning of its look-up.
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
-/// Found and unknown ids have separate limits: a flood of invented ids evicts no ring.
+/// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
+const MOST_FAILED: usize = 4_096;
+
+/// The end of an id that is kept until the room is needed.
+const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
+
+/// Each kind of id has its own limit: a flood of invented ids evicts no ring.
 pub(super) struct Cache {
     found: Bounded<Arc<KeyRing>>,
     unknown: Bounded<()>,
+    /// Ids that were found and whose rings are gone: their look-ups go before those of ids that were never found.
+    known: Bounded<()>,
+    failed: Bounded<()>,
     evicted: u64,
     /// For each number of keys, from one: a decoy, and the end of the last ring found with so many keys.
     decoys: [(Arc<KeyRing>, Monotonic); KeyRing::MAX_KEYS],
@@ -35,11 +44,24 @@ impl Default for Capacities {
     }
 }
 
+/// The results of earlier look-ups of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdHistory {
+    /// It was found lately.
+    Found,
+    /// Its last look-up failed or timed out.
+    Failed,
+    /// It was not looked up lately, or there is no such subscription.
+    New,
+}
+
 impl Cache {
     pub(super) fn new(capacities: Capacities) -> Self {
         Self {
             found: Bounded::new(capacities.found),
             unknown: Bounded::new(capacities.unknown),
+            known: Bounded::new(capacities.found),
+            failed: Bounded::new(MOST_FAILED),
             evicted: 0,
             decoys: std::array::from_fn(|index| (KeyRing::decoy(index + 1), Monotonic::default())),
         }
@@ -58,41 +80,87 @@ impl Cache {
         largest.map_or(of_one_key, |(decoy, _)| decoy)
     }
 
+    pub(super) fn history(&self, id: &str) -> IdHistory {
+        if self.found.contains(id) || self.known.contains(id) {
+            IdHistory::Found
+        } else if self.failed.contains(id) {
+            IdHistory::Failed
+        } else {
+            IdHistory::New
+        }
+    }
+
     /// Stores the answer to a look-up that began at `began`: a ring, or a decoy for an unknown subscription.
     pub(super) fn put(&mut self, id: &Arc<str>, ring: &Arc<KeyRing>, began: Monotonic) {
         let ends = began.saturating_add(LIFETIME);
+        for ids in [&mut self.unknown, &mut self.known, &mut self.failed] {
+            ids.remove(id);
+        }
         if ring.is_decoy {
             self.found.remove(id);
             self.unknown.insert(id, (), ends);
             return;
         }
-        self.unknown.remove(id);
-        let evicted = self.found.insert(id, Arc::clone(ring), ends);
-        self.evicted += u64::from(evicted);
+        if let Some(evicted) = self.found.insert(id, Arc::clone(ring), ends) {
+            self.evicted += 1;
+            self.known.insert(&evicted, (), FOR_GOOD);
+        }
         if let Some((_, end)) = self.decoys.get_mut(ring.key_count() - 1) {
             *end = ends.max(*end);
         }
     }
 
-    /// Removes rings, and so keys, that have ended.
+    /// Notes that a look-up failed. An id that was found lately stays so.
+    pub(super) fn put_failed(&mut self, id: &Arc<str>) {
+        self.failed.insert(id, (), FOR_GOOD);
+    }
+
+    /// Removes the answers, and so the keys, that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
-        self.found.purge(now);
-        self.unknown.purge(now);
+        while let Some(id) = self.found.pop_ended(now) {
+            self.known.insert(&id, (), FOR_GOOD);
+        }
+        while self.unknown.pop_ended(now).is_some() {}
     }
 
     /// Removes the answer for this id, or all answers.
     pub(super) fn forget(&mut self, id: Option<&str>) {
-        if let Some(id) = id {
-            self.found.remove(id);
-            self.unknown.remove(id);
-        } else {
-            self.found.clear();
-            self.unknown.clear();
+        let Some(id) = id else {
+            return self.purge(FOR_GOOD);
+        };
+        self.unknown.remove(id);
+        if let Some(id) = self.found.remove(id) {
+            self.known.insert(&id, (), FOR_GOOD);
         }
     }
 
     /// Returns the number of ids found, of ids unknown, and of rings that were removed before their end.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
         (self.found.len(), self.unknown.len(), self.evicted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_ids_are_remembered_where_unknown_ids_are_not() {
+        let capacities = Capacities {
+            found: 0,
+            unknown: 0,
+        };
+        let mut cache = Cache::new(capacities);
+        let ids: Vec<Arc<str>> = (0..=MOST_FAILED)
+            .map(|number| format!("wh_{number}").into())
+            .collect();
+        for id in &ids {
+            cache.put_failed(id);
+        }
+        let history = |id| cache.history(id);
+        assert_eq!(history(&ids[0]), IdHistory::New);
+        for id in &ids[1..] {
+            assert_eq!(history(id), IdHistory::Failed);
+        }
     }
 }

@@ -4,7 +4,6 @@
 
 mod bounded;
 mod cache;
-mod deferred;
 mod error;
 mod id;
 mod keys;

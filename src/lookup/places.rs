@@ -1,12 +1,8 @@
 //! The limits on look-ups and on the deliveries that wait for them, and the order of the queues.
 
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
-use std::time::Duration;
 
-use super::bounded::Bounded;
-use crate::clock::Monotonic;
+use super::cache::IdHistory;
 
 /// The number of a look-up: a later one has a greater number.
 pub(super) type LookupId = u64;
@@ -27,73 +23,15 @@ const OTHERS_JOINING: usize = OTHERS_WAITING / 4 * 3;
 /// The most waiters for one id: a burst of copies of one id must leave room for all others.
 pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
 
-/// The results of earlier look-ups of an id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IdHistory {
-    /// It was found lately.
-    Found,
-    /// Its last look-up failed or timed out.
-    Failed,
-    /// It was not looked up lately, or there is no such subscription.
-    New,
-}
-
-/// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
-const MOST_FAILED: usize = 4_096;
-
-/// Ids without their rings, each until the room is needed.
-pub(super) struct Histories {
-    /// Kept when the rings have ended: their look-ups go before those of ids that were never found.
-    found: Bounded<()>,
-    /// They have their own queue, so that a flood of never-seen ids cannot keep them waiting.
-    failed: Bounded<()>,
-}
-
-impl Histories {
-    pub(super) fn new(found: usize) -> Self {
-        Self {
-            found: Bounded::new(found),
-            failed: Bounded::new(MOST_FAILED),
-        }
-    }
-
-    pub(super) fn of(&self, id: &str) -> IdHistory {
-        let holds = |ids: &Bounded<()>| ids.get(id, Monotonic::default()).is_some();
-        if holds(&self.found) {
-            IdHistory::Found
-        } else if holds(&self.failed) {
-            IdHistory::Failed
-        } else {
-            IdHistory::New
-        }
-    }
-
-    /// Notes the result of the last look-up. An id that was found lately stays so when a look-up fails.
-    pub(super) fn put(&mut self, id: &Arc<str>, history: IdHistory) {
-        const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
-        self.failed.remove(id);
-        match history {
-            IdHistory::Found => {
-                self.found.insert(id, (), FOR_GOOD);
-            }
-            IdHistory::Failed => {
-                self.failed.insert(id, (), FOR_GOOD);
-            }
-            IdHistory::New => self.found.remove(id),
-        }
-    }
-}
-
 #[derive(Default)]
 pub(super) struct Places {
     found: Usage,
     /// The usage of ids that were not found lately.
     others: Usage,
-    /// One queue for each [`IdHistory`]. Tickets are queued in the order of their numbers.
+    /// One queue for each [`IdHistory`].
     queues: [VecDeque<LookupId>; 3],
     /// Whether never-seen ids go before failed ids when the next look-up of either begins.
     new_first: bool,
-    random: RandomState,
 }
 
 #[derive(Default)]
@@ -135,10 +73,7 @@ impl Places {
     }
 
     pub(super) fn unqueue(&mut self, history: IdHistory, lookup_id: LookupId) {
-        let queue = &mut self.queues[history as usize];
-        if let Ok(index) = queue.binary_search(&lookup_id) {
-            queue.remove(index);
-        }
+        self.queues[history as usize].retain(|queued| *queued != lookup_id);
     }
 
     /// Takes the look-up that may begin now out of its queue.
@@ -167,41 +102,24 @@ impl Places {
         first.pop_front().or_else(|| second.pop_front())
     }
 
-    /// Returns the look-up that gives up its place if there is no room for one more id that was not found lately: a random one
+    /// Returns the look-up that gives up its place if there is no room for one more id that was not found lately: the last one
     /// in the longer queue. If the new look-up were refused instead, it would be refused as long as senders of invented ids
-    /// come back at once after each answer. If the oldest gave up its place, senders of bursts would clear the queue of all
+    /// come back at once after each answer. If the first gave up its place, senders of bursts would clear the queue of all
     /// others.
-    pub(super) fn gives_way(&self, number: u64) -> Option<LookupId> {
+    pub(super) fn gives_way(&self) -> Option<LookupId> {
         let [_, failed, new] = &self.queues;
         let longer = if failed.len() > new.len() {
             failed
         } else {
             new
         };
-        let queued = u64::try_from(longer.len()).ok()?;
-        let index = self.random.hash_one(number).checked_rem(queued)?;
-        longer.get(usize::try_from(index).ok()?).copied()
+        longer.back().copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn failed_ids_are_remembered_where_unknown_ids_are_not() {
-        let mut histories = Histories::new(0);
-        let ids: Vec<Arc<str>> = (0..=MOST_FAILED)
-            .map(|number| format!("wh_{number}").into())
-            .collect();
-        for id in &ids {
-            histories.put(id, IdHistory::Failed);
-        }
-        assert_eq!(histories.of(&ids[0]), IdHistory::New);
-        for id in &ids[1..] {
-            assert_eq!(histories.of(id), IdHistory::Failed);
-        }
-    }
 
     /// Begins all look-ups that may begin now. The tickets below 1,000 are those of ids that were found lately.
     fn begin(places: &mut Places) -> Vec<LookupId> {

@@ -4,26 +4,25 @@ use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::cache::{Cache, Capacities, LIFETIME};
+use super::cache::Capacities;
 use super::error::{LookupError, LookupErrorKind as Kind};
 use super::id::{SubscriptionId, as_looked_up};
-use super::lookups::{Lookup, Lookups, Outcome, Step, Waiter, timed_out};
+use super::lookups::{Lookup, Lookups, Outcome, Waiter};
 use super::places::LookupId;
-use super::provider::{Answer, SecretProvider};
-use crate::caught::{Panicked, caught};
+use super::provider::SecretProvider;
+use crate::caught::caught;
 use crate::clock::Clock;
 use crate::sync::{Mutex, lock};
 use crate::verify::KeyRing;
 
-/// Looks up rings. Locks are taken in the order of the fields, and none is held while code from outside this crate runs.
+/// Looks up rings. The lock is not held while code from outside this crate runs.
 pub(crate) struct Resolver {
     provider: Arc<dyn SecretProvider>,
     clock: Arc<dyn Clock>,
     lookups: Mutex<Lookups>,
-    cache: RwLock<Cache>,
 }
 
 /// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::Keys::lookup_stats);
@@ -53,15 +52,14 @@ impl Resolver {
         Self {
             provider,
             clock,
-            lookups: Mutex::new(Lookups::new(capacities.found)),
-            cache: RwLock::new(Cache::new(capacities)),
+            lookups: Mutex::new(Lookups::new(capacities)),
         }
     }
 
     /// Returns the ring in the cache, a decoy for an unknown subscription; or the id to look up.
     pub(crate) fn cached<'h>(&self, webhook_id: &'h [u8]) -> Result<Arc<KeyRing>, &'h str> {
         let now = self.clock.monotonic();
-        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let cache = &lock(&self.lookups).cache;
         match as_looked_up(webhook_id) {
             Some(id) => cache.get(id, now).cloned().ok_or(id),
             // An id of another form is never looked up.
@@ -73,13 +71,11 @@ impl Resolver {
     pub(crate) fn look_up(self: &Arc<Self>, id: &str) -> Waiting {
         let now = self.clock.monotonic();
         let waiter = self.with_lookups(|lookups| {
-            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            cache.purge(now);
+            lookups.cache.purge(now);
             // A look-up may have ended after the cache was read.
-            if let Some(ring) = cache.get(id, now) {
+            if let Some(ring) = lookups.cache.get(id, now) {
                 return Err(Ok(Arc::clone(ring)));
             }
-            drop(cache);
             let waiter = lookups.join(id, now, |id| self.begin(id));
             waiter.map_err(|error| Err(Arc::new(error)))
         });
@@ -89,20 +85,15 @@ impl Resolver {
         }
     }
 
-    /// Makes the next delivery of this id, or of each id, ask the provider. New deliveries do not join a look-up under way, and its answer is not
-    /// remembered.
+    /// Makes the next delivery of this id, or of each id, ask the provider.
     pub(crate) fn forget(&self, id: Option<&str>) {
-        self.with_lookups(|lookups| {
-            lookups.unlist(id);
-            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            cache.forget(id);
-        });
+        self.with_lookups(|lookups| lookups.forget(id));
     }
 
     pub(crate) fn stats(&self) -> LookupStats {
-        let (running, waiting) = lock(&self.lookups).counts();
-        let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-        let (found, unknown, evicted) = cache.counts();
+        let lookups = lock(&self.lookups);
+        let (running, waiting) = lookups.counts();
+        let (found, unknown, evicted) = lookups.cache.counts();
         LookupStats {
             found,
             unknown,
@@ -118,41 +109,15 @@ impl Resolver {
         Box::pin(async move { provider.look_up(&id).await })
     }
 
-    /// An answer that arrives after its lifetime has ended is not used.
-    fn end(&self, lookup_id: LookupId, answer: Result<Answer, Panicked>) {
-        let now = self.clock.monotonic();
-        let answer = match answer {
-            Ok(answer) => answer.map_err(Arc::new),
-            // The message may hold a secret, so only the panic hook gets it.
-            Err(_) => Err(Arc::new(LookupError::new(Kind::Panicked))),
-        };
-        let _kept = answer.as_ref().err().cloned(); // its destructor is code from outside this crate and must not run under the lock
-        self.with_lookups(|lookups| {
-            let Some((id, began)) = lookups.under_way(lookup_id) else {
-                return;
-            };
-            let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-            let outcome = match answer {
-                Ok(_) if now.saturating_since(began) >= LIFETIME => Err(timed_out()),
-                Ok(Some(ring)) => Ok(Arc::new(ring.of_subscription(&id))),
-                Ok(None) => Ok(Arc::clone(cache.decoy(now))),
-                Err(error) => Err(error),
-            };
-            let is_remembered = lookups.end(lookup_id, outcome.clone(), outcome.is_err(), now);
-            if let Ok(ring) = outcome
-                && is_remembered
-            {
-                cache.put(&id, &ring, began);
-            }
-        });
-    }
-
     fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups) -> T) -> T {
         let mut lookups = lock(&self.lookups);
         let result = work(&mut lookups);
         let deferred = mem::take(&mut lookups.deferred);
         drop(lookups);
-        deferred.run();
+        // Each call by itself: a panic in one must not keep another waiter asleep.
+        for call in deferred {
+            let _ = caught(call);
+        }
         result
     }
 }
@@ -168,7 +133,7 @@ impl fmt::Debug for Resolver {
 /// Waits for a look-up, and polls it when it is its turn. There is no leader: if any waiter is dropped, the others go on.
 pub(crate) struct Waiting {
     resolver: Arc<Resolver>,
-    /// Given up when this is dropped; or an outcome for which nothing waits.
+    /// Leaves its look-up when this is dropped; or an outcome that was there at once.
     waiter: Result<Waiter, Outcome>,
 }
 
@@ -176,17 +141,11 @@ impl Waiting {
     /// The request waits no more. Returns whether the look-up should go on: it has begun, and no other request waits for it. If
     /// not, this has left it.
     pub(crate) fn detach_if_last(&mut self) -> bool {
-        let Ok(waiter) = self.waiter else {
+        let now = self.resolver.clock.monotonic();
+        let (resolver, Ok(waiter)) = (&self.resolver, &mut self.waiter) else {
             return false;
         };
-        let now = self.resolver.clock.monotonic();
-        let stays = self
-            .resolver
-            .with_lookups(|lookups| lookups.detach_if_last(waiter, now));
-        if !stays {
-            self.waiter = Err(Err(timed_out()));
-        }
-        stays
+        resolver.with_lookups(|lookups| lookups.detach_if_last(waiter, now))
     }
 }
 
@@ -196,41 +155,36 @@ impl Future for Waiting {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
         let resolver = &self.resolver;
         let waiter = match &self.waiter {
-            Ok(waiter) => *waiter,
+            Ok(waiter) => waiter,
             Err(outcome) => return Poll::Ready(outcome.clone()),
         };
         let (lookup_id, waker) = (waiter.lookup_id, context.waker().clone());
-        let mut lookup = match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
-            Step::Over(outcome) => return Poll::Ready(outcome),
-            Step::Wait => return Poll::Pending,
-            Step::Poll(lookup) => lookup,
-        };
-        let waker = Waker::from(Arc::new(LookupWaker {
-            resolver: Arc::downgrade(resolver),
-            lookup_id,
-        }));
-        let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
-        let answer = match polled {
-            Ok(Poll::Pending) => {
-                resolver.with_lookups(|lookups| lookups.put_back(lookup_id, lookup));
-                return Poll::Pending;
+        if let Some(mut lookup) = resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
+            let waker = Waker::from(Arc::new(LookupWaker {
+                resolver: Arc::downgrade(resolver),
+                lookup_id,
+            }));
+            let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
+            // The message of a panic may hold a secret, so only the panic hook gets it.
+            let panicked = |_| Poll::Ready(Err(LookupError::new(Kind::Panicked)));
+            match polled.unwrap_or_else(panicked) {
+                Poll::Pending => resolver.with_lookups(|all| all.put_back(lookup_id, lookup)),
+                Poll::Ready(answer) => {
+                    let _ = caught(|| drop(lookup));
+                    let now = resolver.clock.monotonic();
+                    resolver.with_lookups(|lookups| lookups.end(lookup_id, answer, now));
+                }
             }
-            Ok(Poll::Ready(answer)) => Ok(answer),
-            Err(panicked) => Err(panicked),
-        };
-        let _ = caught(|| drop(lookup));
-        resolver.end(lookup_id, answer);
-        // The outcome is there now: this one's own, or another one that was set first.
-        match resolver.with_lookups(|lookups| lookups.step(waiter, waker)) {
-            Step::Over(outcome) => Poll::Ready(outcome),
-            Step::Poll(_) | Step::Wait => Poll::Pending,
         }
+        // Read after the step: from then on, the end of the look-up wakes this waiter.
+        let outcome = waiter.outcome.get().cloned();
+        outcome.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if let Ok(waiter) = self.waiter {
+        if let Ok(waiter) = &mut self.waiter {
             let now = self.resolver.clock.monotonic();
             self.resolver
                 .with_lookups(|lookups| lookups.leave(waiter, now));

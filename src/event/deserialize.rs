@@ -20,8 +20,10 @@ pub(super) fn deserialize<'a, T: Deserialize<'a>>(
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {
     // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
-    if text.starts_with(['{', '[']) && scan::has_reserved_key(text) {
-        return Err(EventError::new(Kind::ReservedKey).at_path(prefix()));
+    if text.starts_with(['{', '['])
+        && let Err(error) = scan::check(text.as_bytes())
+    {
+        return Err(EventError::new(error.kind()).at_path(prefix()));
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
     serde_json::from_str(text).or_else(|_| {

@@ -114,10 +114,6 @@ impl<'de, D: Deserializer<'de>, const BUFFERED: bool> Deserializer<'de> for Inte
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         self.0.deserialize_f64(visitor)
     }
-
-    fn is_human_readable(&self) -> bool {
-        self.0.is_human_readable()
-    }
 }
 
 /// The methods that pass a plain value on.
@@ -199,10 +195,6 @@ impl<'de, A: SeqAccess<'de>, const BUFFERED: bool> SeqAccess<'de> for Integral<A
     ) -> Result<Option<S::Value>, A::Error> {
         self.0.next_element_seed(Integral::<_, BUFFERED>(seed))
     }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
-    }
 }
 
 /// Keys are texts, so they are read as before.
@@ -218,10 +210,6 @@ impl<'de, A: MapAccess<'de>, const BUFFERED: bool> MapAccess<'de> for Integral<A
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
         self.0.next_value_seed(Integral::<_, BUFFERED>(seed))
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        self.0.size_hint()
     }
 }
 

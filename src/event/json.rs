@@ -73,13 +73,15 @@ impl Json {
     /// ```
     #[must_use]
     pub fn canonical(&self) -> String {
-        let mut text = String::new();
         match self.to::<Value>() {
-            Ok(value) => write(&value, &mut text),
+            Ok(mut value) => {
+                write_alike(&mut value);
+                value.sort_all_objects();
+                value.to_string()
+            }
             // Nested too deep, or with a name that serde_json reserves.
-            Err(_) => text.push_str(self.as_str()),
+            Err(_) => self.as_str().to_owned(),
         }
-        text
     }
 }
 
@@ -89,41 +91,18 @@ impl fmt::Debug for Json {
     }
 }
 
-/// Writes numbers in one form and fields in one order.
-fn write(value: &Value, text: &mut String) {
+/// Writes each integer as one, in whatever form it was read.
+#[expect(clippy::cast_possible_truncation, reason = "an integer that fits")]
+fn write_alike(value: &mut Value) {
     match value {
-        Value::Number(number) => match number.as_f64() {
-            Some(float)
-                if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT_INTEGERS =>
-            {
-                text.push_str(&format!("{float:.0}").replace("-0", "0"));
+        Value::Number(number) if number.is_f64() => {
+            let integer = |float: &f64| float.fract() == 0.0 && float.abs() < EXACT_INTEGERS;
+            if let Some(float) = number.as_f64().filter(integer) {
+                *number = (float as i64).into();
             }
-            _ => text.push_str(&number.to_string()),
-        },
-        Value::Array(items) => {
-            text.push('[');
-            for (at, item) in items.iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                write(item, text);
-            }
-            text.push(']');
         }
-        Value::Object(fields) => {
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_unstable_by_key(|field| field.0);
-            text.push('{');
-            for (at, (name, item)) in fields.into_iter().enumerate() {
-                if at > 0 {
-                    text.push(',');
-                }
-                text.push_str(&Value::from(name.as_str()).to_string());
-                text.push(':');
-                write(item, text);
-            }
-            text.push('}');
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => text.push_str(&value.to_string()),
+        Value::Array(items) => items.iter_mut().for_each(write_alike),
+        Value::Object(fields) => fields.values_mut().for_each(write_alike),
+        _ => {}
     }
 }

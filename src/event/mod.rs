@@ -84,7 +84,6 @@ mod model;
 mod number;
 mod parse;
 mod properties;
-mod reserved;
 mod row;
 mod scan;
 mod text;

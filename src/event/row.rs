@@ -101,61 +101,24 @@ pub struct Actor {
     pub(super) email_is_null: bool,
 }
 
-impl<R: Serialize> Serialize for RowCreated<R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(
-            serializer,
-            &self.datamodel_id,
-            &self.datamodel_name,
-            &self.row_id,
-        )?;
-        map.serialize_entry("properties", &self.properties)?;
-        end(
-            map,
-            "createdBy",
-            &self.created_by,
-            self.actor_is_null,
-            &self.extra,
-        )
-    }
+/// Implements `Serialize` for a row with its content, if it has one, and its actor.
+macro_rules! serialize_row {
+    ($type:ident $(<$row:ident>)?, $($content:ident,)? $key:literal: $actor:ident) => {
+        impl $(<$row: Serialize>)? Serialize for $type $(<$row>)? {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut map = serializer.serialize_map(None)?;
+                map.serialize_entry("datamodelId", &self.datamodel_id)?;
+                map.serialize_entry("datamodelName", &self.datamodel_name)?;
+                map.serialize_entry("rowId", &self.row_id)?;
+                $(map.serialize_entry(stringify!($content), &self.$content)?;)?
+                end(map, $key, &self.$actor, self.actor_is_null, &self.extra)
+            }
+        }
+    };
 }
-
-impl Serialize for RowUpdated {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = begin(
-            serializer,
-            &self.datamodel_id,
-            &self.datamodel_name,
-            &self.row_id,
-        )?;
-        map.serialize_entry("changes", &self.changes)?;
-        end(
-            map,
-            "updatedBy",
-            &self.updated_by,
-            self.actor_is_null,
-            &self.extra,
-        )
-    }
-}
-
-impl Serialize for RowDeleted {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let map = begin(
-            serializer,
-            &self.datamodel_id,
-            &self.datamodel_name,
-            &self.row_id,
-        )?;
-        end(
-            map,
-            "deletedBy",
-            &self.deleted_by,
-            self.actor_is_null,
-            &self.extra,
-        )
-    }
-}
+serialize_row! { RowCreated<R>, properties, "createdBy": created_by }
+serialize_row! { RowUpdated, changes, "updatedBy": updated_by }
+serialize_row! { RowDeleted, "deletedBy": deleted_by }
 
 impl Serialize for Actor {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -164,20 +127,6 @@ impl Serialize for Actor {
         map.serialize_entry("name", &self.name)?;
         end(map, "email", &self.email, self.email_is_null, &self.extra)
     }
-}
-
-/// Writes the fields that all rows begin with.
-fn begin<S: Serializer>(
-    serializer: S,
-    datamodel_id: &DataModelId,
-    datamodel_name: &str,
-    row_id: &RowId,
-) -> Result<S::SerializeMap, S::Error> {
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("datamodelId", datamodel_id)?;
-    map.serialize_entry("datamodelName", datamodel_name)?;
-    map.serialize_entry("rowId", row_id)?;
-    Ok(map)
 }
 
 /// Writes the optional field, also where it was `null`, and the fields that the specification does not name.

@@ -2,12 +2,19 @@
 //!
 //! serde_json only skims a value that is not read: its escapes may be half surrogate pairs, its nesting has no limit and its
 //! numbers have no range. Whether a body is accepted must not depend on the type it is read as. So this module searches the
-//! text itself for these three faults, and for the [keys](super::reserved) that serde_json reserves. Cheap passes that search
-//! for suspicious bytes clear nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth
-//! limit of its own.
+//! text itself for these three faults, and for keys that serde_json reserves. One cheap pass that searches for suspicious bytes
+//! clears nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth limit of its own.
+//!
+//! serde_json passes a raw value or a number between its own types as an object with one key. `serde_json::Value` treats the
+//! same key in a text as such an object: it reads the string under `$serde_json::private::RawValue` as JSON, with a new depth
+//! limit. Texts nested in this way overflow the stack, which aborts the process. A property with that name also replaces the
+//! object that it is in. The service has no reason to send such a key, so a body with one is refused.
 
 use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::reserved::{self, hex_escape};
+use super::text::Name;
+
+/// The beginning of the reserved keys.
+const RESERVED: &str = "$serde_json::private::";
 
 /// The maximum number of levels of objects and arrays, the body's own included. serde_json has the same limit.
 const MAX_DEPTH: usize = 127;
@@ -15,27 +22,16 @@ const MAX_DEPTH: usize = 127;
 /// A number without an exponent and with fewer digits is far from the end of the range, which has 309 digits.
 const FEW_DIGITS: usize = 192;
 
-/// The size of a piece: small enough that a `u8` can count its bytes.
+/// The number of bytes that are checked at once: few enough that a `u8` can count them.
 const PIECE: usize = 128;
 
 /// Checks that a body is UTF-8, once, and that its text has none of the four faults.
 pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
     let text = std::str::from_utf8(body)?;
-    let is_marked = has_reserved_key_or_unicode_escape(body);
-    if is_marked && let Some(at) = reserved::find(body) {
-        let error = EventError::new(Kind::ReservedKey);
-        return Err(error.at_position(Some(position(text, at))));
-    }
-    if is_marked || is_suspicious(body) {
+    if is_suspicious(body) {
         walk(text)?;
     }
     Ok(text)
-}
-
-/// Returns whether a text holds a key that serde_json reserves, in any spelling.
-pub(super) fn has_reserved_key(text: &str) -> bool {
-    let text = text.as_bytes();
-    has_reserved_key_or_unicode_escape(text) && reserved::find(text).is_some()
 }
 
 /// Returns the position of a byte of the text.
@@ -51,57 +47,45 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
     }
 }
 
-/// Returns whether a text without `\uXXXX` needs a walk. The result may be `true` without a fault, but is never `false` with
-/// a fault.
+/// Returns whether a text needs a walk. The result may be `true` without a fault, but is never `false` with a fault.
 ///
-/// Each check is a separate loop without an early exit inside a piece, so that the compiler checks many bytes at once: three
-/// such loops are faster than one loop with all checks.
+/// Each check of a piece is a separate loop without an early exit and of a constant length, so that the compiler checks many
+/// bytes at once. The last piece overlaps the one before it, so openings may be counted twice. A short text is walked.
 fn is_suspicious(body: &[u8]) -> bool {
-    openings(body) > MAX_DEPTH || has_large_exponent(body) || has_long_number(body)
+    let Some(last) = body.len().checked_sub(PIECE + 1) else {
+        return true;
+    };
+    let mut openings = 0;
+    let mut is_suspicious = |start| {
+        // One byte more: a pair of bytes can begin with the last byte of a piece.
+        let Some(piece) = body[start..].first_chunk::<{ PIECE + 1 }>() else {
+            return true;
+        };
+        let (firsts, seconds) = (&piece[..PIECE], &piece[1..]);
+        // `[` and `{` differ only in this bit.
+        let opens = piece.iter().map(|byte| u8::from(byte | 0x20 == b'{'));
+        openings += usize::from(opens.sum::<u8>());
+        // Many texts have the first byte of such a pair, and few have the pair.
+        let has = |byte| any(piece.iter().map(|&found| found == byte));
+        let has_pair = |pair: [u8; 2]| has(pair[0]) && piece.windows(2).any(|found| found == pair);
+        // `0xF0` also takes some other characters for digits, which only costs a second check.
+        let is_exponent =
+            |(first, second): (&u8, &u8)| (first & 0xF0 == 0x30) & (second | 0x20 == b'e');
+        let mut seconds_at = seconds.iter().zip(start + 1..);
+        // A reserved key holds `$s`, unless a character of it is escaped.
+        openings > MAX_DEPTH
+            || has_pair(*b"\\u")
+            || has_pair(*b"$s")
+            || any(firsts.iter().zip(seconds).map(is_exponent))
+                && seconds_at.any(|(byte, at)| byte | 0x20 == b'e' && is_large_exponent(body, at))
+    };
+    let mut starts = (0..last).step_by(PIECE).chain([last]);
+    starts.any(&mut is_suspicious) || has_long_number(body)
 }
 
-fn openings(body: &[u8]) -> usize {
-    let in_piece = |piece: &[u8]| {
-        // `[` and `{` differ only in this bit. A `u8` can count the openings of a piece.
-        let openings = piece.iter().map(|byte| u8::from(byte | 0x20 == b'{'));
-        usize::from(openings.sum::<u8>())
-    };
-    let (pieces, rest) = body.as_chunks::<PIECE>();
-    pieces.iter().map(|piece| in_piece(piece)).sum::<usize>() + in_piece(rest)
-}
-
-/// Returns whether there may be a reserved key, or half a surrogate pair. Such a key holds `$s`, unless a character of it is
-/// escaped.
-fn has_reserved_key_or_unicode_escape(body: &[u8]) -> bool {
-    // One loop for each byte: the compiler checks many bytes at once in each, and one byte at a time in a loop for both.
-    let has = |piece: &[u8], wanted: u8| any(piece.iter().map(|&byte| byte == wanted));
-    let is_marked = |piece: &[u8]| has(piece, b'\\') | has(piece, b'$');
-    let (pieces, rest) = body.as_chunks::<PIECE>();
-    let marked = pieces.iter().any(|piece| is_marked(piece)) || is_marked(rest);
-    // Many texts have one of these bytes, and few have one of these pairs.
-    let has_pair = |wanted: [u8; 2]| {
-        any(pairs(body).map(|(first, second)| (first == wanted[0]) & (second == wanted[1])))
-    };
-    marked && (has_pair(*b"\\u") || has_pair(*b"$s"))
-}
-
-/// Returns whether a number may have an exponent of three digits. With fewer digits than `FEW_DIGITS` before it, a smaller
-/// exponent can't exceed the range.
-fn has_large_exponent(body: &[u8]) -> bool {
-    let next = body.get(1..).unwrap_or_default();
-    // `0xF0` also takes some other characters for digits, which only costs a second check.
-    let may_be = |firsts: &[u8], seconds: &[u8]| {
-        let pairs = firsts.iter().zip(seconds);
-        any(pairs.map(|(first, second)| (first & 0xF0 == 0x30) & (second | 0x20 == b'e')))
-    };
-    let (firsts, first_rest) = body[..next.len()].as_chunks::<PIECE>();
-    let (seconds, second_rest) = next.as_chunks::<PIECE>();
-    let found = |start: usize, length: usize| {
-        (start..start + length).any(|at| is_large_exponent(body, at + 1))
-    };
-    let mut pieces = firsts.iter().zip(seconds).enumerate();
-    pieces.any(|(n, (firsts, seconds))| may_be(firsts, seconds) && found(n * PIECE, PIECE))
-        || may_be(first_rest, second_rest) && found(firsts.len() * PIECE, first_rest.len())
+/// Like `Iterator::any`, without an early exit.
+fn any(found: impl Iterator<Item = bool>) -> bool {
+    found.fold(false, |any, found| any | found)
 }
 
 /// Returns whether an exponent of three digits begins here, in a possible number and not in a part of a word, such as an id
@@ -120,16 +104,6 @@ fn is_large_exponent(body: &[u8], at: usize) -> bool {
     }
 }
 
-fn pairs(body: &[u8]) -> impl Iterator<Item = (u8, u8)> {
-    let next = body.get(1..).unwrap_or_default();
-    body.iter().copied().zip(next.iter().copied())
-}
-
-/// Like `Iterator::any`, without an early exit.
-fn any(found: impl Iterator<Item = bool>) -> bool {
-    found.fold(false, |any, found| any | found)
-}
-
 /// Returns whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
 fn has_long_number(body: &[u8]) -> bool {
     let mut run = 0;
@@ -146,6 +120,7 @@ fn walk(text: &str) -> Result<(), EventError> {
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => match skip_string(bytes, at + 1) {
+                Ok(end) if is_reserved_key(text, at, end) => return found(Kind::ReservedKey, at),
                 Ok(end) => at = end,
                 Err(lone) => return found(Kind::LoneSurrogate, lone),
             },
@@ -173,6 +148,14 @@ fn walk(text: &str) -> Result<(), EventError> {
     Ok(())
 }
 
+/// Returns whether the string from here to there is a reserved key. Only a key is followed by a colon.
+fn is_reserved_key(text: &str, start: usize, end: usize) -> bool {
+    let behind = text.get(end..).unwrap_or_default();
+    behind.trim_ascii_start().starts_with(':')
+        && serde_json::from_str::<Name<'_>>(&text[start..end])
+            .is_ok_and(|Name(key)| key.starts_with(RESERVED))
+}
+
 /// Returns the offset after the string's closing quote, or as an error that of an escape that is half a surrogate pair.
 fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     while let Some(&byte) = bytes.get(at) {
@@ -193,6 +176,14 @@ fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
         };
     }
     Ok(at)
+}
+
+/// Returns the code unit of the `\uXXXX` at this offset.
+fn hex_escape(bytes: &[u8], at: usize) -> Option<u32> {
+    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
+    digits.iter().try_fold(0, |unit, &digit| {
+        Some(unit << 4 | char::from(digit).to_digit(16)?)
+    })
 }
 
 fn skip_number(bytes: &[u8], at: usize) -> usize {
@@ -285,40 +276,29 @@ mod tests {
     /// Pieces, the ends of pieces and the bytes after the last piece are checked in the same way.
     #[test]
     fn what_is_suspicious_is_seen_wherever_it_lies() {
-        for at in (0..3 * PIECE).chain([10_000]) {
-            let around =
-                |part: &str, rest: usize| format!("{}{part}{}", "x".repeat(at), "x".repeat(rest));
+        for at in (PIECE..3 * PIECE).chain([10_000]) {
             for rest in [0, 1, PIECE] {
-                for (pair, is_marked) in
-                    [("\\u", true), ("$s", true), ("\\n", false), ("$1", false)]
-                {
-                    assert_eq!(
-                        has_reserved_key_or_unicode_escape(around(pair, rest).as_bytes()),
-                        is_marked,
-                        "{pair} {at} {rest}"
-                    );
+                for (part, is_seen) in [
+                    ("\\u", true),
+                    ("$s", true),
+                    (":1e309", true),
+                    ("\\n", false),
+                    ("$1", false),
+                    ("-a1e309", false),
+                    (":1e99", false),
+                    (&*"[".repeat(128), true),
+                    (&*"{".repeat(60), false),
+                ] {
+                    let text = format!("{}{part}{}", "x".repeat(at), "x".repeat(rest));
+                    assert_eq!(is_suspicious(text.as_bytes()), is_seen, "{text}");
                 }
-                assert!(
-                    has_large_exponent(around(":1e309", rest).as_bytes()),
-                    "{at} {rest}"
-                );
-                assert!(
-                    !has_large_exponent(around("-a1e309", rest).as_bytes()),
-                    "{at} {rest}"
-                );
-                assert!(
-                    !has_large_exponent(around(":1e99", rest).as_bytes()),
-                    "{at} {rest}"
-                );
-                assert_eq!(openings(around("[{[", rest).as_bytes()), 3, "{at} {rest}");
             }
         }
-        assert_eq!(openings("[".repeat(1_000).as_bytes()), 1_000);
     }
 
     #[test]
     fn ids_of_hex_digits_are_not_worth_a_walk() {
-        let body = r#"{"id":"3e4001e2-55e6-4e77-8e99-1e309e309e30","total":1.5e3}"#;
+        let body = r#"{"id":"3e4001e2-55e6-4e77-8e99-1e309e309e30","total":1.5e3}"#.repeat(3);
         assert!(!is_suspicious(body.as_bytes()));
     }
 
@@ -335,5 +315,58 @@ mod tests {
     fn positions_count_lines_and_bytes() {
         let error = check(b"{\n \"a\": \"\\udc00\"}").unwrap_err();
         assert_eq!((error.line(), error.column()), (Some(2), Some(8)));
+    }
+
+    #[test]
+    fn a_reserved_key_is_found_in_every_spelling() {
+        let escaped: String = RESERVED
+            .bytes()
+            .map(|byte| format!("\\u{byte:04x}"))
+            .collect();
+        let upper = escaped.to_uppercase().replace("\\U", "\\u");
+        let spellings = [
+            "$serde_json::private::RawValue".into(),
+            "$serde_json::private::Number".into(),
+            "$serde_json::private::".into(),
+            r"\u0024serde_json::private::RawValue".into(),
+            r"$\u0073erde_json::private::RawValue".into(),
+            r"$serde_json::private\u003A:RawValue".into(),
+            r"$serde_json::private::\u0052awValue".into(),
+            format!("{escaped}RawValue"),
+            upper,
+        ];
+        for key in spellings {
+            for behind in ["", " ", "\t\r\n "] {
+                let text = format!("[{{\"a\":\"\\\"\",\"{key}\"{behind}:1}}]");
+                let error = check(text.as_bytes()).unwrap_err();
+                assert_eq!(
+                    (error.kind(), error.column()),
+                    (Kind::ReservedKey, Some(12))
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn every_other_text_is_left_alone() {
+        for text in [
+            r#"{"$serde_json::private:":1}"#,
+            r#"{"$serde_json":1,"private::RawValue":2}"#,
+            r#"{" $serde_json::private::RawValue":1}"#,
+            r#"{"\\u0024serde_json::private::RawValue":1}"#,
+            r#"{"\"$serde_json::private::RawValue":1}"#,
+            r#"{"$Serde_json::private::RawValue":1}"#,
+            r#"{"$\serde_json::private::RawValue":1}"#,
+            r#"{"a":"$serde_json::private::RawValue"}"#,
+            r#"["$serde_json::private::RawValue",":"]"#,
+            r#"{"a":"\"$serde_json::private::RawValue\":1"}"#,
+            r#"{"$serde_json::private::RawValue"#,
+            r#"{"$serde_json::private::RawValue\"#,
+            r#""\"#,
+            "\"",
+            "",
+        ] {
+            assert_eq!(kind(text), None, "{text}");
+        }
     }
 }

@@ -34,9 +34,13 @@ struct Lists {
 pub(crate) struct ScopeHeld(#[allow(dead_code)] Arc<Keys>);
 
 impl ScopesInUse {
-    /// Returns the list of this name. All clones have the same lists, and each name has another one.
+    /// Returns the list of this name. All clones have the same lists, and each name has another one; `default` is this list itself, as
+    /// [`EventKey::named`](super::EventKey::named) leaves the key unchanged.
     #[must_use]
     pub fn named(&self, name: &str) -> Self {
+        if name == "default" {
+            return self.clone();
+        }
         let mut lists = lock(&self.0.by_name);
         lists.entry(name.to_owned()).or_default().clone()
     }
@@ -143,7 +147,8 @@ mod tests {
         let _held = lists.named("orders").enter(&single("1")).unwrap();
         assert!(lists.clone().named("orders").enter(&single("2")).is_err());
         assert!(lists.named("members").enter(&single("2")).is_ok());
-        assert!(lists.enter(&single("2")).is_ok());
+        let _own = lists.enter(&single("2")).unwrap();
+        assert!(lists.named("default").enter(&single("3")).is_err());
     }
 
     #[test]

@@ -146,7 +146,17 @@ pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
 fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let shared = || error.downcast_ref::<Arc<T>>().map(|shared| &**shared);
     let boxed = || error.downcast_ref::<Box<T>>().map(|boxed| &**boxed);
-    error.downcast_ref().or_else(shared).or_else(boxed)
+    // A [`Reason`](super::Reason) that is passed on: the source of such a pointer is that of the error in it, and leaves the error itself out.
+    let reason = || {
+        error
+            .downcast_ref::<super::Reason>()
+            .and_then(|reason| of(&**reason))
+    };
+    error
+        .downcast_ref()
+        .or_else(shared)
+        .or_else(boxed)
+        .or_else(reason)
 }
 
 /// The event is neither handled nor refused: a retry may find a database that works, or the end of another transaction.

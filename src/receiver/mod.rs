@@ -145,8 +145,11 @@ impl Receiver {
     /// Verifies a delivery that a store or a queue has kept, by the MAC of the stored bytes: the other side of
     /// [`Delivery::to_stored`]. Only the window of ages is left out, so a backlog may be of any age.
     ///
-    /// The ring is found by the subscription's id, and looked up where keys are [looked up](crate::lookup); dropping the future is
-    /// safe, and there is no time limit. The ring's scope must be the stored one.
+    /// The ring is found by the subscription's id, and looked up where keys are [looked up](crate::lookup); where a remembered ring
+    /// refuses the delivery, it is looked up once more, as another process may have a newer one. The ring's scope must be the stored one.
+    ///
+    /// Dropping the future is safe, and there is **no time limit**: put a time-out around it, such as `tokio::time::timeout`. A look-up that
+    /// hangs keeps one of the places for look-ups from all requests.
     ///
     /// ```
     /// use hookgate::{Receiver, Secret, VerifyErrorKind, block_on};
@@ -178,8 +181,10 @@ impl Receiver {
     ///
     /// # Errors
     /// [`NotAuthentic`](crate::RefusalKind::NotAuthentic), whose [`verify_error`](Refusal::verify_error) is `HeaderMissing` or
-    /// `HeaderMalformed` for signature and timestamp, `UnknownSubscription`, `ScopeMismatch`, `SignatureMismatch`, `WorkspaceMismatch`,
-    /// or `KeyRemoved` for a key that has left the ring; and `UnusableEvent`. None of them ends by itself: put such a delivery to the
+    /// `HeaderMalformed` for signature, timestamp, or the subscription id (parts that a single ring has accepted have none: set it in the
+    /// backlog when you change to several rings), `UnknownSubscription`, `ScopeMismatch`, `SignatureMismatch`, `WorkspaceMismatch`,
+    /// or `KeyRemoved` for a key whose name has left the ring (give each key a name of its own: a new key under the old name is a
+    /// `SignatureMismatch`); and `UnusableEvent`. None of them ends by itself: put such a delivery to the
     /// dead letters, and never drop it. A key that comes back, or an operator, can still save it.
     ///
     /// `SecretsUnavailable`, `SecretsTooSlow` and `TooManyLookups` are those of a look-up: try again later.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::delivery::Delivery;
 use super::stored::StoredDelivery;
 use crate::event::EventHead;
-use crate::lookup::{RingSearch, Verifier};
+use crate::lookup::{Keys, RingSearch, Verifier};
 use crate::outcome::Refusal;
 use crate::verify::{
     KeyRing, Malformed, SIGNATURE, TIMESTAMP, Timestamp, Verified, VerifyError,
@@ -29,11 +29,27 @@ impl Verifier {
 impl StoredDelivery {
     /// Verifies it with the keys of its subscription, which may have to be looked up.
     pub(crate) async fn verify(&self, verifier: &Verifier) -> Result<Delivery, Refusal> {
-        let ring = match verifier.keys().find(self.subscription())? {
-            RingSearch::Found(ring) => ring,
+        let keys = verifier.keys();
+        let ring = match keys.find(self.subscription())? {
+            RingSearch::Found(ring) => match self.verified_by(ring) {
+                Err(refusal) if self.may_be_older_than_its_ring(&refusal, keys) => {
+                    match keys.find(self.subscription())? {
+                        RingSearch::Found(ring) => ring,
+                        RingSearch::Pending(waiting) => waiting.await?,
+                    }
+                }
+                verified => return verified,
+            },
             RingSearch::Pending(waiting) => waiting.await?,
         };
         self.verified_by(ring)
+    }
+
+    /// Whether a ring that was looked up may have been replaced since, so that it was forgotten here: another process has accepted the
+    /// delivery, the sender has its 2xx, and a retry will not come.
+    fn may_be_older_than_its_ring(&self, refusal: &Refusal, keys: &Keys) -> bool {
+        let id = self.subscription_id.as_deref();
+        refusal.verify_error().is_some() && id.is_some_and(|id| keys.forget(id).is_ok())
     }
 
     fn subscription(&self) -> Option<&[u8]> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::routing::post;
 use axum::{Router, body::Body};
-use hookgate::layer::{ObservedRequest, RequestObserver};
+use hookgate::layer::{ObservedRequest, Reason, RequestObserver};
 use hookgate::{
     AlreadyHandled, Answer, Clock, DeadLetter, Delivery, Event, EventData, EventRouter, Failed,
     Failure, HandlerError, Outcome, Receiver, StoreError, StoreErrorKind, Unhandled,
@@ -192,6 +192,7 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
         Store(#[source] StoreError),
         Shared(#[source] Arc<StoreError>),
         Boxed(#[source] Box<NotFresh>),
+        Reason(#[source] Reason),
     }
 
     let duplicate = |same_body| NotFresh::Duplicate { same_body };
@@ -223,6 +224,11 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
             200,
             "200 replayed",
         ),
+        (
+            NotWritten::Reason(Arc::new(duplicate(true))),
+            200,
+            "200 replayed",
+        ),
     ];
     for (number, (error, status, told)) in cases.into_iter().enumerate() {
         // Plain, with an error of the program around it, and outside axum.
@@ -235,6 +241,7 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
                     NotWritten::Store(error) => Err(error)?,
                     NotWritten::Shared(error) => Err(error)?,
                     NotWritten::Boxed(error) => Err(error)?,
+                    NotWritten::Reason(error) => Err(error)?,
                 }
             };
             let harness = Harness::of(|_, _| async { StatusCode::OK });

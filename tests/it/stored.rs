@@ -1,5 +1,7 @@
 //! Deliveries that come back from a store or a queue.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hookgate::dedupe::body_digest;
@@ -208,6 +210,23 @@ fn a_key_that_has_left_the_ring_refuses_its_backlog_and_says_so() {
         kind(block_on(elsewhere.verify_stored(&stored))),
         Err(Some(VerifyErrorKind::WorkspaceMismatch))
     );
+}
+
+/// Another process has accepted the delivery under it, and the sender sends it no more.
+#[test]
+fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
+    let is_there = Arc::new(AtomicBool::new(false));
+    let database = Arc::clone(&is_there);
+    let builder = Receiver::builder().provider(provider_fn(move |_| {
+        let found = database.load(Ordering::SeqCst).then(ring);
+        async { Ok::<_, LookupError>(found) }
+    }));
+    let receiver = builder.without_deduplication().build().unwrap();
+    let stored = stored();
+    let verified = || kind(block_on(receiver.verify_stored(&stored)));
+    assert_eq!(verified(), Err(Some(VerifyErrorKind::UnknownSubscription)));
+    is_there.store(true, Ordering::SeqCst);
+    assert_eq!(verified(), Ok(()));
 }
 
 #[test]

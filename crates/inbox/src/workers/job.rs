@@ -20,6 +20,9 @@ use super::state::{Phase, WorkersState};
 use crate::EntryId;
 use crate::engine::{End, Job};
 use crate::engine::{UNREADABLE, readable_id, readable_type};
+use crate::line::one_line;
+
+type Boxed = Box<dyn std::error::Error + Send + Sync>;
 
 /// The most time for one settlement call of the store.
 const SETTLE_CALL: Duration = Duration::from_secs(10);
@@ -117,7 +120,13 @@ where
                 .abort_on(phase.wait_for(|phase| *phase == Phase::Abort))
                 .service(service)
                 .await;
-            (ran.outcome, ran.reason, ran.elapsed)
+            // The text of a dead letter is the handler's, of any length: it is told as it is stored.
+            let told = |reason: Reason| Reason::from(Boxed::from(one_line(&reason.to_string())));
+            let reason = match ran.outcome {
+                Outcome::DeadLettered => ran.reason.map(told),
+                _ => ran.reason,
+            };
+            (ran.outcome, reason, ran.elapsed)
         }
         Err(panicked) => {
             let reason: Reason = Arc::new(panicked);

@@ -75,6 +75,12 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     assert_eq!((listed.state, listed.tries), (EntryState::Dead, 1));
     let error = listed.last_error.unwrap();
     assert_eq!(error, "dead_lettered: no such customer");
+    let (attempt, _) = after(|_| DeadLetter::new("x\u{1b}\n".repeat(10_000))).await;
+    let told = attempt.reason.unwrap().to_string();
+    assert!(
+        told.len() <= 512 && !told.contains(char::is_control),
+        "{told}"
+    );
 
     let (attempt, listed) = after(|_| mismatch()).await;
     assert_eq!(

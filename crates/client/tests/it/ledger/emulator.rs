@@ -21,12 +21,15 @@ mod example;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_knows_its_own_writes() {
+    let mut handled = example::handled().await.unwrap();
+    // The echo may be delivered before the handler that wrote goes on.
+    handled.sort();
     assert_eq!(
-        example::handled().await.unwrap(),
+        handled,
         [
             "row.created",
-            "row.updated: total of 3 written",
-            "row.updated: echo of totals"
+            "row.updated: echo of totals",
+            "row.updated: total of 3 written"
         ]
     );
 }

@@ -83,7 +83,7 @@ impl Visit for Writer<'_> {
 fn target_of(span: &str) -> Option<&'static str> {
     match span {
         "webhook delivery" => Some("hookgate"),
-        "inbox job" => Some("hookgate_inbox"),
+        "inbox job" => Some("hookgate::inbox"),
         _ => None,
     }
 }

@@ -33,9 +33,10 @@ use crate::walk::{Delivery, StoredDelivery};
 /// ```
 ///
 /// # Security
-/// **It proves nothing.** The result passes for an authentic delivery everywhere. So whoever can write to the store can forge
-/// events of every subscription, and so can a fault in the program that fills the parts from another source. Call it only for a
-/// store that is trusted as the program itself: one that only this program writes, and only with what a receiver has accepted.
+/// **It proves nothing.** The result passes for an authentic delivery everywhere. A person who can write to the store
+/// can forge events of every subscription. A fault in the program that fills the parts from another source can do so too. Call
+/// it only for a store that you trust as you trust the program: only this program writes to it, and it writes only what a
+/// receiver has accepted.
 ///
 /// # Errors
 /// Id, type or timestamp have a form that no delivery has: the stored parts were changed or damaged. A traceparent of another

@@ -146,7 +146,7 @@ pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
 fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let shared = || error.downcast_ref::<Arc<T>>().map(|shared| &**shared);
     let boxed = || error.downcast_ref::<Box<T>>().map(|boxed| &**boxed);
-    // A [`Reason`](super::Reason) that is passed on: the source of such a pointer is that of the error in it, and leaves the error itself out.
+    // A `Reason` can hold the error. Its `source` skips the error that it holds, so that error is looked at here.
     let reason = || {
         error
             .downcast_ref::<super::Reason>()

@@ -52,8 +52,8 @@ impl Inbox {
     /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](hookgate::Acceptor) holds one even when it is drained:
     /// drop it first, and the app or service that it is part of. So the order is: the server ends, the acceptor is dropped with its
     /// app, the workers are shut down, `close`. Beside a server that goes on it would not end: bound the wait with
-    /// `tokio::time::timeout(limit, inbox.close())`. After that, too, what was accepted is on the disk, the acceptor goes on, and the
-    /// file is closed when the last clone is dropped.
+    /// `tokio::time::timeout(limit, inbox.close())`. When the limit has passed, every accepted delivery is still on the disk, and the
+    /// acceptor goes on. The file is closed when the last clone is dropped.
     pub async fn close(self) {
         let end = self.engine.end();
         drop(self);

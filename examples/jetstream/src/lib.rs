@@ -10,7 +10,7 @@ pub const SCOPE: &str = "Hookgate-Scope";
 pub const KEY: &str = "Hookgate-Key";
 /// The timestamp that was signed, as it was written.
 pub const TIMESTAMP: &str = "Hookgate-Timestamp";
-/// The signature, as the sender's header had it. Whoever reads the message can replay the delivery within the window of ages.
+/// The signature, as the sender's header had it. A program that reads the message can replay the delivery within the window of ages.
 pub const SIGNATURE: &str = "Hookgate-Signature";
 /// The subscription's id. Absent where one secret is for all.
 pub const SUBSCRIPTION: &str = "Hookgate-Subscription";

@@ -153,7 +153,7 @@ fn set_entries(to: Meter<'_>, stats: &InboxStats) {
 impl Inbox {
     /// Sets the gauges to the current content of the inbox, and describes its metrics to the recorder. Call it **before
     /// each rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed. `name` is the
-    /// label `inbox`: that of [`Workers::metrics_name`](crate::Workers::metrics_name).
+    /// value of the label `inbox`: give the name that [`Workers::metrics_name`](crate::Workers::metrics_name) got.
     ///
     /// It asks the store. One process that calls it is enough, because all processes see the same inbox. The work of the
     /// workers is counted when it happens. `docs/operations.md` lists all metrics.

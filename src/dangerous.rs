@@ -52,11 +52,11 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         stored.subscription_id.as_deref(),
         stored.pinned_workspace.as_deref(),
     );
-    let verified = Verified::given_back(
+    let verified = Verified::restored(
         Timestamp::parse(stored.timestamp.as_bytes())?,
         stored.signature.clone(),
         ring,
         stored.body.clone(),
     );
-    Ok(Delivery::given_back(verified, head, stored))
+    Ok(Delivery::restored(verified, head, stored))
 }

@@ -59,7 +59,8 @@ impl Verifier {
         now: UnixSeconds,
     ) -> Result<Verified<B>, VerifyError> {
         self.window.check(head.timestamp().seconds(), now)?;
-        self.keys.select(head.webhook_id())?.verify(head, body)
+        let ring = self.keys.select(head.webhook_id())?;
+        ring.verify(&head.timestamp, &head.signature, body)
     }
 
     /// Begins a check on the head alone, before the body is read.

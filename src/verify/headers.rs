@@ -22,8 +22,8 @@ pub const EVENT_TYPE: &str = "x-service-event-type";
 /// and never trusted.
 #[derive(Clone, Debug)]
 pub struct DeliveryHeaders<'h> {
-    pub(super) signature: Signature,
-    pub(super) timestamp: Timestamp,
+    pub(crate) signature: Signature,
+    pub(crate) timestamp: Timestamp,
     webhook_id: Option<&'h [u8]>,
     event_id: Option<&'h [u8]>,
     event_type: Option<&'h [u8]>,

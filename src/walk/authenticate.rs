@@ -161,7 +161,7 @@ impl Authenticator {
         let headers = headers.map_err(|error| named(error.into()))?;
         let (window, now) = (self.verifier.window(), self.clock.now());
         seen(now);
-        let stale = match window.check(headers.timestamp().seconds(), now) {
+        let stale = match window.check(headers.seconds, now) {
             Ok(()) => None,
             Err(error) => {
                 let stale = self.check_stale(error);

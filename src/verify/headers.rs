@@ -3,7 +3,7 @@
 use super::error::{Malformed, VerifyError, VerifyErrorKind as Kind};
 use super::signature::Signature;
 use super::timestamp::Timestamp;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 
 /// `X-Service-Signature`.
 pub const SIGNATURE: &str = "x-service-signature";
@@ -42,7 +42,7 @@ impl<'h> DeliveryHeaders<'h> {
     /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values hides an attack.
     ///
     /// ```
-    /// use hookgate::{DeliveryHeaders, VerifyErrorKind};
+    /// use hookgate::verify::{DeliveryHeaders, VerifyErrorKind};
     ///
     /// let signature = format!("sha256={}", "0".repeat(64));
     /// let head = DeliveryHeaders::from_pairs([
@@ -54,7 +54,7 @@ impl<'h> DeliveryHeaders<'h> {
     ///
     /// let error = DeliveryHeaders::from_pairs([("x-service-timestamp", "1763690000")]).unwrap_err();
     /// assert_eq!(error.kind(), VerifyErrorKind::HeaderMissing("x-service-signature"));
-    /// # Ok::<(), hookgate::VerifyError>(())
+    /// # Ok::<(), hookgate::verify::VerifyError>(())
     /// ```
     pub fn from_pairs<N, V>(
         pairs: impl IntoIterator<Item = (N, &'h V)>,

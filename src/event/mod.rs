@@ -2,7 +2,7 @@
 //!
 //! An event can only be made from a [`Verified`]: there is no other constructor and no `Deserialize`. So an `Event` in a
 //! function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own fits
-//! a subscription that is limited to one data model; the default, [`Properties`], takes any row.
+//! a subscription that is limited to one data model; the default, [`Properties`](crate::Properties), takes any row.
 //!
 //! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated fields in the envelope and in
 //! `data`, half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for
@@ -15,7 +15,12 @@
 //!
 //! ```
 //! use hookgate::{Event, EventData};
-//! # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! # use hookgate::{
+//! #     Secret,
+//! #     Verifier,
+//! #     clock::UnixSeconds,
+//! #     verify::{DeliveryHeaders, Signature, Timestamp},
+//! # };
 //! # let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! # let timestamp = Timestamp::parse(b"1763690000")?;
 //! # let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
@@ -55,7 +60,7 @@
 //! a whole. It is **not** safe to do so with the unchecked bytes of a delivery: do not give
 //! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, and do not take axum's `Json<Value>` of a
 //! delivery. Keys that begin with `$serde_json::private::` can overflow the stack there, and any user who can name a property
-//! can send such a key. Here they are refused as [`ReservedKey`](crate::EventErrorKind::ReservedKey), and the answer is 422.
+//! can send such a key. Here they are refused as [`ReservedKey`](crate::event::EventErrorKind::ReservedKey), and the answer is 422.
 //!
 //! No `Debug` of an event or a part of it prints a value: only ids, names of properties and lengths. The `Debug` of a
 //! [`Number`] or [`Date`] that you have read does print it. Look-ups by name stay cheap for rows with many properties:
@@ -68,7 +73,7 @@
 
 mod again;
 mod changes;
-mod content;
+pub(crate) mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod convert;
 mod date;
@@ -83,14 +88,15 @@ mod json;
 mod model;
 mod number;
 mod parse;
-mod properties;
-mod row;
+pub(crate) mod properties;
+pub(crate) mod row;
 mod scan;
 mod text;
 mod value;
 
 pub use changes::{Change, Changes};
-pub use content::{Event, EventData, Other};
+pub(crate) use content::Event;
+pub use content::Other;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 pub use convert::DateAs;
 pub use date::{Date, DateText};
@@ -103,8 +109,8 @@ pub use json::Json;
 pub(crate) use model::model_id;
 pub(crate) use model::row_of;
 pub use number::Number;
-pub use properties::{Properties, Required};
-pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
+pub use properties::Required;
+pub use row::Actor;
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

@@ -7,7 +7,12 @@
 //! All of it is plain functions: the clock's reading and the bytes are arguments, and nothing waits.
 //!
 //! ```
-//! use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! use hookgate::{
+//!     Secret,
+//!     Verifier,
+//!     clock::UnixSeconds,
+//!     verify::{DeliveryHeaders, Signature, Timestamp},
+//! };
 //!
 //! let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! let (timestamp, body) = (Timestamp::parse(b"1763690000")?, br#"{"id":"evt_1"}"#);
@@ -29,22 +34,23 @@ mod error;
 mod gathered;
 mod headers;
 mod intake;
-mod keyring;
-mod secret;
+pub(crate) mod keyring;
+pub(crate) mod secret;
 pub(crate) mod signature;
 mod timestamp;
-mod verified;
+pub(crate) mod verified;
 mod window;
 
 pub use check::Check;
 pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub use intake::{BodyTooLarge, Intake};
-pub use keyring::KeyRing;
-pub use secret::Secret;
+pub(crate) use keyring::KeyRing;
+pub(crate) use secret::Secret;
 pub use signature::Signature;
 pub use timestamp::Timestamp;
-pub use verified::{Proof, SignedBytes, Verified};
+pub(crate) use verified::Verified;
+pub use verified::{Proof, SignedBytes};
 pub use window::Window;
 
 pub(crate) use check::Unproven;

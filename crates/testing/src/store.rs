@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use self::probe::Probe;
-use hookgate::{Capacity, DedupeStore};
+use hookgate::{DedupeStore, dedupe::Capacity};
 
 /// Tells the suite how to open a store and how to let its time pass.
 ///
@@ -28,7 +28,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
         capacity: Option<Capacity>,
     ) -> impl Future<Output = Option<Arc<dyn DedupeStore>>> + Send;
 
-    /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::ManualClock), or sleeps.
+    /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps.
     fn advance(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
     /// The unit of leases and retentions in the suite. Each lasts a few units, and the suite checks it one unit before its end
@@ -56,7 +56,12 @@ pub trait StoreUnderTest: Send + Sync + 'static {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use hookgate_testing::{StoreConformance, StoreUnderTest};
-/// use hookgate::{Capacity, DedupeStore, MemoryStore, ManualClock, UnixSeconds};
+/// use hookgate::{
+///     DedupeStore,
+///     MemoryStore,
+///     clock::{ManualClock, UnixSeconds},
+///     dedupe::Capacity,
+/// };
 ///
 /// struct Local(ManualClock);
 ///

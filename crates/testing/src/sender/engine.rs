@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Clock, EventError, UnixSeconds};
+use hookgate::{
+    clock::{Clock, UnixSeconds},
+    event::EventError,
+};
 use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};

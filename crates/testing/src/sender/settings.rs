@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Clock, RetrySchedule, SystemClock};
+use hookgate::{
+    clock::{Clock, SystemClock},
+    dedupe::RetrySchedule,
+};
 
 use super::engine::{Engine, Sender};
 use super::faults::NetworkFaults;
@@ -43,7 +46,7 @@ impl Reading {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hookgate::RetrySchedule;
+    /// use hookgate::dedupe::RetrySchedule;
     /// use hookgate_testing::sender::Reading;
     ///
     /// let wait_after = |attempt| Reading::FewestAttempts.wait_after(&RetrySchedule::SERVICE, attempt);

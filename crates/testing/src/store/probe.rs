@@ -10,7 +10,7 @@ use hookgate::{
     dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreFuture},
 };
 
-use crate::StoreUnderTest;
+use super::under_test::StoreUnderTest;
 
 /// Whether a rule is kept, and if not, how it is broken.
 pub(super) type Kept = Result<(), String>;

@@ -171,7 +171,7 @@ impl ConfigError {
     }
 
     /// Sets the origin of a secret, a variable or a path, which precedes the message.
-    pub(crate) fn from_origin(self, origin: String) -> Self {
+    pub(crate) fn with_origin(self, origin: String) -> Self {
         Self {
             message: Some(format!("{origin}: {self}").into()),
             ..self.about(origin)

@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn what_a_main_prints_says_what_to_change() {
         let error = ConfigError::new(ConfigErrorKind::SecretApiKey);
-        let error = error.from_origin("WEBHOOK_SECRET".into());
+        let error = error.with_origin("WEBHOOK_SECRET".into());
         assert_eq!(
             format!("{error:?}"),
             "ConfigError(SecretApiKey): WEBHOOK_SECRET: this is an API key: paste the subscription's secret, which starts with whsec_"

@@ -120,13 +120,13 @@ impl Secret {
             .ok_or_else(|| ConfigError::new(Kind::SecretUnset))
             .and_then(|text| text.into_string().map_err(|_| unusable(NOT_TEXT)))
             .and_then(|text| of_text(&Zeroizing::new(text)))
-            .map_err(|error| error.from_origin(variable.to_string_lossy().into_owned()))
+            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
     }
 
     fn of_file(path: &Path, of_text: OfText) -> Result<Self, ConfigError> {
         read_line(path)
             .and_then(|text| of_text(&text))
-            .map_err(|error| error.from_origin(path.display().to_string()))
+            .map_err(|error| error.with_origin(path.display().to_string()))
     }
 
     fn of_length(text: &str, random: &str) -> Result<Self, ConfigError> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_inbox::Inbox;
 
 use crate::fault::{Class, Fault};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Clock, Delivery, KeyRing, MemoryStore, Receiver, SystemClock};
+use hookgate::{
+    Delivery, KeyRing, MemoryStore, Receiver,
+    clock::{Clock, SystemClock},
+};
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;

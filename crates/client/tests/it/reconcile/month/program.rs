@@ -3,7 +3,10 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use hookgate::{AlreadyHandled, Event, FailureReason, Receiver};
+use hookgate::{
+    Event, Receiver,
+    layer::{AlreadyHandled, FailureReason},
+};
 use hookgate_client::reconcile::{MemoryMirror, feed, is_known};
 use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};

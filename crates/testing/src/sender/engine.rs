@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{
-    clock::{Clock, SystemClock, UnixSeconds},
-    event::EventError,
-};
+use hookgate::clock::{Clock, SystemClock, UnixSeconds};
+use hookgate::event::EventError;
 use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};

@@ -1,9 +1,9 @@
 //! Signatures: parse, sign, compare. The one file that names a crypto crate.
 //!
-//! HMAC-SHA256 comes from `hmac` and `sha2`, keyed once per secret and cloned per delivery, which halves the cost of
-//! a small body. Both are built with `zeroize`, so keyed and running states are wiped when they are dropped.
-//! Digests are compared by `ctutils`, as `hmac` itself does, over all 32 bytes in constant time: hand-written comparisons have let
-//! a shorter signature pass in a well-known crate (RUSTSEC-2024-0010). This file has no `==`.
+//! HMAC-SHA256 comes from `hmac` and `sha2`, keyed once per secret and cloned per delivery, which halves the cost of a small body.
+//! Both are built with `zeroize`, so keyed and running states are wiped when they are dropped. Digests are compared by `ctutils`,
+//! as `hmac` itself does, over all 32 bytes in constant time: hand-written comparisons have let a shorter signature pass in a
+//! well-known crate (RUSTSEC-2024-0010). This file has no `==`.
 
 #![expect(clippy::disallowed_types, reason = "this file uses the crypto crates")]
 
@@ -268,8 +268,7 @@ fn is_equal(tag: &CtOutput<Core>, signature: &Signature) -> Choice {
     tag.as_bytes().as_slice().ct_eq(&signature.0)
 }
 
-/// Returns the index of the key whose result is true. All results are read, and none decides a branch: the time must not show which
-/// key matched.
+/// Returns the index of the result that is true. No result decides a branch: the time must not show which key matched.
 #[inline]
 pub(super) fn index_of_match(results: impl Iterator<Item = Choice>) -> Option<u8> {
     let (mut any, mut index) = (Choice::FALSE, 0);

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use base64::Engine as _;
 use base64::alphabet;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::cause::{Cause, CauseKind as Kind};
@@ -99,10 +98,6 @@ fn encodings(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     }
     if body.contains(&b'%') {
         form(body, visit)?;
-    }
-    let encoded = [STANDARD.encode(body), URL_SAFE_NO_PAD.encode(body)];
-    for text in &encoded {
-        visit(&[Cause::new(Kind::BodyBase64Decoded)], text.as_bytes())?;
     }
     ControlFlow::Continue(())
 }

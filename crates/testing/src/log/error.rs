@@ -34,8 +34,6 @@ pub enum LogErrorKind {
     Unreadable,
     /// A line is no delivery.
     BadLine,
-    /// The import is no list of deliveries, or one of its items is no delivery.
-    BadImport,
 }
 
 impl LogError {
@@ -45,8 +43,7 @@ impl LogError {
         self.kind
     }
 
-    /// The number of the bad line, from 1, where the error is in one line. For an import that has no lines, the number of the
-    /// delivery.
+    /// The number of the bad line, from 1, where the error is in one line.
     #[must_use]
     pub fn line(&self) -> Option<u64> {
         self.line
@@ -58,10 +55,6 @@ impl LogError {
 
     pub(crate) fn bad_line(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(LogErrorKind::BadLine, source)
-    }
-
-    pub(crate) fn bad_import(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(LogErrorKind::BadImport, source)
     }
 
     pub(crate) fn at_line(mut self, number: u64) -> Self {
@@ -86,12 +79,6 @@ impl fmt::Display for LogError {
                 write!(f, "line {line} of the log is no delivery")
             }
             (LogErrorKind::BadLine, None) => f.write_str("the line is no delivery of a log"),
-            (LogErrorKind::BadImport, Some(number)) => {
-                write!(f, "number {number} of what is imported is no delivery")
-            }
-            (LogErrorKind::BadImport, None) => {
-                f.write_str("what is imported is no list of deliveries")
-            }
         }
     }
 }

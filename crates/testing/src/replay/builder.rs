@@ -1,6 +1,5 @@
 //! The settings of a replay, and its beginning.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +25,6 @@ use super::runner::{Runner, RunnerSettings, Running};
 use super::secrets::Secrets;
 use super::{ReplayError, ReplayErrorKind as Kind};
 use crate::log::DeliveryLog;
-use crate::messages::Messages;
 use crate::transport::{InProcess, TransportError};
 
 /// Replays a log of deliveries. See the [module docs](super).
@@ -166,19 +164,19 @@ impl<M: Mode> Replay<M> {
     /// Replays against an app in this process: a tower service, such as an axum `Router`. The closure makes the app with the
     /// parts that the harness gives it, and is called again for each restart.
     ///
-    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a `Box<dyn Error>`.
+    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a `Box<dyn Error + Send + Sync>`.
     ///
     /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
     /// # Errors
     /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are no error.
-    pub async fn against<F, S, E, R, K>(self, mut make: F) -> Result<Report, ReplayError>
+    pub async fn against<F, S, E, R>(self, mut make: F) -> Result<Report, ReplayError>
     where
         F: FnMut(Harness) -> Result<S, E>,
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + Sync + 'static,
         S::Error: Into<TransportError>,
         S::Future: Send,
-        E: IntoAppError<K>,
+        E: Into<TransportError>,
         R: Body + Send,
         R::Data: Send,
         R::Error: Into<TransportError>,
@@ -259,8 +257,8 @@ impl<M: Mode> Replay<M> {
 }
 
 /// Where the closure passes on an error of the harness, that error is returned unchanged.
-fn app_error<K>(error: impl IntoAppError<K>) -> ReplayError {
-    match error.into_app_error().downcast::<ReplayError>() {
+fn app_error(error: impl Into<TransportError>) -> ReplayError {
+    match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
         Err(other) => ReplayError::new(Kind::App).caused_by(other),
     }
@@ -273,36 +271,5 @@ impl<M: fmt::Debug> fmt::Debug for Replay<M> {
             .field("mode", &self.mode)
             .field("faults", &self.faults)
             .finish_non_exhaustive()
-    }
-}
-
-/// An error of the closure that makes the app. `K` only tells the two implementations apart: no conversion of the standard
-/// library takes both kinds of boxes.
-pub trait IntoAppError<K> {
-    #[doc(hidden)]
-    fn into_app_error(self) -> TransportError;
-}
-
-/// For errors that can go to another thread, and for texts.
-#[derive(Debug)]
-pub enum Sendable {}
-
-impl<E: Into<TransportError>> IntoAppError<Sendable> for E {
-    fn into_app_error(self) -> TransportError {
-        self.into()
-    }
-}
-
-/// For a `Box<dyn Error>`.
-#[derive(Debug)]
-pub enum Boxed {}
-
-impl IntoAppError<Boxed> for Box<dyn Error> {
-    fn into_app_error(self) -> TransportError {
-        match self.downcast::<ReplayError>() {
-            Ok(error) => error,
-            // It may hold what can't go to another thread, so its messages are kept.
-            Err(other) => Messages::of(&*other).into(),
-        }
     }
 }

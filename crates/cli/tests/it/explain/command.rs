@@ -521,7 +521,6 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
         (&["--line", "6"], "line 6 of", ""),
         (&[], "5 deliveries are in", "--line N"),
         (&["--line", "4"], "something was taken out", "sign it again"),
-        (&["--line", "4"], "or it was imported", "sign it again"),
         (
             &["--line", "5"],
             "refused before its body was read (415 deliveries are sent as application/json)",

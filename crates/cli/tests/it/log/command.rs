@@ -640,21 +640,6 @@ fn curl_sends_to_the_recorded_host() {
 }
 
 #[test]
-fn import_makes_a_log_of_the_services_own() {
-    let folder = Folder::new();
-    let list = folder.path("recent.json");
-    fs::write(&list, r#"[{"eventId":"evt_1","requestTime":1763690000,"responseStatus":500,"payload":{"id":"evt_1","type":"page.created"}}]"#).unwrap();
-    let imported = ran(&["import", list.to_str().unwrap()]);
-    assert_eq!(imported.code, Some(0));
-    let log = DeliveryLog::read(imported.stdout.as_bytes()).unwrap();
-    assert!(log.len() == 1 && log.deliveries()[0].unverifiable);
-    fs::write(&list, "[7]").unwrap();
-    let bad = ran(&["import", list.to_str().unwrap(), "--json"]);
-    assert_eq!(bad.code, Some(3));
-    bad.fault();
-}
-
-#[test]
 fn a_closed_pipe_is_no_error() {
     let folder = Folder::new();
     let many = std::iter::repeat_n(delivery("evt_1"), 20_000);

@@ -1,5 +1,6 @@
 //! The settings of a replay, and its beginning.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,7 @@ use super::runner::{Runner, RunnerSettings, Running};
 use super::secrets::Secrets;
 use super::{ReplayError, ReplayErrorKind as Kind};
 use crate::log::DeliveryLog;
+use crate::messages::Messages;
 use crate::transport::{InProcess, TransportError};
 
 /// Replays a log of deliveries. See the [module docs](super).
@@ -164,7 +166,7 @@ impl<M: Mode> Replay<M> {
     /// Replays against an app in this process: a tower service, such as an axum `Router`. The closure makes the app with the
     /// parts that the harness gives it, and is called again for each restart.
     ///
-    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a `Box<dyn Error + Send + Sync>`.
+    /// The closure may fail with any error: a [`ReplayError`] of the harness, a `ConfigError`, or a `Box<dyn Error>`.
     ///
     /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
@@ -176,7 +178,7 @@ impl<M: Mode> Replay<M> {
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + Sync + 'static,
         S::Error: Into<TransportError>,
         S::Future: Send,
-        E: Into<TransportError>,
+        E: Into<Box<dyn Error>>,
         R: Body + Send,
         R::Data: Send,
         R::Error: Into<TransportError>,
@@ -257,10 +259,11 @@ impl<M: Mode> Replay<M> {
 }
 
 /// Where the closure passes on an error of the harness, that error is returned unchanged.
-fn app_error(error: impl Into<TransportError>) -> ReplayError {
+fn app_error(error: impl Into<Box<dyn Error>>) -> ReplayError {
     match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
-        Err(other) => ReplayError::new(Kind::App).caused_by(other),
+        // It may hold what can't go to another thread, so its messages are kept.
+        Err(other) => ReplayError::new(Kind::App).caused_by(Messages::of(&*other)),
     }
 }
 

@@ -32,7 +32,7 @@ macro_rules! hints {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// Returns a description of the possible mistake, in one sentence. The wording is no contract.
+            /// Returns a description of the possible mistake, in one sentence. The wording may change.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$kind => $what,)* }
@@ -50,7 +50,7 @@ hints! {
     ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which a decoder writes in place of bytes that are no UTF-8: this can't be undone. Pass the body on as bytes.";
     KeysSorted "keys_sorted": "All keys of the body are sorted, and the service does not sort them: a program parsed the body and wrote it again, and the order of the properties is lost.";
     WrittenAgain "written_again": "This body looks written again: a program parsed it and wrote it in its own form, and its numbers or texts can't be restored. Verify the raw bytes before anything parses them.";
-    NotJson "not_json": "The body is no JSON: it is not what the service sends, or was changed on the way.";
+    NotJson "not_json": "The body is not JSON: it is not what the service sends, or was changed on the way.";
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";

@@ -10,7 +10,7 @@ pub(super) enum Numbers {
     Python,
 }
 
-/// Whether programs write floats so which are no fraction, or very large or small: 100.0, 1e+20, 1.0E7.
+/// Whether programs write floats so that are not fractions, or are very large or small: 100.0, 1e+20, 1.0E7.
 pub(super) fn is_float_of_a_program(number: &[u8]) -> bool {
     number.iter().any(|byte| b"eE".contains(byte)) || number.ends_with(b".0")
 }

@@ -243,7 +243,7 @@ fn hex_unit(text: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Returns a string's text, to sort keys by. Bytes that are no character are left out.
+/// Returns a string's text, to sort keys by. Bytes that are not characters are left out.
 pub(super) fn decoded(string: &[u8]) -> String {
     let mut out = Vec::with_capacity(string.len());
     Strings::By(Writer::JavaScript).write(string, &mut out);

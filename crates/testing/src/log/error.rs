@@ -14,7 +14,7 @@ use std::io;
 ///
 /// let error = DeliveryLog::read("{\"received_at\":\n{}\n".as_bytes()).unwrap_err();
 /// assert_eq!((error.kind(), error.line()), (LogErrorKind::BadLine, Some(1)));
-/// assert_eq!(error.to_string(), "line 1 of the log is no delivery");
+/// assert_eq!(error.to_string(), "line 1 of the log is not a delivery");
 ///
 /// let error = DeliveryLog::open("no/such/file.jsonl").unwrap_err();
 /// assert_eq!((error.kind(), error.line()), (LogErrorKind::Unreadable, None));
@@ -32,7 +32,7 @@ pub struct LogError {
 pub enum LogErrorKind {
     /// The file can't be opened or read.
     Unreadable,
-    /// A line is no delivery.
+    /// A line is not a delivery.
     BadLine,
 }
 
@@ -76,9 +76,9 @@ impl fmt::Display for LogError {
         match (self.kind, self.line) {
             (LogErrorKind::Unreadable, _) => f.write_str("the log can't be read"),
             (LogErrorKind::BadLine, Some(line)) => {
-                write!(f, "line {line} of the log is no delivery")
+                write!(f, "line {line} of the log is not a delivery")
             }
-            (LogErrorKind::BadLine, None) => f.write_str("the line is no delivery of a log"),
+            (LogErrorKind::BadLine, None) => f.write_str("the line is not a delivery of a log"),
         }
     }
 }

@@ -201,7 +201,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
-        // The receiver's clock stands at the timestamp, and the age is checked here: a receiver also checks some stale
+        // The receiver's clock shows the timestamp, and the age is checked here: a receiver also checks some stale
         // deliveries, chosen at random, and would give them another reason.
         let signed = self.head().map(|head| head.timestamp().seconds());
         #[allow(clippy::expect_used)] // a ring is all that it needs

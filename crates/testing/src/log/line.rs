@@ -47,7 +47,7 @@ struct AnswerLine {
     claimed_subscription: Option<String>,
 }
 
-/// A line that is no delivery, but a note about the lines next to it.
+/// A line that is not a delivery, but a note about the lines next to it.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mark {

@@ -171,7 +171,7 @@ impl<M: Mode> Replay<M> {
     /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
     /// # Errors
-    /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are no error.
+    /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are not errors.
     pub async fn against<F, S, E, R>(self, mut make: F) -> Result<Report, ReplayError>
     where
         F: FnMut(Harness) -> Result<S, E>,
@@ -193,7 +193,7 @@ impl<M: Mode> Replay<M> {
         self.clock.start(begin);
         let observations = Arc::<Observations>::default();
         let needs_layer = self.faults.affect_the_handler();
-        let mut begun = move |harness: Harness| {
+        let mut start = move |harness: Harness| {
             let process = Arc::clone(&harness.0);
             let app = make(harness).map_err(app_error)?;
             if process.window().is_none() {
@@ -207,7 +207,7 @@ impl<M: Mode> Replay<M> {
         };
         let keys = self.secrets.keys()?;
         let harness = Harness::new(0, self.clock.clone(), keys, Arc::clone(&observations));
-        let running = begun(harness)?;
+        let running = start(harness)?;
         let window = running.process.window().unwrap_or_default();
         let plan = Plan::of(&entries, &self.faults, window, begin);
         let raw = self.mode.signing() == Signing::Raw;
@@ -222,7 +222,7 @@ impl<M: Mode> Replay<M> {
             longest_wait: self.longest_wait,
             observations: Arc::clone(&observations),
         };
-        let finished = Runner::new(settings, running, begun).run(plan).await?;
+        let finished = Runner::new(settings, running, start).run(plan).await?;
         Ok(build_report(
             &entries,
             finished,

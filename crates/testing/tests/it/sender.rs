@@ -618,11 +618,10 @@ async fn another_senders_schedule_is_followed() {
 async fn every_attempt_is_reported_with_its_next_wait() {
     let receiver = Plain::scripted(|run| if run < 3 { 500 } else { 204 });
     let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
+    let seen = Arc::clone(&told);
     let builder = sender(&receiver).on_attempt(move |event| {
         let last = event.attempts.last().unwrap();
-        heard
-            .lock()
+        seen.lock()
             .unwrap()
             .push((last.number, event.disposition, event.next_wait));
     });

@@ -202,7 +202,7 @@ fn what_is_missing_is_said_and_a_bad_line_named() {
         fault["error"]
             .as_str()
             .unwrap()
-            .contains("line 2 of the log is no delivery"),
+            .contains("line 2 of the log is not a delivery"),
         "{fault}"
     );
     assert!(

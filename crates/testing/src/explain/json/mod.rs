@@ -53,7 +53,7 @@ pub(super) struct Document<'b> {
 }
 
 impl<'b> Document<'b> {
-    /// `None` where the body is no JSON text.
+    /// `None` where the body is not JSON text.
     pub(super) fn parse(source: &'b [u8]) -> Option<Self> {
         let (tokens, ending) = Walk::over(source);
         matches!(ending, Ending::Whole).then_some(Self { source, tokens })

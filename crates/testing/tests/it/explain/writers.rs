@@ -96,7 +96,7 @@ fn where_no_variant_fits_the_form_of_the_body_is_said() {
         );
         assert!(hint.detail().unwrap().contains(sign), "{hint}");
     }
-    // The service's own form is no sign.
+    // The service's own form is not a sign.
     let mut delivery = signed_at(NOW, br#"{"id":"evt_1","n":1.2345670}"#);
     delivery.body = Some(r#"{"id":"evt_1","n":12.50,"t":"Größe/\"\n"}"#.into());
     let explanation = explainer().explain(&delivery);

@@ -38,7 +38,7 @@ pub enum ErrorKind {
     /// The answer does not have the form of the specification, or has more than 64 MiB. After a change it does not say whether the change
     /// was made: [`Error::is_outcome_unknown`] is true.
     Answer,
-    /// The values of a row do not fit the type `R`, or a value to send is not JSON object.
+    /// The values of a row do not fit the type `R`, or a value to send is not a JSON object.
     Row,
     /// The data model has no property of this name.
     UnknownProperty,

@@ -13,7 +13,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
         .map_err(|error| ApiError::validation(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(object) => Ok(object),
-        _ => Err(ApiError::validation("the body is not JSON object")),
+        _ => Err(ApiError::validation("the body is not a JSON object")),
     }
 }
 

@@ -213,7 +213,7 @@ causes! {
             "Send `Content-Type: application/json`; curl's `-d` says that it is a form, unless `-H` names the type.";
         RequestTooLarge "request_too_large": "The body is larger than a receiver accepts by default.",
             "Raise `max_body`, if the service sends deliveries of this size.";
-        EventUnusable "event_unusable": "The signed body is not JSON object with an id and a type that can be used.",
+        EventUnusable "event_unusable": "The signed body is not a JSON object with an id and a type that can be used.",
             "Send an event: a JSON object whose `id` and `type` are texts of 1 to 256 bytes.";
         EventHeader "event_header": "An unsigned header names another event than the signed body.",
             "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";

@@ -27,7 +27,7 @@ impl JsonText {
         Self::raw(quoted(text))
     }
 
-    /// NUMBER: these digits as they are written. A text that is not JSON number is sent as well, and receivers refuse it.
+    /// NUMBER: these digits as they are written. A text that is not a JSON number is sent as well, and receivers refuse it.
     #[must_use]
     pub fn number(digits: impl fmt::Display) -> Self {
         Self::raw(digits.to_string())

@@ -7,14 +7,14 @@ use http::Response;
 
 use crate::observe::Reason;
 
-/// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::Answer), and never to
+/// The reason why a handler failed. Its response carries it to the hooks, the log and [`Answer`](crate::layer::Answer), and never to
 /// the sender.
 ///
 /// The layer takes it out of the response's extensions. If the delivery does not fit an argument of an axum handler, that
 /// rejection brings a reason by itself.
 ///
 /// ```
-/// use hookgate::FailureReason;
+/// use hookgate::layer::FailureReason;
 ///
 /// let unavailable = http::Response::builder().status(503).body(())?;
 /// let response = FailureReason::new("the database is down").mark(unavailable);

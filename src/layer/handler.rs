@@ -14,7 +14,7 @@ use crate::walk::Delivery;
 ///
 /// ```
 /// use hookgate::layer::FromDelivery;
-/// use hookgate::{Delivery, EventError};
+/// use hookgate::{Delivery, event::EventError};
 ///
 /// /// For a handler that only passes on what came.
 /// struct Raw(bytes::Bytes);
@@ -25,7 +25,13 @@ use crate::walk::Delivery;
 ///     }
 /// }
 /// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+/// #     use hookgate::{
+/// #         Receiver,
+/// #         Secret,
+/// #         clock::{Clock, SystemClock},
+/// #         receiver::RequestHead,
+/// #         verify::{Signature, Timestamp},
+/// #     };
 /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// #     let now = Timestamp::at(SystemClock.now())?;
 /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
@@ -71,7 +77,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
 /// | [`FailureReason`] | 500 | the reason |
-/// | [`StoreError`](crate::StoreError) | 503, `Retry-After` | the reason |
+/// | [`StoreError`](crate::dedupe::StoreError) | 503, `Retry-After` | the reason |
 /// | `NotFresh`, of `claim_in(…)?.fresh()?` | 200 as `AlreadyHandled` for a duplicate; 503, `Retry-After` for a held event | that it is a replay; the reason |
 /// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; for one of the last three errors, its answer | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
@@ -81,7 +87,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 ///
 /// ```
 /// use hookgate::layer::IntoAnswer;
-/// use hookgate::{DeadLetter, FailureReason};
+/// use hookgate::{DeadLetter, layer::FailureReason};
 /// use http::StatusCode;
 ///
 /// fn book(total: u32) -> Result<StatusCode, FailureReason> {

@@ -18,8 +18,8 @@ use crate::readable::{Chain, sources};
 /// The error of a handler that passes on any error with `?`.
 ///
 /// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
-/// this crate, at any depth below an error of yours or of another crate, the answer is the one of that error: 422 for an [`EventError`](crate::EventError), 503 for a
-/// [`StoreError`](crate::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for
+/// this crate, at any depth below an error of yours or of another crate, the answer is the one of that error: 422 for an [`EventError`](crate::event::EventError), 503 for a
+/// [`StoreError`](crate::dedupe::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for
 /// an event that another transaction holds. [`AlreadyHandled`], [`DeadLetter`] and [`Unhandled`] keep their answers as well.
 /// **The sender never gets a word of the error.** The operator gets it as a
 /// [`FailureReason`], with its chain of sources: in the hooks, in the span and the log, in the delivery log, and in

@@ -136,7 +136,7 @@ pub(crate) fn envelope(code: &str, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::VerifyError;
+    use crate::verify::VerifyError;
     use crate::verify::VerifyErrorKind;
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 
 use super::exchange::{Exchange, TakenIn};
 use super::read::{Reading, awaits_leave, discard, is_read_on};
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::lookup::{LONGEST, LookupError, LookupErrorKind, RingSearch, Waiting};
 use crate::observe::{Step, in_this_span};
 use crate::outcome::Refusal;

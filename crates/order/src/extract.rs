@@ -2,7 +2,7 @@
 
 use axum_core::extract::FromRequestParts;
 use axum_core::response::{IntoResponse, Response};
-use hookgate::FailureReason;
+use hookgate::layer::FailureReason;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;

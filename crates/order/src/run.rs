@@ -4,7 +4,11 @@ use std::future::Future;
 use std::time::Duration;
 
 use hookgate::layer::IntoAnswer;
-use hookgate::{Delivery, FailureReason, StoreError, StoreErrorKind};
+use hookgate::{
+    Delivery,
+    dedupe::{StoreError, StoreErrorKind},
+    layer::FailureReason,
+};
 use http::{Response, StatusCode};
 
 use super::call::{call_hook, call_store};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Delivery, FailureReason};
+use hookgate::{Delivery, layer::FailureReason};
 use http::{HeaderMap, Response, StatusCode};
 
 use super::forward::Forward;

@@ -1,7 +1,7 @@
 //! Passes verified deliveries on to another server, byte for byte.
 
 use bytes::Bytes;
-use hookgate::FailureReason;
+use hookgate::layer::FailureReason;
 use hookgate_testing::Transport;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING,

@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
-use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Sink};
+use hookgate::{
+    DeadLetter, Delivery,
+    layer::FailureReason,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_postgres::{Postgres, Tls, migrate};
 use hookgate_testing::delivery;

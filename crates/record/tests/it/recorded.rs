@@ -12,7 +12,9 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::layer::RequestObserver;
 use hookgate::{
-    Clock, Delivery, FailureReason, MemoryStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
+    Delivery, MemoryStore, Receiver, Secret, Verifier,
+    clock::{Clock, Monotonic, UnixSeconds},
+    layer::FailureReason,
 };
 use hookgate_record::{LoggedDelivery, record_with};
 use hookgate_testing::Signer;

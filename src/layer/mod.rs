@@ -97,13 +97,13 @@ mod gauges;
 mod guard;
 mod handle;
 mod handler;
-mod handler_error;
-mod marks;
+pub(crate) mod handler_error;
+pub(crate) mod marks;
 mod read;
 mod response;
 mod run;
 mod run_state;
-mod service;
+pub(crate) mod service;
 mod settle;
 mod supervise;
 mod take_in;
@@ -115,10 +115,12 @@ pub use drain::Drained;
 pub use failure_reason::FailureReason;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
-pub use handler_error::HandlerError;
-pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
+pub(crate) use handler_error::HandlerError;
+pub(crate) use marks::DeadLetter;
+pub use marks::{AlreadyHandled, DeadLettered, Unhandled};
 pub use response::OwnAnswer;
-pub use service::{ResponseFuture, WebhookLayer, WebhookService};
+pub(crate) use service::WebhookLayer;
+pub use service::{ResponseFuture, WebhookService};
 
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

@@ -566,7 +566,7 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
             (
                 &["--headers", &bad],
                 3,
-                "line 2: that is no header",
+                "line 2: that is not a header",
                 "Name: value",
             ),
             (

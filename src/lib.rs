@@ -94,6 +94,8 @@
 #![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
 mod block_on;
+#[cfg(feature = "tower")]
+mod body_limit;
 mod caught;
 mod clock;
 mod config;
@@ -144,8 +146,8 @@ pub use future::CallFuture;
 pub use layer::DURATION_BUCKETS;
 #[cfg(feature = "tower")]
 pub use layer::{
-    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, FailureReason, HandlerError,
-    OwnAnswer, Reason, Settled, Unhandled, WebhookLayer,
+    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, HandlerError, Reason,
+    Settled, Unhandled, WebhookLayer,
 };
 pub use lookup::{
     Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, SecretProvider, SubscriptionId,

@@ -5,7 +5,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::{HeaderMap, header};
 use http_body::Body;
 use tokio::task::consume_budget;
 use tokio::time::Instant;
@@ -135,18 +134,12 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     }
 }
 
-/// Returns whether the sender may still be writing when it gets this refusal, so that its body has to be read on.
+/// Returns whether the sender may still be writing when it gets this refusal, so that the rest of its body has to be read first.
 pub(super) fn is_read_on(refusal: &Refusal) -> bool {
     matches!(
         refusal.kind(),
         RefusalKind::BodyTooLarge | RefusalKind::BodyBudgetSpent
     )
-}
-
-/// Returns whether the sender waits for `100 Continue` before it sends the body: it reads the answer first.
-pub(super) fn awaits_leave(headers: &HeaderMap) -> bool {
-    let mut expected = headers.get_all(header::EXPECT).iter();
-    expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 impl From<BudgetSpent> for Refusal {

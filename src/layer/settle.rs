@@ -7,13 +7,13 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::catch::{CatchUnwind, caught};
-use super::failure_reason::FailureReason;
-use super::handler_error::is_mismatch;
+use super::bounded::{ClaimedRun, Handled, supervise};
+use super::handler::is_mismatch;
+use super::handler_error::HandlerError;
 use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
 use super::run_state::{End, Ended};
-use super::supervise::{ClaimedRun, Handled, supervise};
 use super::timer::in_time;
+use crate::caught::caught;
 use crate::dedupe::Ownership;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
@@ -93,13 +93,13 @@ fn answered<R>(response: &mut Response<R>) -> Result<(Outcome, Option<Reason>), 
         let same_body = already.same_body();
         return Ok((Outcome::Replayed { same_body }, None));
     }
-    let reason = response.extensions_mut().remove::<FailureReason>();
+    let reason = response.extensions_mut().remove::<HandlerError>();
     let status = response.status();
     // The status decides: a 2xx means that the event is handled, even if a reason was set.
     let outcome = match &reason {
         Some(reason) if status.is_success() && reason.0.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(FailureReason(reason))
+        Some(HandlerError(reason))
             if reason.is::<EventError>()
                 || status == StatusCode::UNPROCESSABLE_ENTITY && is_mismatch(&**reason) =>
         {
@@ -120,27 +120,27 @@ pub(super) async fn dead_letter<R, E>(
     let failed = |failure, reason| (Outcome::Failed(failure), Some(reason));
     let (outcome, reason) = match &run.guard.settings.dead_letter {
         Some(hook) => {
-            let reason = FailureReason::new(letter.reason());
+            let reason = HandlerError::from(letter.reason());
             let letter = DeadLettered {
                 delivery: delivery.clone(),
                 reason: letter.reason().to_owned(),
             };
-            let mut hooked = pin!(CatchUnwind::new(async { hook(letter).await }));
-            match supervise(hooked.as_mut(), run).await {
+            let hooked = pin!(Some(async { hook(letter).await }));
+            match supervise(hooked, run).await {
                 Handled::Answered(Ok(())) => (Outcome::DeadLettered, Some(reason)),
                 Handled::Answered(Err(below)) => {
-                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                    failed(Failure::DeadLetterFailed, HandlerError::from(below))
                 }
                 Handled::Panicked(panicked) => {
                     let below = format!("the dead-letter hook panicked: {panicked}");
-                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                    failed(Failure::DeadLetterFailed, HandlerError::from(below))
                 }
                 Handled::Aborted(failure) => (Outcome::Failed(failure), None),
             }
         }
         None => {
             let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
-            failed(Failure::DeadLetterHookMissing, FailureReason::new(advice))
+            failed(Failure::DeadLetterHookMissing, HandlerError::from(advice))
         }
     };
     Ended {

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Accepted, Answer, DeadLetter, Delivery, Event, Failed, FailureReason, KeyRing, MemoryStore,
+    Accepted, Answer, DeadLetter, Delivery, Event, Failed, HandlerError, KeyRing, MemoryStore,
     Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
     Unhandled,
 };
@@ -426,7 +426,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
                 tracing::info!("the handler");
                 match delivery.event_id() {
                     "evt_good" => OK.into_response(),
-                    "evt_bad" => FailureReason::new("no such customer").into_response(),
+                    "evt_bad" => HandlerError::from("no such customer").into_response(),
                     "evt_never" => DeadLetter::new("made up").into_response(),
                     _ => panic!("made-up panic"),
                 }
@@ -861,7 +861,7 @@ async fn a_reason_that_panics_when_it_is_written_costs_neither_answer_nor_report
             sleep(Duration::from_secs(seconds)).await;
             (
                 StatusCode::BAD_GATEWAY,
-                axum::Extension(FailureReason::new(Unwritable)),
+                axum::Extension(HandlerError::from(Unwritable)),
             )
         });
         assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), status);
@@ -928,7 +928,7 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
             |delivery, _| async move {
                 match delivery.event_id() {
                     "evt_1" => OK.into_response(),
-                    "evt_2" => FailureReason::new("made up").into_response(),
+                    "evt_2" => HandlerError::from("made up").into_response(),
                     "evt_3" => Unhandled::of(&delivery).into_response(),
                     _ => {
                         sleep(Duration::from_secs(7)).await;

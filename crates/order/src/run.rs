@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use hookgate::layer::IntoAnswer;
-use hookgate::{Delivery, FailureReason, StoreError, StoreErrorKind};
+use hookgate::{Delivery, HandlerError, StoreError, StoreErrorKind};
 use http::{Response, StatusCode};
 
 use super::call::{call_hook, call_store};
@@ -128,7 +128,7 @@ impl OrderGuard {
 /// The event is done. The reason is for the operator alone.
 fn skipped<R: From<&'static str>>() -> Response<R> {
     let reason = "stale: a newer event of the row was handled, so the handler was not called";
-    let answer = FailureReason::new(reason).mark(StatusCode::NO_CONTENT.into_answer());
+    let answer = HandlerError::from(reason).mark(StatusCode::NO_CONTENT.into_answer());
     answer.map(|_| R::from(""))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
-use hookgate::{Accepted, DeadLetter, Delivery, FailureReason, Sink, UnixSeconds};
+use hookgate::{Accepted, DeadLetter, Delivery, HandlerError, Sink, UnixSeconds};
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::delivery;
@@ -64,7 +64,7 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
                 return DeadLetter::new("no account for usr_1").into_answer();
             }
             if id.starts_with("evt_late") {
-                return FailureReason::new("the shop is closed").into_answer();
+                return HandlerError::from("the shop is closed").into_answer();
             }
             if id.starts_with("evt_slow") {
                 let _ = gate.acquire().await;

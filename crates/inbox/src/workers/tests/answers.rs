@@ -6,7 +6,7 @@ use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
 use hookgate::layer::{
-    AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer, Unhandled, VerifiedBody,
+    AlreadyHandled, DeadLetter, HandlerError, IntoAnswer, Unhandled, VerifiedBody,
 };
 use hookgate::{Event, EventError, Failure, Outcome, StoreError, StoreErrorKind};
 use http::{Request, Response};
@@ -94,7 +94,7 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
             .starts_with("type_mismatch: data.properties.Total does not fit")
     );
 
-    let (attempt, listed) = after(|_| FailureReason::new("the database is down")).await;
+    let (attempt, listed) = after(|_| HandlerError::from("the database is down")).await;
     assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(500)));
     assert_eq!(
         (listed.state, attempt.disposition),

@@ -21,10 +21,8 @@ use crate::key::{ApiKey, json_without_secrets};
 #[cfg(feature = "reconcile")]
 use crate::ledger::{Ledger, Writer};
 use crate::names::{Names, Remembered};
-use crate::objects::Objects;
 use crate::options::Options;
 use crate::rate::{Bucket, Rate};
-use crate::rows::Rows;
 use crate::transport::Transport;
 
 pub use builder::ClientBuilder;
@@ -91,30 +89,6 @@ impl Client {
     #[must_use]
     pub fn rate(&self) -> Rate {
         self.shared.bucket.rate()
-    }
-
-    /// Returns the rows of a data model. They are read and written as `R`, by the properties' names.
-    #[must_use]
-    pub fn rows<R>(&self, data_model: &str) -> Rows<R> {
-        Rows::new(self.clone(), data_model)
-    }
-
-    /// Returns the blocks.
-    #[must_use]
-    pub fn blocks(&self) -> Objects {
-        Objects::new(self.clone(), "/blocks")
-    }
-
-    /// Returns the workflows.
-    #[must_use]
-    pub fn workflows(&self) -> Objects {
-        Objects::new(self.clone(), "/workflows")
-    }
-
-    /// Returns the stat definitions.
-    #[must_use]
-    pub fn stats(&self) -> Objects {
-        Objects::new(self.clone(), "/stats")
     }
 
     /// Gets a page. The specification shows no payload.

@@ -4,8 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 
 use http::StatusCode;
-
-use crate::rows::RowError;
+use serde_json::Value;
 
 /// The most characters of a text of the service that an error repeats.
 const MAX_CHARS: usize = 500;
@@ -298,4 +297,25 @@ pub(crate) fn shown(text: &str) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// A row that was refused in a batch. The specification does not show the structure of these entries.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RowError {
+    /// The index of the row in the input, if the entry has a field `index`; otherwise the index of the first row of its request.
+    pub index: usize,
+    /// Whether the entry named the index.
+    pub is_exact: bool,
+    /// The entry as the service wrote it, with `[redacted]` in place of the key.
+    pub json: Value,
+}
+
+impl fmt::Display for RowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let from = if self.is_exact { "" } else { "one behind " };
+        let message = self.json.get("message").and_then(Value::as_str);
+        let message = message.unwrap_or("refused by the service");
+        write!(f, "row {from}{}: {}", self.index, shown(message))
+    }
 }

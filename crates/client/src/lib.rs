@@ -105,7 +105,7 @@ mod trigger;
 
 pub use call::{Wait, WaitReason};
 pub use client::{Client, ClientBuilder, DataModels};
-pub use error::{BatchProgress, Error, ErrorKind, Scope};
+pub use error::{BatchProgress, Error, ErrorKind, RowError, Scope};
 pub use key::ApiKey;
 #[cfg(feature = "reconcile")]
 pub use ledger::{Echo, Ledger};
@@ -114,7 +114,7 @@ pub use model::{DataModel, Icon, Property, PropertyType, RelationConfig, SelectO
 pub use objects::Objects;
 pub use options::Options;
 pub use rate::Rate;
-pub use rows::{Created, Direction, Row, RowError, Rows};
+pub use rows::{Created, Direction, Row, Rows};
 pub use rust_struct::RustStruct;
 pub use transport::Body;
 pub use trigger::{Trigger, TriggerAnswer, TriggerCall};

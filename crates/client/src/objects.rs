@@ -17,8 +17,28 @@ pub struct Objects {
     search: Option<String>,
 }
 
+impl Client {
+    /// Returns the blocks.
+    #[must_use]
+    pub fn blocks(&self) -> Objects {
+        Objects::new(self.clone(), "/blocks")
+    }
+
+    /// Returns the workflows.
+    #[must_use]
+    pub fn workflows(&self) -> Objects {
+        Objects::new(self.clone(), "/workflows")
+    }
+
+    /// Returns the stat definitions.
+    #[must_use]
+    pub fn stats(&self) -> Objects {
+        Objects::new(self.clone(), "/stats")
+    }
+}
+
 impl Objects {
-    pub(crate) fn new(client: Client, path: &'static str) -> Self {
+    fn new(client: Client, path: &'static str) -> Self {
         Self {
             client,
             path,

@@ -19,7 +19,7 @@ use crate::client::{Client, Data};
 use crate::error::{Error, Scope};
 use crate::list::{List, Meta, Page};
 
-pub use batch::{Created, RowError};
+pub use batch::Created;
 
 /// The most rows of a page.
 const LARGEST_PAGE: u32 = 500;
@@ -60,6 +60,14 @@ pub struct Rows<R> {
     rows: PhantomData<fn() -> R>,
 }
 
+impl Client {
+    /// Returns the rows of a data model. They are read and written as `R`, by the properties' names.
+    #[must_use]
+    pub fn rows<R>(&self, data_model: &str) -> Rows<R> {
+        Rows::new(self.clone(), data_model)
+    }
+}
+
 impl<R> Clone for Rows<R> {
     fn clone(&self) -> Self {
         Self {
@@ -94,7 +102,7 @@ struct Wire {
 }
 
 impl<R> Rows<R> {
-    pub(crate) fn new(client: Client, model: &str) -> Self {
+    fn new(client: Client, model: &str) -> Self {
         Self {
             client,
             model: model.to_owned(),

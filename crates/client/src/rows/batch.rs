@@ -1,7 +1,5 @@
 //! Many rows, created in batches.
 
-use std::fmt;
-
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,7 +7,7 @@ use serde_json::Value;
 
 use super::{Row, Rows, Values, Wire};
 use crate::address::config;
-use crate::error::{BatchProgress, Error, Scope};
+use crate::error::{BatchProgress, Error, RowError, Scope};
 
 /// The result of [`Rows::create_many`].
 #[derive(Clone, Debug)]
@@ -19,32 +17,6 @@ pub struct Created<R> {
     pub rows: Vec<Row<R>>,
     /// The rows that the service refused.
     pub errors: Vec<RowError>,
-}
-
-/// A row that was refused in a batch. The specification does not show the structure of these entries.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct RowError {
-    /// The index of the row in the input, if the entry has a field `index`; otherwise the index of the first row of its request.
-    pub index: usize,
-    /// Whether the entry named the index.
-    pub is_exact: bool,
-    /// The entry as the service wrote it, with `[redacted]` in place of the key.
-    pub json: Value,
-}
-
-impl fmt::Display for RowError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let from = if self.is_exact { "" } else { "one behind " };
-        let message = self.json.get("message").and_then(Value::as_str);
-        let message = message.unwrap_or("refused by the service");
-        write!(
-            f,
-            "row {from}{}: {}",
-            self.index,
-            crate::error::shown(message)
-        )
-    }
 }
 
 impl<R: DeserializeOwned> Rows<R> {

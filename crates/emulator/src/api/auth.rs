@@ -4,7 +4,7 @@ use hookgate::Clock;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::Needs;
+use super::call::Needs;
 use crate::answer::ApiError;
 use crate::hub::Hub;
 use crate::model::{KEY_FORMS, Key, Rate, Scope};

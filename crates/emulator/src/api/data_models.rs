@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Call, properties};
+use super::call::Call;
+use super::properties;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;

@@ -1,32 +1,21 @@
 //! The service's API at `/api/v1`: section *Endpoints* of the specification as one table.
 
 mod auth;
+mod call;
 mod data_models;
 mod properties;
 mod rows;
 mod things;
 
-use bytes::Bytes;
 use http::Method;
 
 pub(crate) use auth::{Caller, identify};
-pub(crate) use rows::{Meta, created_rows, deleted_row, list_rows, updated_row};
+pub(crate) use call::{Call, Needs};
+pub(crate) use rows::{created_rows, deleted_row, list_rows, updated_row};
 
 use crate::answer::{Answer, ApiError};
-use crate::hub::Hub;
 use crate::model::Scope;
 use crate::path;
-use crate::query::Query;
-
-/// A request to one endpoint.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) hub: &'a Hub,
-    /// The ids of the path, in order.
-    pub(crate) ids: Vec<&'a str>,
-    pub(crate) query: &'a Query,
-    pub(crate) body: &'a Bytes,
-}
 
 /// A row of the specification's endpoint overview.
 pub(crate) struct Endpoint {
@@ -35,14 +24,6 @@ pub(crate) struct Endpoint {
     pub(crate) path: &'static str,
     pub(crate) scope: Needs,
     run: fn(&Call<'_>) -> Result<Answer, ApiError>,
-}
-
-/// The scope of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
-    Scope(Scope),
-    /// The overview says write, the scope list says admin: a switch decides.
-    Switched,
 }
 
 const READ: Needs = Needs::Scope(Scope::Read);
@@ -110,11 +91,4 @@ pub(crate) fn endpoint<'p>(
     found
         .filter_map(|endpoint| Some((endpoint, path::matched(endpoint.path, path)?)))
         .next()
-}
-
-impl Call<'_> {
-    /// Returns an id of the path.
-    pub(crate) fn id(&self, at: usize) -> &str {
-        self.ids.get(at).copied().unwrap_or_default()
-    }
 }

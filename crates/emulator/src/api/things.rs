@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Call, Meta};
+use super::call::Call;
+use super::rows::Meta;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::model::Kind;

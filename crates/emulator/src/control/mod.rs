@@ -5,7 +5,6 @@ mod deliveries;
 mod events;
 mod faults;
 mod keys;
-mod listed;
 mod rows;
 mod snapshot;
 mod subscriptions;

@@ -8,8 +8,8 @@ use hookgate_testing::sender::{AttemptEnd, Attempted, Reading, Subscription};
 
 use super::engine::Inner;
 use super::flight::Flight;
-use super::record::{Answer, Attempt, DeliveryState, Sent, headers};
-use super::state::{Number, State};
+use super::record::{Answer, Attempt, DeliveryState, Number, Sent, headers};
+use super::state::State;
 use super::subscription::made;
 use crate::faults::Fault;
 use crate::switches::Switch;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::record::{Delivery, DeliveryState, Record};
+use super::record::{Delivery, DeliveryState, Number, Record};
 use super::route::{Reach, Route};
-use super::state::{Number, State};
+use super::state::State;
 use crate::events::{Emitted, Envelope};
 use crate::faults::Faults;
 use crate::ids::Ids;
@@ -72,23 +72,6 @@ pub(super) struct Inner {
 }
 
 impl Deliveries {
-    /// Makes an engine without subscriptions. It sends on the runtime that this is called on.
-    pub(crate) fn new(parts: Parts) -> Self {
-        let route = parts.route.clone();
-        let inner = Arc::new(Inner {
-            route: route.unwrap_or_else(|| Route::http(parts.reach)),
-            parts,
-            state: Mutex::default(),
-            runtime: Handle::current(),
-            changed: Notify::new(),
-            wake: Arc::default(),
-            advancing: tokio::sync::Mutex::default(),
-        });
-        let (weak, wake) = (Arc::downgrade(&inner), Arc::clone(&inner.wake));
-        inner.runtime.spawn(super::passing::watch(weak, wake));
-        Self { inner }
-    }
-
     /// Sends an event to every subscription that takes it. Does not wait, and keeps the order of its calls.
     pub(crate) fn emit(&self, event: &Emitted) {
         let inner = &self.inner;
@@ -200,6 +183,19 @@ impl Deliveries {
 }
 
 impl Inner {
+    pub(super) fn new(parts: Parts) -> Self {
+        let route = parts.route.clone();
+        Self {
+            route: route.unwrap_or_else(|| Route::http(parts.reach)),
+            parts,
+            state: Mutex::default(),
+            runtime: Handle::current(),
+            changed: Notify::new(),
+            wake: Arc::default(),
+            advancing: tokio::sync::Mutex::default(),
+        }
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

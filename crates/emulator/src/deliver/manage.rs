@@ -4,8 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::engine::{Deliveries, Inner};
+use super::route::short;
 use super::state::{Lane, State};
-use super::subscription::{Subscription, short};
+use super::subscription::Subscription;
 
 /// More subscriptions are refused.
 const SUBSCRIPTIONS: usize = 200;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::attempts::SCHEDULE;
-use super::engine::{Deliveries, Inner};
-use super::state::{Number, State};
+use super::engine::{Deliveries, Inner, Parts};
+use super::record::Number;
+use super::state::State;
 use crate::time::Moment;
 
 /// What `advance` does next.
@@ -22,6 +23,14 @@ enum Step {
 }
 
 impl Deliveries {
+    /// Makes an engine without subscriptions. It sends on the runtime that this is called on.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let inner = Arc::new(Inner::new(parts));
+        let (weak, wake) = (Arc::downgrade(&inner), Arc::clone(&inner.wake));
+        inner.runtime.spawn(watch(weak, wake));
+        Self { inner }
+    }
+
     /// Passes time, and makes every attempt that comes due, retries of retries too, in order of time. Returns the number of
     /// attempts. Several calls run one after the other.
     ///
@@ -100,7 +109,7 @@ fn step(state: &State, before: Number, target: Moment) -> Step {
 }
 
 /// Begins attempts as time passes by itself. Ends with the engine.
-pub(super) async fn watch(engine: Weak<Inner>, wake: Arc<Notify>) {
+async fn watch(engine: Weak<Inner>, wake: Arc<Notify>) {
     let mut by_hand = false;
     loop {
         let (next, before) = {

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::state::Number;
 use crate::time::{EmulatorClock, Moment, iso_millis};
 
 /// What is kept of the body and of the headers of an answer.
 const KEPT: usize = 4 << 10;
+
+/// The number of a delivery, in the order in which they were made.
+pub(super) type Number = u64;
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

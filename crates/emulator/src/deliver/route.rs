@@ -22,8 +22,6 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpStream, lookup_host};
 use tower_service::Service;
 
-use super::subscription::short;
-
 pub(crate) const EXAMPLE: &str = "http://127.0.0.1:8787/webhooks";
 /// What is read of an answer's body. The rest is left unread: the status decides.
 const ANSWER: usize = 64 << 10;
@@ -262,6 +260,12 @@ fn allowed(found: Vec<SocketAddr>, reach: Reach) -> io::Result<Vec<SocketAddr>> 
         ));
     }
     Ok(allowed)
+}
+
+/// A text of a message: a long one is cut off.
+pub(super) fn short(text: &str) -> String {
+    let cut: String = text.chars().take(80).collect();
+    format!("{cut:?}")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hookgate_testing::sender;
 use tokio::task::JoinSet;
 
-use super::record::{Delivery, DeliveryState};
+use super::record::{Delivery, DeliveryState, Number};
 use super::subscription::Subscription;
 use crate::time::Moment;
 
@@ -18,9 +18,6 @@ const FINISHED: usize = 10_000;
 const PENDING: usize = 50_000;
 /// What all deliveries together keep, about.
 const BYTES: usize = 64 << 20;
-
-/// The number of a delivery, in the order in which they were made.
-pub(super) type Number = u64;
 
 /// The state of the engine.
 #[derive(Default)]

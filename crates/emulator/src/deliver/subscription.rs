@@ -8,7 +8,7 @@ use http::{HeaderValue, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::route::{EXAMPLE, Reach, Route, permitted};
+use super::route::{EXAMPLE, Reach, Route, permitted, short};
 use crate::events::EVENT_TYPES;
 
 /// A subscription, as in a seed. `Debug` shows no secret.
@@ -110,12 +110,6 @@ pub(super) fn made(
 ) -> Result<sender::Subscription, String> {
     let secret = Secret::new(secret).map_err(|error| format!("`secret`: {error}"))?;
     sender::Subscription::new(id, url, secret, route.clone()).map_err(|error| error.to_string())
-}
-
-/// A text of a message: a long one is cut off.
-pub(super) fn short(text: &str) -> String {
-    let cut: String = text.chars().take(80).collect();
-    format!("{cut:?}")
 }
 
 impl fmt::Debug for Subscription {

@@ -7,8 +7,8 @@ use http::{Method, Request, Response, request};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-use super::serve::{Closed, paged, response};
-use super::server::Serve;
+use super::serve::{paged, response};
+use super::server::{Closed, Serve};
 use super::{Access, Reply, guard, stream};
 use crate::answer::{Answer, ApiError};
 use crate::inspector::Shown;

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::guard::{self, COOKIE_NAME};
-use super::server::Serve;
+use super::server::{Closed, Serve};
 use super::{Access, Reply, body, stream};
 use crate::answer::{Answer, ApiError};
 use crate::api::{self, Call, Caller};
@@ -31,11 +31,6 @@ const API_BODY: usize = 8 << 20;
 const SMALL_BODY: usize = 1 << 20;
 /// A snapshot may hold some 100,000 rows.
 const SNAPSHOT_BODY: usize = 256 << 20;
-
-/// A fault closes the connection in place of an answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the connection is closed without an answer, as a fault asks")]
-pub(crate) struct Closed;
 
 impl Serve for Hub {
     async fn serve(

@@ -13,7 +13,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::serve::Closed;
 use super::{Access, Reply};
 
 /// Connections at a time.
@@ -24,6 +23,11 @@ const HEAD: Duration = Duration::from_secs(30);
 const LONGEST_HEAD: usize = 64 << 10;
 /// After a failed accept, as when there is no file descriptor left.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// A fault closes the connection in place of an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is closed without an answer, as a fault asks")]
+pub(crate) struct Closed;
 
 /// The program behind a server.
 pub(crate) trait Serve: Send + Sync + 'static {

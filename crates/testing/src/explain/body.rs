@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::cause::{Cause, CauseKind as Kind};
 use super::json::{Document, Layout, Order, Style};
 use super::numbers::{self, Numbers};
-use super::outer;
+use super::outer::{self, Visit};
 use super::padded;
 use super::strings::{Strings, Writer};
 
@@ -15,9 +15,6 @@ pub(super) struct Bodies<'b> {
     /// The value of Content-Length, where there is one.
     announced: Option<usize>,
 }
-
-/// Called with the repairs and the repaired bytes; ends the search with `Break`.
-pub(super) type Visit<'v> = dyn FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v;
 
 const LAYOUTS: [Layout; 6] = [
     Layout::Compact,

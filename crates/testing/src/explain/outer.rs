@@ -7,9 +7,11 @@ use base64::alphabet;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::body::Visit;
 use super::cause::{Cause, CauseKind as Kind};
 use super::json::Document;
+
+/// Called with the repairs and the repaired bytes; ends the search with `Break`.
+pub(super) type Visit<'v> = dyn FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 

@@ -1,11 +1,9 @@
-//! The differences between two deliveries, and between two logs.
+//! The differences between two deliveries.
 
 use std::collections::BTreeMap;
 
 use hookgate_record::LoggedDelivery;
 
-use super::LoggedDeliveryExt;
-use super::file::DeliveryLog;
 use super::value::Json;
 
 /// The limit of the total length of all paths: the body's length times this, plus a few bytes. Below it, bodies are compared
@@ -25,18 +23,6 @@ pub struct Difference {
     pub after: Option<String>,
     /// Whether both are one number, written differently: 12.50 and 12.5. A signature covers the digits.
     pub same_number: bool,
-}
-
-/// An event whose deliveries were answered differently in two logs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ChangedEvent {
-    /// The event's id.
-    pub event_id: String,
-    /// The answers to its deliveries, in their order: status and outcome.
-    pub before: Vec<String>,
-    /// The same in the other log.
-    pub after: Vec<String>,
 }
 
 /// See [`LoggedDeliveryExt::differences`](super::LoggedDeliveryExt::differences).
@@ -82,43 +68,6 @@ impl From<String> for Part {
     fn from(text: String) -> Self {
         Self { text, number: None }
     }
-}
-
-impl DeliveryLog {
-    /// Returns the events that were answered differently in another log, by their ids: for example before and after a change
-    /// of your code. An event that only one of the logs has is included. A delivery without an id is not compared.
-    #[must_use]
-    pub fn changed_events(&self, other: &Self) -> Vec<ChangedEvent> {
-        let [mut before, mut after] = [self, other].map(answers_by_event);
-        let mut ids: Vec<_> = before.keys().chain(after.keys()).cloned().collect();
-        ids.sort();
-        ids.dedup();
-        let changed = ids.into_iter().filter_map(|event_id| {
-            let before = before.remove(&event_id).unwrap_or_default();
-            let after = after.remove(&event_id).unwrap_or_default();
-            (before != after).then_some(ChangedEvent {
-                event_id,
-                before,
-                after,
-            })
-        });
-        changed.collect()
-    }
-}
-
-fn answers_by_event(log: &DeliveryLog) -> BTreeMap<String, Vec<String>> {
-    let mut events = BTreeMap::<_, Vec<_>>::new();
-    for delivery in log {
-        if let Some(id) = delivery.event_id() {
-            let answer = match &delivery.answer {
-                Some(answer) => format!("{} {}", answer.status, answer.outcome),
-                None if delivery.hung_up_after.is_some() => "hung up".into(),
-                None => "not answered".into(),
-            };
-            events.entry(id).or_default().push(answer);
-        }
-    }
-    events
 }
 
 fn parts(delivery: &LoggedDelivery) -> BTreeMap<String, Part> {

@@ -5,8 +5,7 @@ use std::io::{self, BufRead, Read as _};
 
 use hookgate_record::{LoggedDelivery, TORN_LINE};
 
-use super::LoggedDeliveryExt;
-use super::line::{Mark, is_beginning};
+use super::line::{self, Mark, is_beginning};
 use super::{LogError, LogErrorKind};
 
 /// The longest line that is read. A longer one is no log, and would take all memory. A body of 32 MiB fits, even where every
@@ -139,7 +138,7 @@ impl<R: BufRead> LogLines<R> {
                 let error = LogError::new(LogErrorKind::BadLine, "it is too long to be read");
                 return Err(error.at_line(line.number));
             }
-            let error = match LoggedDelivery::from_line(&line.text) {
+            let error = match line::read(&line.text) {
                 Ok(delivery) => return Ok(Some(delivery)),
                 Err(error) => error,
             };

@@ -10,6 +10,7 @@
 //! A log holds names, e-mail addresses and the requests of attackers: remove control characters before you show its content in a
 //! terminal. See [`hookgate_record`].
 
+mod changed;
 mod curl;
 mod diff;
 mod error;
@@ -22,7 +23,8 @@ mod lines;
 mod rotated;
 mod value;
 
-pub use diff::{ChangedEvent, Difference};
+pub use changed::ChangedEvent;
+pub use diff::Difference;
 pub use error::{LogError, LogErrorKind};
 pub use ext::LoggedDeliveryExt;
 pub use file::DeliveryLog;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Clock, EventError, UnixSeconds};
+use hookgate::{Clock, EventError, SystemClock, UnixSeconds};
 use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -18,6 +18,7 @@ use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
 use super::subscription::{Subscription, data_model};
 use super::{SenderError, SenderErrorKind};
+use crate::TokioClock;
 use crate::factory::EventFactory;
 
 /// The service's delivery engine. See the [module docs](super).
@@ -56,13 +57,22 @@ struct EventAttempts {
     emitted: Instant,
 }
 
+impl SenderBuilder {
+    /// Builds the sender. No event is sent yet.
+    pub fn build(mut self) -> Sender {
+        let clock = self.clock.take();
+        let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::starting_at(SystemClock.now())));
+        Sender::new(Engine::new(self, clock))
+    }
+}
+
 impl Sender {
     /// Returns the service's settings, without a subscription yet.
     pub fn builder() -> SenderBuilder {
         SenderBuilder::new()
     }
 
-    pub(super) fn new(engine: Engine) -> Self {
+    fn new(engine: Engine) -> Self {
         let engine = Arc::new(engine);
         let test_events = EventFactory::seeded(engine.clock.now().as_i64().unsigned_abs())
             .with_clock(Arc::clone(&engine.clock));

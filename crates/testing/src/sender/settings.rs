@@ -4,14 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Clock, RetrySchedule, SystemClock};
+use hookgate::{Clock, RetrySchedule};
 
-use super::engine::{Engine, Sender};
 use super::faults::NetworkFaults;
 use super::recent::RecentDelivery;
 use super::report::SentEvent;
 use super::subscription::Subscription;
-use crate::TokioClock;
 
 /// The default number of lines of the log of recent deliveries.
 const RECENT: usize = 1_000;
@@ -166,13 +164,6 @@ impl SenderBuilder {
     pub fn on_recent(mut self, call: impl Fn(&RecentDelivery) + Send + Sync + 'static) -> Self {
         self.on_recent = Some(Arc::new(call));
         self
-    }
-
-    /// Builds the sender. No event is sent yet.
-    pub fn build(mut self) -> Sender {
-        let clock = self.clock.take();
-        let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::starting_at(SystemClock.now())));
-        Sender::new(Engine::new(self, clock))
     }
 }
 

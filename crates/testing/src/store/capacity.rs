@@ -7,7 +7,7 @@ use hookgate::{Capacity, ClaimToken, StoreErrorKind, WhenFull};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
-use crate::StoreUnderTest;
+use super::under_test::StoreUnderTest;
 
 const RECORDS: usize = 512;
 pub(super) const EVICTING: Capacity = Capacity::new(RECORDS);

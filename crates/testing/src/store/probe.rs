@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
 
-use crate::StoreUnderTest;
+use super::under_test::StoreUnderTest;
 
 /// Whether a rule is kept, and if not, how it is broken.
 pub(super) type Kept = Result<(), String>;

@@ -5,7 +5,7 @@ use hookgate::{Claimed, EventKey};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, Probe, advance, answered, done_by, token};
-use crate::StoreUnderTest;
+use super::under_test::StoreUnderTest;
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, lost, successor) = (probe.event("lease"), token(), token());

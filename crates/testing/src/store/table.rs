@@ -5,7 +5,7 @@ use hookgate::dedupe::Ownership::{Held, Lost};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
-use crate::StoreUnderTest;
+use super::under_test::StoreUnderTest;
 
 /// The state in which a call finds a record, with its history. The first four states are all "absent".
 #[derive(Clone, Copy, Debug)]

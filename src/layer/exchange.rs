@@ -13,10 +13,10 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, LEAST_TO_BEGIN};
-use super::hang_up::Attached;
+use super::hang_up::attached;
 use super::run::{Work, run};
 use super::run_state::{End, Ended, RunState};
-use crate::observe::{Answer, Observation, Reason, Span};
+use crate::observe::{Answer, Observation, Reason};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Claims, Delivery};
 
@@ -28,7 +28,7 @@ pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 /// One request under way.
 pub(crate) struct Exchange<N> {
     pub(crate) guard: Arc<Guard<N>>,
-    pub(super) observation: Observation,
+    pub(crate) observation: Observation,
 }
 
 /// Takes a delivery from its request to its answer.
@@ -52,7 +52,7 @@ where
 {
     let (parts, body) = request.into_parts();
     let mut exchange = Exchange::begin(receiver, &parts);
-    exchange.span().around(async move {
+    exchange.observation.span.clone().around(async move {
         if let Some(delivery) = parts.extensions.get::<Delivery>()
             && delivery.by() == exchange.guard.auth.gate.id
         {
@@ -76,8 +76,8 @@ where
             parts,
         };
         let state = Arc::new(RunState::new(now));
-        let run = Attached::to(Arc::clone(&state), run(work, now, state));
-        let ended = run.until(exchange.answer_due()).await;
+        let run = run(work, now, Arc::clone(&state));
+        let ended = attached(state, run, exchange.answer_due()).await;
         exchange.conclude(ended, delivery)
     })
 }
@@ -87,11 +87,6 @@ impl<N> Exchange<N> {
         let observers = &guard.settings.observers;
         let observation = observers.begin(parts, &*guard.auth.clock);
         Self { guard, observation }
-    }
-
-    /// The span of this request.
-    pub(crate) fn span(&self) -> Span {
-        self.observation.span.clone()
     }
 
     /// The latest time for the answer.

@@ -20,54 +20,53 @@ use crate::observe::in_this_span;
 /// A run's future. It returns its end, for the request; `None` if no request waits for it, or has taken it from the state.
 type Run<R, E> = Pin<Box<dyn Future<Output = Option<Ended<R, E>>> + Send>>;
 
-/// A run that is attached to its request. If it is dropped before its end, it goes on in its own task.
-pub(crate) struct Attached<R: 'static, E: 'static> {
+/// Polls a run that has this state until it has ended or its answer is due. If it is dropped before its end, it goes on in its own task.
+pub(crate) fn attached<R, E>(
+    state: Arc<RunState<R, E>>,
+    run: impl Future<Output = Option<Ended<R, E>>> + Send + 'static,
+    answer_due: Instant,
+) -> impl Future<Output = Ended<R, E>>
+where
+    R: 'static,
+    E: 'static,
+{
+    let mut timer = Timer::default();
+    let mut attached = Attached {
+        run: Some(Box::pin(run) as Run<R, E>),
+        runtime: None,
+        state,
+    };
+    poll_fn(move |context| {
+        let Attached {
+            run,
+            runtime,
+            state,
+        } = &mut attached;
+        // Taken out while it is polled: a run that has panicked must not be polled again, and not in its own task either.
+        let Some(mut polled) = run.take() else {
+            return Poll::Ready(state.take_end());
+        };
+        match caught(|| polled.as_mut().poll(context)) {
+            Ok(Poll::Ready(Some(ended))) => Poll::Ready(ended),
+            Ok(Poll::Ready(None)) | Err(_) => Poll::Ready(state.take_end()),
+            Ok(Poll::Pending) => {
+                *run = Some(polled);
+                if runtime.is_none() {
+                    *runtime = Handle::try_current().ok();
+                }
+                // If the answer is due, the run is dropped after this, and so detached if it must not end here.
+                let due = timer.poll(state.due(answer_due), context);
+                due.map(|()| state.answer())
+            }
+        }
+    })
+}
+
+struct Attached<R: 'static, E: 'static> {
     run: Option<Run<R, E>>,
     /// Taken once the run waits, because the request's future may be dropped on a thread without a runtime.
     runtime: Option<Handle>,
-    timer: Timer,
     state: Arc<RunState<R, E>>,
-}
-
-impl<R: 'static, E: 'static> Attached<R, E> {
-    /// Attaches a run that has this state.
-    pub(crate) fn to(
-        state: Arc<RunState<R, E>>,
-        run: impl Future<Output = Option<Ended<R, E>>> + Send + 'static,
-    ) -> Self {
-        Self {
-            run: Some(Box::pin(run)),
-            runtime: None,
-            timer: Timer::default(),
-            state,
-        }
-    }
-
-    /// Polls the run until it has ended or its answer is due.
-    pub(crate) fn until(
-        mut self,
-        answer_due: Instant,
-    ) -> impl Future<Output = Ended<R, E>> + use<R, E> {
-        poll_fn(move |context| {
-            // Taken out while it is polled: a run that has panicked must not be polled again, and not in its own task either.
-            let Some(mut run) = self.run.take() else {
-                return Poll::Ready(self.state.take_end());
-            };
-            match caught(|| run.as_mut().poll(context)) {
-                Ok(Poll::Ready(Some(ended))) => Poll::Ready(ended),
-                Ok(Poll::Ready(None)) | Err(_) => Poll::Ready(self.state.take_end()),
-                Ok(Poll::Pending) => {
-                    self.run = Some(run);
-                    if self.runtime.is_none() {
-                        self.runtime = Handle::try_current().ok();
-                    }
-                    // If the answer is due, the run is dropped after this, and so detached if it must not end here.
-                    let due = self.timer.poll(self.state.due(answer_due), context);
-                    due.map(|()| self.state.answer())
-                }
-            }
-        })
-    }
 }
 
 impl<R: 'static, E: 'static> Drop for Attached<R, E> {

@@ -134,7 +134,7 @@ pub(crate) use {
     exchange::Exchange,
     guard::{Guard, LayerSettings},
     handle::{HandlerService, handle},
-    hang_up::Attached,
+    hang_up::attached,
     run_state::{End, Ended, RunState},
     settle::classify,
     timer::LATE_STORE_CALL,

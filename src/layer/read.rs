@@ -38,7 +38,8 @@ impl<'b> Reading<'b> {
         self.deadline
     }
 
-    /// Reads on. Ready at the body's end, with the time, or with the refusal that ends it.
+    /// Reads on. Ready at the body's end, with the time, or with the refusal that ends it. A complete body gives its share of the budget
+    /// back.
     pub(super) fn poll<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -50,6 +51,7 @@ impl<'b> Reading<'b> {
                 return self.poll_end(intake, context).map(Err);
             };
             let Some(frame) = frame else {
+                self.share.finish()?;
                 return Poll::Ready(Ok(Instant::now()));
             };
             let Ok(frame) = frame else {
@@ -63,6 +65,7 @@ impl<'b> Reading<'b> {
                 return refused(RefusalKind::BodyTooSlow);
             }
             if body.is_end_stream() {
+                self.share.finish()?;
                 return Poll::Ready(Ok(now));
             }
             // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
@@ -101,11 +104,6 @@ impl<'b> Reading<'b> {
         let buffer = self.share.hold(intake.room_with(more))?;
         intake.gather_in(buffer);
         Ok(())
-    }
-
-    /// The body is complete: its share of the budget is given back.
-    pub(super) fn finish(&mut self) -> Result<(), Refusal> {
-        self.share.finish().map_err(Refusal::from)
     }
 }
 

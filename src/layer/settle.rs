@@ -64,26 +64,22 @@ fn is_own(outcome: Outcome, status: StatusCode) -> bool {
 
 /// Classifies a handler's end, for the layer and for a [`Run`](crate::Run): it is handled, or it failed, for this reason; or it can
 /// never succeed, and the caller stores the dead letter. The operator's details are taken out of the response.
-pub(crate) fn classify<R, E>(
-    handled: &mut Handled<Result<Response<R>, E>>,
-) -> Result<(Outcome, Option<Reason>), DeadLetter> {
-    let failure = match handled {
-        Handled::Answered(Ok(response)) => return answered(response),
-        Handled::Answered(Err(_)) => Failure::ServiceError,
-        Handled::Panicked(panicked) => {
-            let message: Reason = Arc::new(panicked.clone());
-            return Ok((Outcome::Failed(Failure::Panicked), Some(message)));
-        }
-        Handled::Aborted(failure) => *failure,
-    };
-    Ok((Outcome::Failed(failure), None))
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "the handler's own marks on its answer"
 )]
-fn answered<R>(response: &mut Response<R>) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+pub(crate) fn classify<R, E>(
+    handled: &mut Handled<Result<Response<R>, E>>,
+) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+    let failed = |failure, reason| Ok((Outcome::Failed(failure), reason));
+    let response = match handled {
+        Handled::Answered(Ok(response)) => response,
+        Handled::Answered(Err(_)) => return failed(Failure::ServiceError, None),
+        Handled::Panicked(panicked) => {
+            return failed(Failure::Panicked, Some(Arc::new(panicked.clone())));
+        }
+        Handled::Aborted(failure) => return failed(*failure, None),
+    };
     if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
         return Err(letter);
     }

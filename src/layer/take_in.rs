@@ -67,27 +67,26 @@ fn take_in_at_once<'a, N, B: Body>(
     let auth = &guard.auth;
     let head = RequestHead::new(parts.method.as_str(), &parts.headers)
         .announcing(body.size_hint().lower());
-    let found = auth.read_head(&head).and_then(|headers| {
+    let checked = head.read(auth.max_body).and_then(|headers| {
         let now = auth.clock.now();
         observation.age_checked(now);
-        let checked = auth.check_age(headers, now)?;
-        let found = auth.keys().find(checked.subscription());
-        let found = found.map_err(|error| checked.refused(error))?;
-        Ok((checked, found))
+        auth.check_age(headers, now)
+    });
+    let opened = checked.and_then(|checked| match auth.keys().find(checked.subscription()) {
+        Ok(RingSearch::Pending(waiting)) => Ok(Err((checked, waiting))),
+        Ok(RingSearch::Found(ring)) => auth.receive::<Refusal>(&checked, Ok(ring)).map(Ok),
+        Err(error) => auth.receive(&checked, Err(error)).map(Ok),
     });
     let deadline = guard.body_deadline(observation, observation.started);
-    match found {
-        Ok((checked, RingSearch::Found(ring))) => {
-            let mut intake = auth.receive(&checked, ring);
+    match opened {
+        Ok(Ok(mut intake)) => {
             let mut reading = Reading::until(deadline, &guard.settings.bodies);
             match reading.poll(body, &mut intake, context) {
                 Poll::Ready(read) => complete(guard, observation, (head, intake, reading), read),
                 Poll::Pending => Err(Box::new(Wait::Body(head, intake, reading))),
             }
         }
-        Ok((checked, RingSearch::Pending(waiting))) => {
-            Err(Box::new(Wait::LookUp(head, checked, waiting)))
-        }
+        Ok(Err((checked, waiting))) => Err(Box::new(Wait::LookUp(head, checked, waiting))),
         Err(refusal) => {
             let is_read_on = is_read_on(&refusal) && !awaits_continue(&parts.headers);
             let refusal = head.named_in(refusal);
@@ -113,11 +112,12 @@ async fn take_in_late<'a, N, B: Body>(
                 let left = due.saturating_duration_since(Instant::now());
                 let longest = LONGEST_LOOK_UP.min(guard.settings.answer_within / 2);
                 let found = look_up(longest.min(left), waiting).await;
-                let ring = found.map_err(|error| head.named_in(checked.refused(error)))?;
+                let opened = guard.auth.receive(&checked, found);
+                let intake = opened.map_err(|refusal| head.named_in(refusal))?;
                 // The time of the receiver's own look-up does not count as slowness of the sender.
                 let deadline = guard.body_deadline(observation, Instant::now());
                 let reading = Reading::until(deadline, &guard.settings.bodies);
-                (head, guard.auth.receive(&checked, ring), reading)
+                (head, intake, reading)
             }
             Wait::Body(head, intake, reading) => (head, intake, reading),
             Wait::Discard(refusal, until) => {
@@ -138,10 +138,10 @@ async fn take_in_late<'a, N, B: Body>(
 fn complete<'a, N>(
     guard: &Guard<N>,
     observation: &mut Observation,
-    (head, mut intake, mut reading): (RequestHead<'_>, Intake, Reading<'_>),
+    (head, mut intake, reading): (RequestHead<'_>, Intake, Reading<'_>),
     read: Result<Instant, Refusal>,
 ) -> Result<TakenIn, Box<Wait<'a>>> {
-    let refusal = match read.and_then(|at| reading.finish().map(|()| at)) {
+    let refusal = match read {
         Ok(at) => {
             observation.body_read(|| intake.bytes());
             match guard.auth.recognise(intake, &head) {

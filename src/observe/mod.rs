@@ -15,8 +15,4 @@ mod warnings;
 pub use observer::{ObservedRequest, RequestObserver};
 pub use reports::{Answer, Failed, Reason, Settled};
 
-pub(crate) use {
-    observation::Observation,
-    observers::Observers,
-    span::{Span, in_this_span},
-};
+pub(crate) use {observation::Observation, observers::Observers, span::in_this_span};

@@ -26,10 +26,10 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    pub(super) fn begin(method: &http::Method, observed: Vec<Box<dyn ObservedRequest>>) -> Self {
+    pub(super) fn of(span: Span, observed: Vec<Box<dyn ObservedRequest>>) -> Self {
         Self {
             started: Instant::now(),
-            span: Span::of_request(method),
+            span,
             is_end_told: false,
             #[cfg(feature = "metrics")]
             recognised: None,

@@ -13,6 +13,7 @@ use super::metrics::Metrics;
 use super::observation::Observation;
 use super::observer::RequestObserver;
 use super::reports::{Answer, Failed, Settled};
+use super::span::Span;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
 use crate::caught::caught;
@@ -44,8 +45,8 @@ impl Observers {
     /// Begins a request with its head.
     pub(crate) fn begin(&self, head: &Parts, clock: &dyn Clock) -> Observation {
         let all = self.of_requests.iter();
-        let begun = all.filter_map(|each| caught(|| each.begin(head, clock)).ok().flatten());
-        Observation::begin(&head.method, begun.collect())
+        let values = all.filter_map(|each| caught(|| each.begin(head, clock)).ok().flatten());
+        Observation::of(Span::of_request(&head.method), values.collect())
     }
 
     /// The delivery is authentic, and its event is known.

@@ -50,7 +50,7 @@ use crate::layer::Guard;
 use crate::lookup::Keys;
 use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
-use crate::verify::{Intake, KeyRing};
+use crate::verify::Intake;
 #[cfg(doc)]
 use crate::walk::Claim;
 use crate::walk::{
@@ -90,7 +90,7 @@ impl Receiver {
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let opened = self.check_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
-            self.receive(&checked, ring)
+            self.auth().receive(&checked, ring)
         });
         opened.map_err(|refusal| head.named_in(refusal))
     }
@@ -132,9 +132,9 @@ impl Receiver {
         let opened = async {
             let checked = self.check_head(head)?;
             match self.keys().find(checked.subscription()) {
-                Ok(RingSearch::Pending(waiting)) => self.receive(&checked, waiting.await),
-                Ok(RingSearch::Found(ring)) => self.receive(&checked, Ok::<_, Refusal>(ring)),
-                Err(error) => self.receive(&checked, Err(error)),
+                Ok(RingSearch::Pending(waiting)) => self.auth().receive(&checked, waiting.await),
+                Ok(RingSearch::Found(ring)) => self.auth().receive::<Refusal>(&checked, Ok(ring)),
+                Err(error) => self.auth().receive(&checked, Err(error)),
             }
         };
         opened.await.map_err(|refusal| head.named_in(refusal))
@@ -271,19 +271,8 @@ impl Receiver {
     }
 
     fn check_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
-        let headers = self.auth().read_head(head)?;
-        self.auth().check_age(headers, self.auth().clock.now())
-    }
-
-    fn receive(
-        &self,
-        head: &CheckedHead<'_>,
-        ring: Result<Arc<KeyRing>, impl Into<Refusal>>,
-    ) -> Result<Intake, Refusal> {
-        match ring {
-            Ok(ring) => Ok(self.auth().receive(head, ring)),
-            Err(error) => Err(head.refused(error)),
-        }
+        let auth = self.auth();
+        auth.check_age(head.read(auth.max_body)?, auth.clock.now())
     }
 
     fn auth(&self) -> &Authenticator {

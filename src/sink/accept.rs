@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::contract::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, ResponseBody, RunState,
+    End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, ResponseBody, RunState, attached,
     bounded,
 };
 use crate::observe::{Reason, Settled};
@@ -42,7 +42,7 @@ where
 {
     let (parts, body) = request.into_parts();
     let mut delivering = Exchange::begin(Arc::clone(acceptor), &parts);
-    delivering.span().around(async move {
+    delivering.observation.span.clone().around(async move {
         let taken_in = delivering.take_in(&parts, pin!(body)).await;
         let (delivery, now) = match delivering.recognised(taken_in) {
             Ok(recognised) => recognised,
@@ -51,9 +51,7 @@ where
         let state = Arc::new(RunState::new(now));
         let guard = Arc::clone(&delivering.guard);
         let run = run(guard, delivery.clone(), Arc::clone(&state));
-        let ended = Attached::to(state, run)
-            .until(delivering.answer_due())
-            .await;
+        let ended = attached(state, run, delivering.answer_due()).await;
         if ended.outcome == Outcome::RunsOn {
             // The sink has used up the time for the answer, so it counts as failed. Its late answer does not show that it works again.
             delivering.guard.auth.gate.health_signs.store_failed();

@@ -56,27 +56,9 @@ impl CheckedHead<'_> {
     pub(crate) fn subscription(&self) -> Option<&[u8]> {
         self.headers.webhook_id()
     }
-
-    /// Refuses a delivery whose keys were not found. The answer to a stale one is the same as if it were not checked.
-    pub(crate) fn refused(&self, error: impl Into<Refusal>) -> Refusal {
-        match self.stale {
-            Some(stale) => VerifyError::new(stale).into(),
-            None => error.into(),
-        }
-    }
 }
 
 impl Authenticator {
-    /// Makes the checks that come before all authentication, and reads the headers of the delivery.
-    #[inline]
-    pub(crate) fn read_head<'h>(
-        &self,
-        head: &RequestHead<'h>,
-    ) -> Result<DeliveryHeaders<'h>, Refusal> {
-        head.refuse_unreadable(self.max_body)?;
-        Ok(head.delivery_headers()?)
-    }
-
     /// Compares the age of the delivery with a reading of this receiver's clock.
     ///
     /// A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an outage, when they
@@ -95,10 +77,22 @@ impl Authenticator {
         Ok(CheckedHead { headers, stale })
     }
 
-    /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
+    /// Begins to receive the body, or refuses a delivery whose keys were not found. The answer to a stale one is then the same as if it
+    /// were not checked. Inlined: an intake is large, and is made where it stays.
     #[inline]
-    pub(crate) fn receive(&self, head: &CheckedHead<'_>, ring: Arc<KeyRing>) -> Intake {
-        Intake::of(Unproven::of(ring, &head.headers, head.stale), self.max_body)
+    pub(crate) fn receive<E: Into<Refusal>>(
+        &self,
+        head: &CheckedHead<'_>,
+        ring: Result<Arc<KeyRing>, E>,
+    ) -> Result<Intake, Refusal> {
+        match (ring, head.stale) {
+            (Ok(ring), stale) => {
+                let unproven = Unproven::of(ring, &head.headers, stale);
+                Ok(Intake::of(unproven, self.max_body))
+            }
+            (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
+            (Err(error), None) => Err(error.into()),
+        }
     }
 
     /// Compares the signature, and reads id and type from the signed body.

@@ -22,7 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::{Accepted, Delivery, Sink};
+use hookgate::{
+    Delivery,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{EntryState, Inbox, Page, RunningWorkers, Selection, Workers};
 use hookgate_postgres::Postgres;
 use tokio::runtime::Runtime;

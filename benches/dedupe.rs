@@ -20,8 +20,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, MokaStore, Ownership,
-    StoreFuture, UnixSeconds,
+    DedupeStore, MemoryStore,
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{ClaimToken, Claimed, EventKey, MokaStore, Ownership, StoreFuture},
 };
 
 mod support;

@@ -24,8 +24,10 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Clock, DeliveryHeaders, Event, EventData, MemoryStore, MokaStore, Receiver, ReceiverBuilder,
-    Secret, Signature, SystemClock, Timestamp, Verified, Verifier, VerifyError,
+    Event, EventData, MemoryStore, Receiver, ReceiverBuilder, Secret, Verified, Verifier,
+    clock::{Clock, SystemClock},
+    dedupe::MokaStore,
+    verify::{DeliveryHeaders, Signature, Timestamp, VerifyError},
 };
 use http::request::Builder;
 use http::{HeaderMap, Request, StatusCode};

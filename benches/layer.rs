@@ -24,8 +24,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::{MethodRouter, post};
 use hookgate::{
-    Admission, Claim, Delivery, DeliveryHeaders, Event, EventData, ManualClock, MemoryStore,
-    Receiver, RequestHead, Secret, Signature, Timestamp, UnixSeconds, Verifier, block_on,
+    Delivery, Event, EventData, MemoryStore, Receiver, Secret, Verifier, block_on,
+    clock::{ManualClock, UnixSeconds},
+    receiver::{Admission, Claim, RequestHead},
+    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use http::{HeaderMap, Request, StatusCode};
 use sha2::block_api::compress256;

@@ -17,7 +17,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hookgate::layer::VerifiedBody;
 use hookgate::{
-    Clock, DURATION_BUCKETS, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp,
+    MemoryStore, Receiver, Secret,
+    clock::{Clock, SystemClock},
+    layer::DURATION_BUCKETS,
+    verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;

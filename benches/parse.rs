@@ -17,8 +17,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use hookgate::{
-    ActorId, DataModelId, DateText, DeliveryHeaders, Event, EventData, EventErrorKind, EventHead,
-    Properties, RowId, Secret, Signature, Timestamp, UnixSeconds, Verified, Verifier, WorkspaceId,
+    Event, EventData, Properties, Secret, Verified, Verifier,
+    clock::UnixSeconds,
+    event::{ActorId, DataModelId, DateText, EventErrorKind, EventHead, RowId, WorkspaceId},
+    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use serde::de::{DeserializeOwned, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -426,7 +428,7 @@ fn look_up_by_name() -> Vec<Case> {
                 .collect();
             let text = format!("{{{}}}", fields.join(","));
             let properties: Properties = serde_json::from_str(&text).unwrap();
-            let number = |value: &hookgate::Value<'_>| {
+            let number = |value: &hookgate::event::Value<'_>| {
                 value.to::<u64>().unwrap().into_option() == Some(count as u64)
             };
             let contestants: Vec<Contestant<'_>> = vec![

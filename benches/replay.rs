@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::{Delivery, MemoryStore, Receiver, Secret, UnixSeconds, Verifier};
+use hookgate::{Delivery, MemoryStore, Receiver, Secret, Verifier, clock::UnixSeconds};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::replay::ReplayError;
 use hookgate_testing::{DeliveryLog, Replay, Signer};

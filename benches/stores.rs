@@ -17,7 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hookgate::{
-    Accepted, ClaimToken, Claimed, DedupeStore, Delivery, EventKey, MemoryStore, Ownership, Sink,
+    DedupeStore, Delivery, MemoryStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_postgres::{Postgres, PostgresStore};

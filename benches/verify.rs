@@ -20,7 +20,11 @@ use std::hint::black_box;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use hmac::{Hmac, KeyInit, Mac};
-use hookgate::{DeliveryHeaders, KeyRing, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+use hookgate::{
+    KeyRing, Secret, Verifier,
+    clock::UnixSeconds,
+    verify::{DeliveryHeaders, Signature, Timestamp},
+};
 use sha2::{Sha256, block_api::compress256};
 use subtle::ConstantTimeEq;
 

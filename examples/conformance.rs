@@ -112,7 +112,7 @@ impl Probe {
             return Self::default();
         };
         let program = row.properties.value("probe").text();
-        let program = program.ok().and_then(hookgate::Field::into_option);
+        let program = program.ok().and_then(hookgate::event::Field::into_option);
         let mut probe = Self::default();
         for step in program.as_deref().unwrap_or_default().split(';') {
             let Some((word, number)) = step.split_once('=') else {

@@ -19,8 +19,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use hookgate::{
-    Admission, Claim, Delivery, Event, MemoryStore, Ownership, Receiver, Refusal, RequestHead,
-    Secret, block_on,
+    Delivery, Event, MemoryStore, Receiver, Refusal, Secret, block_on,
+    dedupe::Ownership,
+    receiver::{Admission, Claim, RequestHead},
 };
 
 /// The time for which an event stays claimed if this process is killed while it handles the event.

@@ -20,8 +20,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use hookgate::extract::EventRejection;
 use hookgate::{
-    Answer, Delivery, Event, EventData, EventRouter, EventType, MemoryStore, Number, Receiver,
-    Secret,
+    Delivery, Event, EventData, EventRouter, MemoryStore, Receiver, Secret,
+    event::{EventType, Number},
+    layer::Answer,
 };
 use serde::Deserialize;
 

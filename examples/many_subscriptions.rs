@@ -31,8 +31,8 @@ use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Router, serve};
 use hookgate::{
-    Delivery, KeyRing, Keys, LookupError, LookupFuture, MemoryStore, Receiver, Secret,
-    SecretProvider, SubscriptionId,
+    Delivery, KeyRing, MemoryStore, Receiver, Secret,
+    lookup::{Keys, LookupError, LookupFuture, SecretProvider, SubscriptionId},
 };
 use tokio::net::TcpListener;
 

@@ -17,7 +17,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::extract::EventRejection;
-use hookgate::{Actor, Answer, Change, Event, EventData, MemoryStore, Number, Receiver, Secret};
+use hookgate::{
+    Event, EventData, MemoryStore, Receiver, Secret,
+    event::{Actor, Change, Number},
+    layer::Answer,
+};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 

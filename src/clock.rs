@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use hookgate::{Clock, ManualClock, UnixSeconds};
+//! use hookgate::clock::{Clock, ManualClock, UnixSeconds};
 //!
 //! let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
 //! clock.advance(Duration::from_secs(300));
@@ -78,7 +78,7 @@ impl UnixSeconds {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # use hookgate::UnixSeconds;
+    /// # use hookgate::clock::UnixSeconds;
     /// let (a, b) = (UnixSeconds::new(10), UnixSeconds::new(13));
     /// assert_eq!(b.since(a), Some(Duration::from_secs(3)));
     /// assert_eq!(a.since(b), None);

@@ -8,7 +8,7 @@ use crate::walk::{Delivery, StoredDelivery};
 /// inbox does this with its entries.
 ///
 /// ```
-/// use hookgate::{StoredDelivery, UnixSeconds, dangerous};
+/// use hookgate::{clock::UnixSeconds, dangerous, receiver::StoredDelivery};
 ///
 /// // The row of a table that only this program may write.
 /// let stored = StoredDelivery {
@@ -29,7 +29,7 @@ use crate::walk::{Delivery, StoredDelivery};
 ///
 /// let changed = StoredDelivery { timestamp: "yesterday".into(), ..stored };
 /// assert!(dangerous::restore(&changed).is_err());
-/// # Ok::<(), hookgate::Malformed>(())
+/// # Ok::<(), hookgate::verify::Malformed>(())
 /// ```
 ///
 /// # Security

@@ -5,14 +5,17 @@ use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The future of a call of a store, a sink or a provider: a [`StoreFuture`](crate::StoreFuture) or a
-/// [`LookupFuture`](crate::LookupFuture).
+/// The future of a call of a store, a sink or a provider: a [`StoreFuture`](crate::dedupe::StoreFuture) or a
+/// [`LookupFuture`](crate::lookup::LookupFuture).
 ///
 /// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits uses
 /// [`boxed`](Self::boxed).
 ///
 /// ```
-/// use hookgate::{LookupError, LookupErrorKind, LookupFuture, block_on};
+/// use hookgate::{
+///     block_on,
+///     lookup::{LookupError, LookupErrorKind, LookupFuture},
+/// };
 ///
 /// let at_once = LookupFuture::ready(Ok(None));
 /// assert!(block_on(at_once).unwrap().is_none());

@@ -33,7 +33,7 @@ const LONGEST_CHAIN: usize = 2_048;
 ///
 /// ```
 /// use hookgate::outcome::one_line;
-/// use hookgate::{StoreError, StoreErrorKind};
+/// use hookgate::dedupe::{StoreError, StoreErrorKind};
 ///
 /// let error = StoreError::new(StoreErrorKind::Unavailable).caused_by("no route\nto the host");
 /// assert_eq!(one_line(&error).to_string(), "the store is unavailable: no route to the host");

@@ -30,8 +30,8 @@ use crate::walk::{Delivery, TRACEPARENT};
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{DeadLetter, Event, EventData, Outcome, Run};
-/// # use hookgate::{StoredDelivery, UnixSeconds, dangerous};
+/// use hookgate::{DeadLetter, Event, EventData, Outcome, run::Run};
+/// # use hookgate::{clock::UnixSeconds, dangerous, receiver::StoredDelivery};
 /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
 /// # let delivery = dangerous::restore(&StoredDelivery {
 /// #     body: body.into(), timestamp: "1763690000".into(), signature: None, event_id: "evt_1".into(),

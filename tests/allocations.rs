@@ -4,8 +4,11 @@
 #![allow(unsafe_code)] // An allocator can't be written without.
 
 use hookgate::{
-    DeliveryHeaders, KeyRing, Keys, ManualClock, Receiver, RequestHead, Secret, Signature,
-    SubscriptionId, Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on, provider_fn,
+    KeyRing, Receiver, Secret, Verifier, block_on,
+    clock::{ManualClock, UnixSeconds},
+    lookup::{Keys, SubscriptionId, provider_fn},
+    receiver::RequestHead,
+    verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind},
 };
 
 #[path = "../benches/support/counting.rs"]
@@ -201,7 +204,11 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
 
     use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
     use hookgate::layer::{ObservedRequest, RequestObserver};
-    use hookgate::{ClaimToken, Clock, DedupeStore, Event, EventKey, MemoryStore, block_on};
+    use hookgate::{
+        DedupeStore, Event, MemoryStore, block_on,
+        clock::Clock,
+        dedupe::{ClaimToken, EventKey},
+    };
     use http::{Request, StatusCode, request::Parts};
     use tower::ServiceExt;
 
@@ -327,7 +334,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
 fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     use axum::handler::Handler;
     use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
-    use hookgate::{EventRouter, ManualClock, Receiver};
+    use hookgate::{EventRouter, Receiver, clock::ManualClock};
     use http::{Request, StatusCode};
     use tower::ServiceExt;
 

@@ -21,9 +21,11 @@ use axum::body::{Body, Bytes};
 use axum::routing::post;
 use futures_core::Stream;
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, Event, EventKey, Keys, ManualClock, MemoryStore, Ownership,
-    Receiver, ReceiverBuilder, Secret, Signature, SubscriptionId, Timestamp, UnixSeconds, block_on,
-    provider_fn,
+    DedupeStore, Event, MemoryStore, Receiver, ReceiverBuilder, Secret, block_on,
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    lookup::{Keys, SubscriptionId, provider_fn},
+    verify::{Signature, Timestamp},
 };
 use http::{Request, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -243,7 +245,7 @@ mod scenarios {
 
     #[cfg(feature = "moka")]
     pub(super) async fn fresh_events_and_their_duplicates_in_the_moka_store() -> (usize, usize) {
-        let store = hookgate::MokaStore::new(capacity());
+        let store = hookgate::dedupe::MokaStore::new(capacity());
         let readings = fresh_and_twice(builder().store(store.clone())).await;
         assert!(store.stats().evicted > (deliveries() / 2) as u64);
         readings

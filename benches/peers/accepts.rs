@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use apalis_core::backend::TaskSink;
 use apalis_core::task::builder::TaskBuilder;
 use apalis_sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteStorage};
-use hookgate::{Accepted, Sink};
+use hookgate::sink::{Accepted, Sink};
 use hookgate_inbox::Inbox;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;

@@ -3,7 +3,7 @@
 
 mod store;
 use axum::{Router, http::StatusCode, routing::post};
-use hookgate::{Delivery, Receiver, Secret, SystemClock};
+use hookgate::{Delivery, Receiver, Secret, clock::SystemClock};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,13 +1,17 @@
 use std::{collections::HashMap, sync::Mutex, sync::PoisonError, time::Duration};
 
-use hookgate::{ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership};
+use hookgate::{
+    DedupeStore,
+    clock::{Clock, Monotonic},
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+};
 
 /// One lock over all records, so that each call is one indivisible step. In a database a call is one statement or transaction, in
 /// `StoreFuture::boxed(async move { … })`; its clock is the database's, and a task deletes records that have ended.
 #[derive(Debug)]
 pub(crate) struct MapStore<C>(pub(crate) C, pub(crate) Mutex<HashMap<EventKey, Record>>);
 
-type Answer<T> = hookgate::StoreFuture<'static, T>;
+type Answer<T> = hookgate::dedupe::StoreFuture<'static, T>;
 type Found = Option<Record>;
 
 #[derive(Clone, Copy, Debug)]

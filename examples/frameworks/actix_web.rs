@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::TryStreamExt;
-use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
 use http::StatusCode; // of http 1, like hookgate; actix-web re-exports that of http 0.2
 use http_body::Frame;

@@ -22,7 +22,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
 use hookgate_frameworks::Ledger;
 use http::StatusCode;
 use http_body_util::Full;

@@ -18,7 +18,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
 use http::StatusCode;
 use http_body_util::Full;

@@ -19,7 +19,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Answer, Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
 use hookgate_frameworks::{Ledger, address, told_to_stop};
 use tokio::net::TcpListener;
 use tonic::service::Routes;

@@ -19,7 +19,9 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
-use hookgate::{Capacity, DURATION_BUCKETS, Event, EventData, MemoryStore, Receiver, Secret};
+use hookgate::{
+    Event, EventData, MemoryStore, Receiver, Secret, dedupe::Capacity, layer::DURATION_BUCKETS,
+};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
 use tokio::net::TcpListener;

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use hookgate::{ManualClock, UnixSeconds};
+use hookgate::clock::{ManualClock, UnixSeconds};
 use hookgate_emulator::{Emulator, Seed, StartError};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;

@@ -32,7 +32,7 @@ use crate::sync::{Mutex, MutexGuard, lock};
 /// - **Housekeeping** is moka's, inside some commits. If the commits are far ahead of it, a commit sleeps for 50 µs at a time.
 ///
 /// ```
-/// let store = hookgate::MokaStore::new(10 * 48 * 3600); // ten events a second for 48 h
+/// let store = hookgate::dedupe::MokaStore::new(10 * 48 * 3600); // ten events a second for 48 h
 /// assert_eq!(store.clone().stats().evicted, 0);
 /// ```
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use super::expiry::Nanos;
 /// [`StoreStats::youngest_evicted`].
 ///
 /// ```
-/// use hookgate::{Capacity, WhenFull};
+/// use hookgate::dedupe::{Capacity, WhenFull};
 ///
 /// assert_eq!(Capacity::default(), Capacity::new(262_144));
 /// let refusing = Capacity::new(1_000_000).with_when_full(WhenFull::Refuse);
@@ -31,7 +31,7 @@ pub enum WhenFull {
     /// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again.
     #[default]
     EvictOldest,
-    /// Refuses fresh events with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full), which the sender sees as a 503. Running
+    /// Refuses fresh events with [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full), which the sender sees as a 503. Running
     /// claims count towards the capacity, so a claim that was admitted can always be committed. No record is forgotten; in
     /// return, events wait with the sender until records expire, and are lost if that takes longer than its retries.
     Refuse,
@@ -68,7 +68,7 @@ impl Capacity {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hookgate::Capacity;
+    /// use hookgate::dedupe::Capacity;
     ///
     /// let two_days = Duration::from_secs(48 * 3600);
     /// assert_eq!(Capacity::for_rate(10.0, two_days).records(), 1_728_000);
@@ -82,7 +82,7 @@ impl Capacity {
     }
 
     /// Returns how far back a full store that evicts remembers at this rate. This must not be less than
-    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention). More than the retention is of no use.
+    /// [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention). More than the retention is of no use.
     #[must_use]
     pub fn time_covered(&self, events_per_second: f64) -> Duration {
         #[allow(clippy::cast_precision_loss)]
@@ -128,7 +128,7 @@ pub struct StoreStats {
     /// The number of done records forgotten before their retention ended, since the store was made.
     pub evicted: u64,
     /// The shortest time that an evicted record was remembered, from its commit to its eviction. Once this is less than
-    /// [`RetrySchedule::minimum_retention`](crate::RetrySchedule::minimum_retention), the store is too small for its rate.
+    /// [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention), the store is too small for its rate.
     pub youngest_evicted: Option<Duration>,
     /// How long the record evicted last was remembered. Where the oldest is evicted first, this is how far back the store
     /// remembers at the present rate: unlike the shortest time, it grows again when the rate falls.

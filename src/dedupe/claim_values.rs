@@ -18,7 +18,7 @@ impl ClaimValues {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hookgate::EventKey;
+    /// use hookgate::dedupe::EventKey;
     /// use hookgate::dedupe::ClaimValues;
     ///
     /// let key = EventKey::new("default", "evt_1");

@@ -14,7 +14,7 @@ use crate::readable::write_readably;
 /// effect.
 ///
 /// ```
-/// use hookgate::{StoreError, StoreErrorKind};
+/// use hookgate::dedupe::{StoreError, StoreErrorKind};
 ///
 /// let error = StoreError::new(StoreErrorKind::Unavailable).caused_by("connection refused");
 /// assert_eq!(error.to_string(), "the store is unavailable");
@@ -77,7 +77,7 @@ impl StoreError {
     /// Makes an error with a message of its own, which says the next step to take.
     ///
     /// ```
-    /// use hookgate::{StoreError, StoreErrorKind};
+    /// use hookgate::dedupe::{StoreError, StoreErrorKind};
     ///
     /// let message = "the server is too old: take version 7.0 or newer";
     /// let error = StoreError::saying(StoreErrorKind::TooOld, message).caused_by("it is version 6.2");

@@ -12,7 +12,7 @@ use crate::verify::signature::fingerprint;
 /// length. It is the same in every process and replica; the id can't be read from it.
 ///
 /// ```
-/// use hookgate::EventKey;
+/// use hookgate::dedupe::EventKey;
 ///
 /// assert_eq!(EventKey::new("default", "evt_1"), EventKey::new("default", "evt_1"));
 /// assert_ne!(EventKey::new("default", "evt_1"), EventKey::new("defaulte", "vt_1"));
@@ -38,7 +38,7 @@ impl EventKey {
     /// events too: a row, by scope, data model and row. It is computed as [`new`](Self::new) does.
     ///
     /// ```
-    /// use hookgate::EventKey;
+    /// use hookgate::dedupe::EventKey;
     ///
     /// let row = EventKey::of_names(["default", "dm_1", "row_1"]);
     /// assert_ne!(row, EventKey::of_names(["default", "dm_1r", "ow_1"]));
@@ -64,7 +64,7 @@ impl EventKey {
     /// `default` leaves the key unchanged.
     ///
     /// ```
-    /// use hookgate::EventKey;
+    /// use hookgate::dedupe::EventKey;
     ///
     /// let key = EventKey::new("default", "evt_1");
     /// assert_ne!(key.named("orders"), key.named("members"));

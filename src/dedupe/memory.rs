@@ -50,7 +50,11 @@ use crate::clock::{Clock, SystemClock};
 /// # use std::time::Duration;
 /// use std::sync::Arc;
 /// use hookgate::{
-///     ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, ManualClock, Ownership, UnixSeconds, block_on,
+///     DedupeStore,
+///     MemoryStore,
+///     block_on,
+///     clock::{ManualClock, UnixSeconds},
+///     dedupe::{ClaimToken, Claimed, EventKey, Ownership},
 /// };
 ///
 /// let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
@@ -66,13 +70,13 @@ use crate::clock::{Clock, SystemClock};
 ///
 /// clock.advance(retain);
 /// assert_eq!(block_on(store.claim(&key, copy, lease))?, Claimed::Fresh);
-/// # Ok::<(), hookgate::StoreError>(())
+/// # Ok::<(), hookgate::dedupe::StoreError>(())
 /// ```
 ///
 /// Settings, made before the first use:
 ///
 /// ```
-/// use hookgate::{MemoryStore, WhenFull};
+/// use hookgate::{MemoryStore, dedupe::WhenFull};
 ///
 /// let store = MemoryStore::new(100_000).with_when_full(WhenFull::Refuse);
 /// assert_eq!(store.capacity().records(), 100_000);

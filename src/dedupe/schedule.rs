@@ -23,7 +23,7 @@ use crate::verify::Window;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{RetrySchedule, Window};
+/// use hookgate::{dedupe::RetrySchedule, verify::Window};
 ///
 /// let schedule = RetrySchedule::default();
 /// assert_eq!(schedule.total_wait(), Duration::from_secs(26 * 3600 + 36 * 60));
@@ -38,7 +38,7 @@ use crate::verify::Window;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::RetrySchedule;
+/// use hookgate::dedupe::RetrySchedule;
 ///
 /// let schedule = RetrySchedule::new([Duration::from_secs(10), Duration::from_secs(60)])
 ///     .with_attempt_timeout(Duration::from_secs(30));
@@ -169,7 +169,7 @@ impl RetrySchedule {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hookgate::RetrySchedule;
+    /// use hookgate::dedupe::RetrySchedule;
     ///
     /// let schedule = RetrySchedule::default();
     /// let late_third = schedule.probable_attempt(Duration::from_secs(20 * 60));

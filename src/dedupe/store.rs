@@ -30,7 +30,7 @@ use crate::future::CallFuture;
 /// 3. **A lease that has ended no longer counts**: the next claim is `Fresh`, and the calls of the late holder are `Lost`.
 /// 4. **Retention runs from the commit.** A claim that finds the record does not extend it.
 /// 5. **Running records are never evicted.** When the store is full it either forgets the done record that was committed
-///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::StoreErrorKind::Full).
+///    first, or refuses the claim with [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full).
 /// 6. **An error means unknown**: the call may or may not have taken effect. The delivery is then answered 503.
 ///    The same holds where the call panics.
 ///

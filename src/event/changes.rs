@@ -32,7 +32,7 @@ pub struct Change<T> {
 /// read.
 ///
 /// ```
-/// use hookgate::{Change, Changes};
+/// use hookgate::event::{Change, Changes};
 /// use serde::Deserialize;
 ///
 /// let changes: Changes = serde_json::from_str(

@@ -17,7 +17,7 @@ use super::error::{EventError, EventErrorKind};
 #[cfg_attr(feature = "chrono", doc = "```")]
 #[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
 /// use chrono::NaiveDate;
-/// use hookgate::{DateAs, Properties};
+/// use hookgate::{Properties, event::DateAs};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Order {
@@ -81,11 +81,11 @@ fn out_of_range() -> EventError {
 /// A date without a time; `TypeMismatch` for a date-time.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let day = chrono::NaiveDate::try_from(&Date::parse("2026-11-21").unwrap())?;
 /// assert_eq!(day.to_string(), "2026-11-21");
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "chrono")]
 impl TryFrom<&Date> for chrono::NaiveDate {
@@ -113,13 +113,13 @@ impl TryFrom<&Date> for chrono::DateTime<chrono::Utc> {
 /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
 /// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
 /// assert_eq!(moment.timestamp(), date.unix_seconds().as_i64());
 /// assert_eq!(moment.offset().local_minus_utc(), 3600);
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "chrono")]
 impl TryFrom<&Date> for chrono::DateTime<chrono::FixedOffset> {
@@ -135,11 +135,11 @@ impl TryFrom<&Date> for chrono::DateTime<chrono::FixedOffset> {
 /// A date without a time; `TypeMismatch` for a date-time.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let day = jiff::civil::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
 /// assert_eq!(day, jiff::civil::date(2026, 11, 21));
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "jiff")]
 impl TryFrom<&Date> for jiff::civil::Date {
@@ -157,11 +157,11 @@ impl TryFrom<&Date> for jiff::civil::Date {
 /// out of jiff's range.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let moment = jiff::Timestamp::try_from(&Date::parse("2026-11-21T09:30:00+01:00").unwrap())?;
 /// assert_eq!(moment.to_string(), "2026-11-21T08:30:00Z");
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "jiff")]
 impl TryFrom<&Date> for jiff::Timestamp {
@@ -176,11 +176,11 @@ impl TryFrom<&Date> for jiff::Timestamp {
 /// A date without a time; `TypeMismatch` for a date-time.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let day = time::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
 /// assert_eq!((day.year(), day.ordinal()), (2026, 325));
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "time")]
 impl TryFrom<&Date> for time::Date {
@@ -197,12 +197,12 @@ impl TryFrom<&Date> for time::Date {
 /// the year 9999 in a zone west of UTC.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
 /// let moment = time::OffsetDateTime::try_from(&date)?;
 /// assert_eq!((moment.hour(), moment.offset().whole_hours()), (9, 1));
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 #[cfg(feature = "time")]
 impl TryFrom<&Date> for time::OffsetDateTime {
@@ -260,7 +260,10 @@ mod tests {
     #[cfg(all(feature = "chrono", feature = "jiff", feature = "time"))]
     #[test]
     fn a_date_that_does_not_convert_is_named_with_its_path_and_the_reason() {
-        use crate::{Change, Changes, Properties};
+        use crate::{
+            Properties,
+            event::{Change, Changes},
+        };
 
         fn message<T>(properties: &Properties, name: &str) -> String
         where

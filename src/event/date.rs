@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
 use super::text::{Name, Text};
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::verify::Malformed;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
@@ -23,7 +23,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// You can use it in a row type of your own.
 ///
 /// ```
-/// use hookgate::Date;
+/// use hookgate::event::Date;
 ///
 /// let moment = Date::parse("2026-11-21T09:30:00.25+01:00").unwrap();
 /// assert_eq!(moment.unix_seconds().as_i64(), 1_795_249_800);

@@ -12,7 +12,7 @@ use super::ids::DataModelId;
 /// [`path()`](Self::path).
 ///
 /// ```
-/// use hookgate::{EventErrorKind, Properties};
+/// use hookgate::{Properties, event::EventErrorKind};
 ///
 /// let properties: Properties = serde_json::from_str(r#"{"Total":"a secret"}"#)?;
 /// let error = properties.number("Total").unwrap_err();

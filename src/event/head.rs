@@ -11,7 +11,7 @@ use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::in_order::plain_length;
 use super::text::Name;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};
 
 /// An event's id and type, from the bytes that were signed.
@@ -21,8 +21,13 @@ use crate::verify::{Malformed, SignedBytes, Verified};
 /// body.
 ///
 /// ```
-/// use hookgate::{EventHead, EventType};
-/// # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+/// use hookgate::event::{EventHead, EventType};
+/// # use hookgate::{
+/// #     Secret,
+/// #     Verifier,
+/// #     clock::UnixSeconds,
+/// #     verify::{DeliveryHeaders, Signature, Timestamp},
+/// # };
 /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// # let timestamp = Timestamp::parse(b"1763690000")?;
 /// # let body = br#"{"id":"evt_1","type":"row.created","data":{}}"#;

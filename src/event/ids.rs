@@ -68,7 +68,7 @@ text_id! {
     /// required. Upper and lower case differ.
     ///
     /// ```
-    /// use hookgate::EventId;
+    /// use hookgate::event::EventId;
     ///
     /// assert_eq!(EventId::parse("evt_1").unwrap().as_str(), "evt_1");
     /// for unusable in ["", "   ", "evt\n1", &"e".repeat(257)] {
@@ -100,7 +100,7 @@ text_id! {
     /// An event's type, such as `row.created`: a known one or any other usable text.
     ///
     /// ```
-    /// use hookgate::EventType;
+    /// use hookgate::event::EventType;
     ///
     /// assert_eq!(EventType::parse("row.created").unwrap(), EventType::ROW_CREATED);
     /// assert_eq!(EventType::parse("row.archived").unwrap().as_str(), "row.archived");
@@ -145,10 +145,10 @@ macro_rules! known_types {
             /// Returns its text, if it is one of the types above: one of a bounded number, as a label of a metric must be.
             ///
             /// ```
-            /// # use hookgate::EventType;
+            /// # use hookgate::event::EventType;
             /// assert_eq!(EventType::ROW_CREATED.known(), Some("row.created"));
             /// assert_eq!(EventType::parse("row.archived")?.known(), None);
-            /// # Ok::<(), hookgate::Malformed>(())
+            /// # Ok::<(), hookgate::verify::Malformed>(())
             /// ```
             #[must_use]
             pub fn known(&self) -> Option<&'static str> {

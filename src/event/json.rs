@@ -20,7 +20,7 @@ const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 /// It can be read from serde_json only, and not below `#[serde(flatten)]` or in an untagged enum: they do not keep the text.
 ///
 /// ```
-/// use hookgate::Json;
+/// use hookgate::event::Json;
 ///
 /// let json: Json = serde_json::from_str("[1.10, 18446744073709551617]")?;
 /// assert_eq!(json.as_str(), "[1.10, 18446744073709551617]");
@@ -64,7 +64,7 @@ impl Json {
     /// It is not the form of RFC 8785. A value that cannot be read, since it is nested too deep, is returned as it was written.
     ///
     /// ```
-    /// use hookgate::Json;
+    /// use hookgate::event::Json;
     ///
     /// let canonical = |text| serde_json::from_str::<Json>(text).map(|json| json.canonical());
     /// assert_eq!(canonical(r#"{ "b": [1e2, null], "a": 12.50 }"#)?, r#"{"a":12.5,"b":[100,null]}"#);

@@ -15,7 +15,12 @@
 //!
 //! ```
 //! use hookgate::{Event, EventData};
-//! # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! # use hookgate::{
+//! #     Secret,
+//! #     Verifier,
+//! #     clock::UnixSeconds,
+//! #     verify::{DeliveryHeaders, Signature, Timestamp},
+//! # };
 //! # let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! # let timestamp = Timestamp::parse(b"1763690000")?;
 //! # let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1",
@@ -55,7 +60,7 @@
 //! a whole. It is **not** safe to do so with the unchecked bytes of a delivery: do not give
 //! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, and do not take axum's `Json<Value>` of a
 //! delivery. Keys that begin with `$serde_json::private::` can overflow the stack there, and any user who can name a property
-//! can send such a key. Here they are refused as [`ReservedKey`](crate::EventErrorKind::ReservedKey), and the answer is 422.
+//! can send such a key. Here they are refused as [`ReservedKey`](crate::event::EventErrorKind::ReservedKey), and the answer is 422.
 //!
 //! No `Debug` of an event or a part of it prints a value: only ids, names of properties and lengths. The `Debug` of a
 //! [`Number`] or [`Date`] that you have read does print it. Look-ups by name stay cheap for rows with many properties:

@@ -126,7 +126,11 @@ mod tests {
 
     #[test]
     fn a_row_is_named_by_the_data_alone() {
-        use crate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+        use crate::{
+            Secret, Verifier,
+            clock::UnixSeconds,
+            verify::{DeliveryHeaders, Signature, Timestamp},
+        };
 
         // `Event` refuses a body with a repeated field. A handler of `Delivery` gets it, one at a time for its row.
         let body = r#"{"id":"evt_1","type":"row.updated","createdAt":"","createdAt":"","data":{"datamodelId":"dm","rowId":"r"}}"#;

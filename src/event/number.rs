@@ -18,7 +18,7 @@ const LONGEST_INTEGER: usize = 40;
 /// You can use it in a row type of your own. It can be read from serde_json only, and not below `#[serde(flatten)]`.
 ///
 /// ```
-/// use hookgate::Number;
+/// use hookgate::event::Number;
 ///
 /// let number = |text| serde_json::from_str::<Number>(text).unwrap();
 /// assert_eq!(number("1.10").as_str(), "1.10");

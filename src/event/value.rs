@@ -17,7 +17,7 @@ use super::text::Name;
 /// property that is `null` was emptied.
 ///
 /// ```
-/// use hookgate::{Field, Properties};
+/// use hookgate::{Properties, event::Field};
 ///
 /// let properties: Properties = serde_json::from_str(r#"{"Note":null,"Name":"Ada"}"#)?;
 /// assert_eq!(properties.text("Name")?, Field::Present("Ada".into()));
@@ -95,7 +95,7 @@ pub(super) use for_each_format;
 /// Each getter returns a [`Field`], or the error `TypeMismatch` with the path of a value of another kind.
 ///
 /// ```
-/// use hookgate::{Changes, EventErrorKind};
+/// use hookgate::event::{Changes, EventErrorKind};
 ///
 /// let changes: Changes = serde_json::from_str(r#"{"Total":{"before":1.50,"after":"much"}}"#)?;
 /// assert_eq!(changes.before("Total").number()?.into_option().unwrap().as_str(), "1.50");

@@ -22,7 +22,7 @@ impl Drained {
     /// The result of a drain that has aborted this number of runs, for workers of your own.
     ///
     /// ```
-    /// assert_eq!(hookgate::Drained::after_aborting(2).aborted(), 2);
+    /// assert_eq!(hookgate::layer::Drained::after_aborting(2).aborted(), 2);
     /// ```
     #[must_use]
     pub fn after_aborting(aborted: usize) -> Self {

@@ -42,7 +42,7 @@ where
 }
 
 /// Returns a handler function as a service, for code that takes a service of the bytes that were signed: the
-/// [layer](crate::Receiver::layer) outside of axum, a [`Run`](crate::Run), the workers of an inbox. The function takes one argument and
+/// [layer](crate::Receiver::layer) outside of axum, a [`Run`](crate::run::Run), the workers of an inbox. The function takes one argument and
 /// gives an answer, as a function for [`Receiver::handle`](crate::Receiver::handle) does: see [`FromDelivery`] and [`IntoAnswer`].
 ///
 /// The service takes the delivery out of the request's extensions, where the layer has put it. Without one it answers 500.

@@ -21,7 +21,7 @@ use crate::walk::Delivery;
 ///
 /// ```
 /// use hookgate::layer::FromDelivery;
-/// use hookgate::{Delivery, EventError};
+/// use hookgate::{Delivery, event::EventError};
 ///
 /// /// For a handler that only passes on what came.
 /// struct Raw(bytes::Bytes);
@@ -32,7 +32,13 @@ use crate::walk::Delivery;
 ///     }
 /// }
 /// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+/// #     use hookgate::{
+/// #         Receiver,
+/// #         Secret,
+/// #         clock::{Clock, SystemClock},
+/// #         receiver::RequestHead,
+/// #         verify::{Signature, Timestamp},
+/// #     };
 /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// #     let now = Timestamp::at(SystemClock.now())?;
 /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
@@ -77,7 +83,7 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | `()` | 200 | |
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
-/// | [`StoreError`](crate::StoreError) | 503, `Retry-After` | the reason |
+/// | [`StoreError`](crate::dedupe::StoreError) | 503, `Retry-After` | the reason |
 /// | `NotFresh`, of `claim_in(…)?.fresh()?` | duplicate: as `AlreadyHandled`; held event: 503, `Retry-After` | a replay; the reason |
 /// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; for an error of this table, its answer | the reason |
 /// | [`Unhandled`] | 204 | type and data model |

@@ -23,10 +23,14 @@ use crate::walk::Delivery;
 ///
 /// ```
 /// use bytes::Bytes;
-/// use hookgate::{AlreadyHandled, Delivery, MemoryStore, Outcome, Receiver, Secret};
+/// use hookgate::{Delivery, MemoryStore, Outcome, Receiver, Secret, layer::AlreadyHandled};
 /// use http::StatusCode;
 /// use http_body_util::Full;
-/// # use hookgate::{Answer, Clock, Signature, SystemClock, Timestamp};
+/// # use hookgate::{
+/// #     clock::{Clock, SystemClock},
+/// #     layer::Answer,
+/// #     verify::{Signature, Timestamp},
+/// # };
 /// # use http::Request;
 ///
 /// /// Stands for an insert into a table of events, in the transaction of the event's effects.
@@ -165,7 +169,7 @@ const MAX_CHARS: usize = 256;
 ///
 /// With a 2xx the event is done, as with any 2xx, but the operator gets [`Outcome::Unhandled`](crate::Outcome::Unhandled) in
 /// place of `Handled`. With any other status a retry runs again, and the operator gets
-/// [`Failure::Unhandled`](crate::Failure::Unhandled). In both cases this value is the reason. A hook reads type and data model
+/// [`Failure::Unhandled`](crate::outcome::Failure::Unhandled). In both cases this value is the reason. A hook reads type and data model
 /// from it: `reason.downcast_ref::<Unhandled>()`.
 ///
 /// The event router gives this answer where it has no arm. An axum handler returns it, which is a 204; a tower service
@@ -174,7 +178,7 @@ const MAX_CHARS: usize = 256;
 #[cfg_attr(feature = "axum", doc = "```")]
 #[cfg_attr(not(feature = "axum"), doc = "```ignore")]
 /// use axum::response::IntoResponse;
-/// use hookgate::{Delivery, Unhandled};
+/// use hookgate::{Delivery, layer::Unhandled};
 ///
 /// async fn on_delivery(delivery: Delivery) -> Result<(), Unhandled> {
 ///     match delivery.event_type() {
@@ -183,7 +187,13 @@ const MAX_CHARS: usize = 256;
 ///     }
 /// }
 /// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+/// #     use hookgate::{
+/// #         Receiver,
+/// #         Secret,
+/// #         clock::{Clock, SystemClock},
+/// #         receiver::RequestHead,
+/// #         verify::{Signature, Timestamp},
+/// #     };
 /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// #     let now = Timestamp::at(SystemClock.now())?;
 /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();

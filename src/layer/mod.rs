@@ -24,7 +24,7 @@
 //! ```
 //!
 //! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services. With
-//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a [`Sink`](crate::Sink) stores the delivery, and it is handled afterwards.
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a [`Sink`](crate::sink::Sink) stores the delivery, and it is handled afterwards.
 //! The layer needs a tokio runtime with timers, and panics without one.
 //!
 //! # A request

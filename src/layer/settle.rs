@@ -62,7 +62,7 @@ fn is_own(outcome: Outcome, status: StatusCode) -> bool {
     }
 }
 
-/// Classifies a handler's end, for the layer and for a [`Run`](crate::Run): it is handled, or it failed, for this reason; or it can
+/// Classifies a handler's end, for the layer and for a [`Run`](crate::run::Run): it is handled, or it failed, for this reason; or it can
 /// never succeed, and the caller stores the dead letter. The operator's details are taken out of the response.
 #[expect(
     clippy::disallowed_methods,

@@ -9,7 +9,7 @@ use crate::config::ConfigError;
 ///
 /// ```
 /// use std::error::Error;
-/// use hookgate::{LookupError, LookupErrorKind};
+/// use hookgate::lookup::{LookupError, LookupErrorKind};
 ///
 /// let error = LookupError::unavailable("connection refused");
 /// assert_eq!(error.kind(), LookupErrorKind::Unavailable);

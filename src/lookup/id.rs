@@ -17,13 +17,13 @@ text_id! {
     /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
     ///
     /// ```
-    /// use hookgate::SubscriptionId;
+    /// use hookgate::lookup::SubscriptionId;
     ///
     /// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
     /// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
     ///     assert!(SubscriptionId::parse(other).is_err());
     /// }
-    /// # Ok::<(), hookgate::Malformed>(())
+    /// # Ok::<(), hookgate::verify::Malformed>(())
     /// ```
     SubscriptionId(pub(super) Arc<str>)
 }

@@ -10,13 +10,13 @@ use crate::verify::{
 };
 
 /// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
-/// [`SecretProvider`](crate::SecretProvider) finds.
+/// [`SecretProvider`](crate::lookup::SecretProvider) finds.
 ///
 /// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
 /// begun ends with the keys that it began with, the next one uses the new ring.
 ///
 /// ```
-/// use hookgate::{KeyRing, Keys, Secret};
+/// use hookgate::{KeyRing, Secret, lookup::Keys};
 ///
 /// let keys = Keys::by_subscription([
 ///     ("wh_1", KeyRing::new(Secret::new("whsec_made_up_for_orders")?)),
@@ -161,7 +161,7 @@ impl Keys {
     /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
     ///
     /// ```
-    /// use hookgate::{MemoryStore, Receiver, Secret, ConfigError, provider_fn};
+    /// use hookgate::{ConfigError, MemoryStore, Receiver, Secret, lookup::provider_fn};
     ///
     /// let receiver = Receiver::builder()
     ///     .provider(provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None)))
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
-        let provider = crate::provider_fn(async |id: crate::SubscriptionId| {
+        let provider = crate::lookup::provider_fn(async |id: crate::lookup::SubscriptionId| {
             let count = id
                 .as_str()
                 .bytes()
@@ -341,9 +341,9 @@ mod tests {
             let ring = count
                 .filter(|count| *count > 0)
                 .map(|count| ring_of(count, "a"));
-            Ok::<_, crate::LookupError>(ring)
+            Ok::<_, crate::lookup::LookupError>(ring)
         });
-        let clock = crate::ManualClock::at(crate::UnixSeconds::new(0));
+        let clock = crate::clock::ManualClock::at(crate::clock::UnixSeconds::new(0));
         let resolver = Resolver::new(
             Arc::new(provider),
             Arc::new(clock.clone()),

@@ -14,7 +14,11 @@ use crate::verify::KeyRing;
 /// receiver's debug output does not contain its provider, which may hold secrets.
 ///
 /// ```
-/// use hookgate::{KeyRing, LookupError, LookupFuture, Secret, SecretProvider, SubscriptionId};
+/// use hookgate::{
+///     KeyRing,
+///     Secret,
+///     lookup::{LookupError, LookupFuture, SecretProvider, SubscriptionId},
+/// };
 ///
 /// struct Tenants(Database);
 ///
@@ -74,8 +78,8 @@ impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
 /// Makes a provider from an async closure. The [module docs](super) have an example.
 ///
 /// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) becomes
-/// an [`Unusable`](crate::LookupErrorKind::Unusable) one, any other error an
-/// [`Unavailable`](crate::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
+/// an [`Unusable`](crate::lookup::LookupErrorKind::Unusable) one, any other error an
+/// [`Unavailable`](crate::lookup::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
 ///
 /// # Security
 /// As for [`SecretProvider`].

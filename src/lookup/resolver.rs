@@ -25,8 +25,8 @@ pub(crate) struct Resolver {
     lookups: Mutex<Lookups>,
 }
 
-/// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::Keys::lookup_stats);
-/// [`Keys::forget`](crate::Keys::forget) has an example.
+/// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::lookup::Keys::lookup_stats);
+/// [`Keys::forget`](crate::lookup::Keys::forget) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LookupStats {

@@ -43,12 +43,12 @@ impl Verifier {
     }
 
     /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
-    /// [`SystemClock`](crate::SystemClock)`.now()` with the trait [`Clock`](crate::Clock) in scope.
+    /// [`SystemClock`](crate::clock::SystemClock)`.now()` with the trait [`Clock`](crate::clock::Clock) in scope.
     ///
     /// No heap allocation, for any result.
     ///
     /// # Errors
-    /// See [`VerifyErrorKind`](crate::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
+    /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
     ///
     /// # Security
     /// `body` must be the raw bytes as received. A body that was parsed and serialised again has another signature.

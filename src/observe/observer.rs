@@ -21,7 +21,9 @@ use crate::dedupe::Attempt;
 /// ```
 /// use std::sync::{Arc, Mutex};
 /// use hookgate::layer::{ObservedRequest, RequestObserver};
-/// use hookgate::{Answer, Attempt, Clock, Delivery, MemoryStore, Receiver, Secret};
+/// use hookgate::{
+///     Delivery, MemoryStore, Receiver, Secret, clock::Clock, dedupe::Attempt, layer::Answer,
+/// };
 /// use http::request::Parts;
 /// use http::{Request, StatusCode};
 /// use http_body_util::Full;

@@ -87,7 +87,7 @@ impl Answer {
     /// it. `None` if there is no reason, or if its text panicked.
     ///
     /// ```
-    /// use hookgate::{Answer, Delivery, MemoryStore, Receiver, Secret};
+    /// use hookgate::{Delivery, MemoryStore, Receiver, Secret, layer::Answer};
     /// use http::{Request, StatusCode};
     /// use http_body_util::Full;
     ///

@@ -102,7 +102,7 @@ impl Outcome {
     /// Both are the same for all deliveries that are not authentic.
     ///
     /// ```
-    /// use hookgate::{Outcome, RefusalKind};
+    /// use hookgate::{Outcome, outcome::RefusalKind};
     ///
     /// let refused = Outcome::Refused(RefusalKind::NotAuthentic);
     /// assert_eq!(refused.error(), Some(("UNAUTHORIZED", "the delivery could not be authenticated")));

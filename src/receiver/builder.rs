@@ -22,7 +22,7 @@ use crate::walk::HeaderMismatch;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, Window};
+/// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, verify::Window};
 ///
 /// let receiver = Receiver::builder()
 ///     .secrets(
@@ -102,7 +102,7 @@ impl ReceiverBuilder {
     /// `default`.
     ///
     /// If two receivers with different secrets use one store, each needs its own scope: a second one without a name is an error
-    /// of [`build`](Self::build), unless the two rings have a key in common. [`ScopesInUse`](crate::ScopesInUse) has the rules.
+    /// of [`build`](Self::build), unless the two rings have a key in common. [`ScopesInUse`](crate::dedupe::ScopesInUse) has the rules.
     /// Processes that share a store cannot be compared: name the scopes there, or give each application its own prefix or
     /// database.
     ///
@@ -144,7 +144,7 @@ impl ReceiverBuilder {
 
     /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example in a database; see
     /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass a type of your own, or
-    /// [`provider_fn`](crate::provider_fn) with an async closure.
+    /// [`provider_fn`](crate::lookup::provider_fn) with an async closure.
     ///
     /// # Security
     /// [`SecretProvider`] lists the rules for a provider.
@@ -172,7 +172,7 @@ impl ReceiverBuilder {
     /// production with keys of its own.
     ///
     /// ```
-    /// use hookgate::{Keys, KeyRing, MemoryStore, Receiver, Secret};
+    /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, lookup::Keys};
     ///
     /// let of_production = Receiver::builder().scope("orders").store(MemoryStore::default());
     /// let keys = Keys::single(KeyRing::new(Secret::new("whsec_made_up_for_this_example")?));

@@ -12,8 +12,17 @@
 //! runtime: deadlines, waiting for a running copy, runs that outlive their request.
 //!
 //! ```
-//! use hookgate::{Admission, MemoryStore, Receiver, RequestHead, Secret, block_on};
-//! # use hookgate::{Signature, SystemClock, Timestamp, Clock};
+//! use hookgate::{
+//!     MemoryStore,
+//!     Receiver,
+//!     Secret,
+//!     block_on,
+//!     receiver::{Admission, RequestHead},
+//! };
+//! # use hookgate::{
+//! #     clock::{Clock, SystemClock},
+//! #     verify::{Signature, Timestamp},
+//! # };
 //! # let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! # let now = SystemClock.now().to_string();
 //! # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
@@ -85,7 +94,7 @@ impl Receiver {
     ///
     /// # Errors
     /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` if the keys would
-    /// have to be looked up: see [`RefusalKind`](crate::RefusalKind). An unknown subscription is refused only by
+    /// have to be looked up: see [`RefusalKind`](crate::outcome::RefusalKind). An unknown subscription is refused only by
     /// [`recognise`](Self::recognise), after as much work as for a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
         let opened = self.check_head(head).and_then(|checked| {
@@ -102,8 +111,14 @@ impl Receiver {
     /// when it ends. The layer does both.
     ///
     /// ```
-    /// use hookgate::{MemoryStore, Receiver, RefusalKind, RequestHead, Secret, block_on, provider_fn};
-    /// # use hookgate::{Signature, SystemClock, Timestamp, Clock};
+    /// use hookgate::{
+    ///     MemoryStore, Receiver, Secret, block_on, lookup::provider_fn, outcome::RefusalKind,
+    ///     receiver::RequestHead,
+    /// };
+    /// # use hookgate::{
+    /// #     clock::{Clock, SystemClock},
+    /// #     verify::{Signature, Timestamp},
+    /// # };
     /// # let now = SystemClock.now().to_string();
     /// # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
     /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
@@ -160,8 +175,13 @@ impl Receiver {
     /// hangs keeps one of the places for look-ups from all requests.
     ///
     /// ```
-    /// use hookgate::{Receiver, Secret, VerifyErrorKind, block_on};
-    /// # use hookgate::{Clock, Delivery, RequestHead, Signature, SystemClock, Timestamp};
+    /// use hookgate::{Receiver, Secret, block_on, verify::VerifyErrorKind};
+    /// # use hookgate::{
+    /// #     Delivery,
+    /// #     clock::{Clock, SystemClock},
+    /// #     receiver::RequestHead,
+    /// #     verify::{Signature, Timestamp},
+    /// # };
     /// # fn received(receiver: &Receiver, secret: &Secret) -> Result<Delivery, Box<dyn std::error::Error>> {
     /// #     let body = br#"{"id":"evt_1","type":"page.created"}"#;
     /// #     let now = Timestamp::at(SystemClock.now())?;
@@ -188,7 +208,7 @@ impl Receiver {
     /// ```
     ///
     /// # Errors
-    /// [`NotAuthentic`](crate::RefusalKind::NotAuthentic), whose [`verify_error`](Refusal::verify_error) is `HeaderMissing` or
+    /// [`NotAuthentic`](crate::outcome::RefusalKind::NotAuthentic), whose [`verify_error`](Refusal::verify_error) is `HeaderMissing` or
     /// `HeaderMalformed` for signature, timestamp, or the subscription id (parts that a single ring has accepted have none: set it in the
     /// backlog when you change to several rings), `UnknownSubscription`, `ScopeMismatch`, `SignatureMismatch`, `WorkspaceMismatch`,
     /// or `KeyRemoved` for a key whose name has left the ring (give each key a name of its own: a new key under the old name is a
@@ -245,8 +265,8 @@ impl Receiver {
     /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait, and
     /// does not call the store.
     ///
-    /// Not ready means one of three things: it is [draining](crate::Unready::Draining), [no permit is
-    /// free](crate::Unready::NoPermitFree), or its [store is failing](crate::Unready::StoreFailing).
+    /// Not ready means one of three things: it is [draining](crate::receiver::Unready::Draining), [no permit is
+    /// free](crate::receiver::Unready::NoPermitFree), or its [store is failing](crate::receiver::Unready::StoreFailing).
     ///
     /// # Security
     /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized

@@ -42,7 +42,7 @@ impl Receiver {
     /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
-    /// The answer's extensions hold an [`Answer`](crate::Answer).
+    /// The answer's extensions hold an [`Answer`](crate::layer::Answer).
     ///
     /// # Panics
     /// Panics without a tokio runtime that has its timers enabled, as tokio's timers do.
@@ -56,7 +56,10 @@ impl Receiver {
     /// use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
     /// use http::{Request, StatusCode};
     /// use http_body_util::Full;
-    /// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+    /// # use hookgate::{
+    /// #     clock::{Clock, SystemClock},
+    /// #     verify::{Signature, Timestamp},
+    /// # };
     ///
     /// async fn on_event(event: Event) -> StatusCode {
     ///     if let EventData::RowDeleted(row) = event.data {

@@ -18,8 +18,11 @@ use crate::event::{DataModelId, EventType};
 ///
 /// ```
 /// use axum::{Router, body::Body};
-/// use hookgate::{Answer, EventRouter, MemoryStore, Outcome, Receiver, Secret};
-/// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+/// use hookgate::{EventRouter, MemoryStore, Outcome, Receiver, Secret, layer::Answer};
+/// # use hookgate::{
+/// #     clock::{Clock, SystemClock},
+/// #     verify::{Signature, Timestamp},
+/// # };
 /// use tower::ServiceExt;
 ///
 /// async fn on_page() {}

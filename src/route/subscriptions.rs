@@ -18,7 +18,7 @@ use crate::event::{DataModelId, EventType};
 ///
 /// ```
 /// use axum::http::StatusCode;
-/// use hookgate::{EventRouter, EventType};
+/// use hookgate::{EventRouter, event::EventType};
 ///
 /// let events: EventRouter = EventRouter::new()
 ///     .on("page.created", StatusCode::NO_CONTENT)

@@ -39,9 +39,18 @@ use crate::walk::Health;
 /// use std::sync::Mutex;
 /// use std::time::Duration;
 /// use bytes::Bytes;
-/// use hookgate::{Accepted, Delivery, EventKey, Receiver, Secret, Sink, StoreFuture};
+/// use hookgate::{
+///     Delivery,
+///     Receiver,
+///     Secret,
+///     dedupe::{EventKey, StoreFuture},
+///     sink::{Accepted, Sink},
+/// };
 /// use http_body_util::Full;
-/// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+/// # use hookgate::{
+/// #     clock::{Clock, SystemClock},
+/// #     verify::{Signature, Timestamp},
+/// # };
 /// # use http::Request;
 ///
 /// /// Shows the shape only; a durable sink writes to a disk.
@@ -83,7 +92,7 @@ use crate::walk::Health;
 /// An acceptor claims nothing, so no handler can stand behind it: it has no `layer`.
 ///
 /// ```compile_fail,E0599
-/// fn guard(acceptor: &hookgate::Acceptor) {
+/// fn guard(acceptor: &hookgate::sink::Acceptor) {
 ///     let _ = acceptor.layer();
 /// }
 /// ```
@@ -110,7 +119,11 @@ impl ReceiverBuilder {
     ///
     /// ```
     /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
-    /// # use hookgate::{Accepted, Delivery, Sink, StoreFuture};
+    /// # use hookgate::{
+    /// #     Delivery,
+    /// #     dedupe::StoreFuture,
+    /// #     sink::{Accepted, Sink},
+    /// # };
     /// # #[derive(Debug)]
     /// # struct Queue;
     /// # impl Sink for Queue {
@@ -138,7 +151,7 @@ impl Acceptor {
     /// Takes a delivery from its request to its answer, for a server without tower services.
     ///
     /// [`Receiver::handle`] documents the request to pass, and the effect of dropping the future. The answer's extensions hold an
-    /// [`Answer`](crate::Answer).
+    /// [`Answer`](crate::layer::Answer).
     ///
     /// # Panics
     /// Without a tokio runtime that has its timers enabled.

@@ -16,7 +16,7 @@ use crate::walk::Delivery;
 /// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
 ///    future that is dropped, as happens after 30 s, also means unknown.
 ///
-/// [`Acceptor`](crate::Acceptor) calls the sink, and has an example. An inbox of `hookgate-inbox` is a sink, and a queue that keeps
+/// [`Acceptor`](crate::sink::Acceptor) calls the sink, and has an example. An inbox of `hookgate-inbox` is a sink, and a queue that keeps
 /// these rules can be a sink: `examples/jetstream` shows this. Kafka and a quorum queue of RabbitMQ store each copy again, so they
 /// break rule 3. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {

@@ -111,7 +111,12 @@ impl Unproven {
 /// A check under way: the MAC is computed as chunks arrive. Owns its states, which are wiped when it is dropped.
 ///
 /// ```
-/// # use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+/// # use hookgate::{
+/// #     Secret,
+/// #     Verifier,
+/// #     clock::UnixSeconds,
+/// #     verify::{DeliveryHeaders, Signature, Timestamp},
+/// # };
 /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// # let timestamp = Timestamp::parse(b"1763690000")?;
 /// # let signature = Signature::sign(&secret, &timestamp, b"in two pieces").to_header_value();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 
 /// A value that is not in the one form that the service writes. The wrong value is not part of this error on purpose: it came
 /// from outside.
@@ -67,10 +67,10 @@ pub enum VerifyErrorKind {
     /// The ring is pinned to a workspace, and the signed body names another workspace or none.
     #[error("the signed body is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
-    /// The parts of a [`StoredDelivery`](crate::StoredDelivery) name another scope than the keys of its subscription have.
+    /// The parts of a [`StoredDelivery`](crate::receiver::StoredDelivery) name another scope than the keys of its subscription have.
     #[error("the stored delivery is of another scope than the keys of its subscription")]
     ScopeMismatch,
-    /// No live key of the ring gives the signature of a [`StoredDelivery`](crate::StoredDelivery), and the key that it names has
+    /// No live key of the ring gives the signature of a [`StoredDelivery`](crate::receiver::StoredDelivery), and the key that it names has
     /// left the ring.
     #[error(
         "the key that has signed the stored delivery is no longer in its ring: keep a retired key until its backlog is handled"
@@ -129,7 +129,7 @@ impl VerifyErrorKind {
     /// A short name for logs and metrics, in snake case. Stable.
     ///
     /// ```
-    /// assert_eq!(hookgate::VerifyErrorKind::SignatureMismatch.name(), "signature_mismatch");
+    /// assert_eq!(hookgate::verify::VerifyErrorKind::SignatureMismatch.name(), "signature_mismatch");
     /// ```
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -39,7 +39,7 @@ impl<'h> DeliveryHeaders<'h> {
     /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values hides an attack.
     ///
     /// ```
-    /// use hookgate::{DeliveryHeaders, VerifyErrorKind};
+    /// use hookgate::verify::{DeliveryHeaders, VerifyErrorKind};
     ///
     /// let signature = format!("sha256={}", "0".repeat(64));
     /// let head = DeliveryHeaders::from_pairs([
@@ -51,7 +51,7 @@ impl<'h> DeliveryHeaders<'h> {
     ///
     /// let error = DeliveryHeaders::from_pairs([("x-service-timestamp", "1763690000")]).unwrap_err();
     /// assert_eq!(error.kind(), VerifyErrorKind::HeaderMissing("x-service-signature"));
-    /// # Ok::<(), hookgate::VerifyError>(())
+    /// # Ok::<(), hookgate::verify::VerifyError>(())
     /// ```
     pub fn from_pairs<N, V>(
         pairs: impl IntoIterator<Item = (N, &'h V)>,

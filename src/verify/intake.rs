@@ -219,7 +219,7 @@ fn inline<const ROOM: usize>(bytes: &[u8]) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::UnixSeconds;
+    use crate::clock::UnixSeconds;
     use crate::lookup::Verifier;
     use crate::verify::{DeliveryHeaders, Secret};
 

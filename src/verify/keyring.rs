@@ -119,7 +119,7 @@ impl KeyRing {
     /// under the old scope, so give that scope to the ring that was there before.
     ///
     /// ```
-    /// use hookgate::{KeyRing, Keys, Secret};
+    /// use hookgate::{KeyRing, Secret, lookup::Keys};
     ///
     /// let before = KeyRing::new(Secret::new("whsec_made_up_for_orders")?);
     /// let keys = Keys::by_subscription([

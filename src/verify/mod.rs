@@ -7,7 +7,12 @@
 //! All of it is plain functions: the clock's reading and the bytes are arguments, and nothing waits.
 //!
 //! ```
-//! use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+//! use hookgate::{
+//!     Secret,
+//!     Verifier,
+//!     clock::UnixSeconds,
+//!     verify::{DeliveryHeaders, Signature, Timestamp},
+//! };
 //!
 //! let secret = Secret::new("whsec_made_up_for_this_example")?;
 //! let (timestamp, body) = (Timestamp::parse(b"1763690000")?, br#"{"id":"evt_1"}"#);

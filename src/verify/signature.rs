@@ -47,7 +47,7 @@ impl Signature {
     /// [`Malformed`] for anything but the one form: no other prefix, case, length or list of signatures.
     ///
     /// ```
-    /// use hookgate::Signature;
+    /// use hookgate::verify::Signature;
     ///
     /// assert!(Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes()).is_ok());
     /// assert!(Signature::parse(format!("sha256={}", "0A".repeat(32)).as_bytes()).is_err());
@@ -77,7 +77,10 @@ impl Signature {
     /// and the body's bytes.
     ///
     /// ```
-    /// use hookgate::{Secret, Signature, Timestamp};
+    /// use hookgate::{
+    ///     Secret,
+    ///     verify::{Signature, Timestamp},
+    /// };
     ///
     /// let secret = Secret::new("whsec_made_up_for_this_example")?;
     /// let timestamp = Timestamp::parse(b"1763690000")?;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::Malformed;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 
 /// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
 const MAX_DIGITS: usize = 16;
@@ -27,7 +27,7 @@ impl Timestamp {
     /// [`Malformed`] for all but one to sixteen ASCII digits without a leading zero.
     ///
     /// ```
-    /// use hookgate::Timestamp;
+    /// use hookgate::verify::Timestamp;
     ///
     /// assert_eq!(Timestamp::parse(b"1763690000").unwrap().seconds().as_i64(), 1_763_690_000);
     /// for bad in ["", "0", "01", "+1", "-1", " 1", "1.0", "1e9", "99999999999999999"] {

@@ -16,7 +16,7 @@ use super::timestamp::Timestamp;
 ///
 /// | made by | proves |
 /// |---|---|
-/// | [`Verifier::verify`](crate::Verifier::verify), [`Intake::finish`](crate::Intake::finish), and so each receiver | authentic and fresh; a claim adds that it runs once |
+/// | [`Verifier::verify`](crate::Verifier::verify), [`Intake::finish`](crate::verify::Intake::finish), and so each receiver | authentic and fresh; a claim adds that it runs once |
 /// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | authentic, under a key that was live at that time |
 /// | [`dangerous::restore`](crate::dangerous::restore), and so an inbox | nothing: it is as good as the protection of its store, here of the inbox's file or table |
 ///

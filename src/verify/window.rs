@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::{StaleTimes, VerifyError, VerifyErrorKind};
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 
 /// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery that was delayed are two faults.
 ///
@@ -13,7 +13,7 @@ use crate::UnixSeconds;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::Window;
+/// use hookgate::verify::Window;
 ///
 /// let window = Window::default().with_ahead(Duration::from_secs(30));
 /// assert_eq!(window.past(), Duration::from_secs(300));
@@ -70,7 +70,7 @@ impl Window {
     /// Checks the age of a timestamp.
     ///
     /// ```
-    /// use hookgate::{UnixSeconds, Window};
+    /// use hookgate::{clock::UnixSeconds, verify::Window};
     ///
     /// let signed = UnixSeconds::new(1_763_690_000);
     /// assert!(Window::default().check(signed, UnixSeconds::new(1_763_690_300)).is_ok());

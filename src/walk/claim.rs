@@ -156,9 +156,13 @@ mod tests {
 
     use super::{Claim, ForHealth, Settlement};
     use crate::{
-        Admission, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, Ownership,
-        Receiver, RequestHead, Secret, Signature, StoreError, StoreErrorKind, StoreFuture,
-        Timestamp, block_on,
+        DedupeStore, MemoryStore, Receiver, Secret, block_on,
+        clock::ManualClock,
+        dedupe::{
+            ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
+        },
+        receiver::{Admission, RequestHead},
+        verify::{Signature, Timestamp},
     };
 
     fn claim_in(store: impl DedupeStore) -> (Claim, EventKey) {

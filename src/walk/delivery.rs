@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::stored::StoredDelivery;
 use super::traceparent::Traceparent;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};
 use crate::event::{Event, EventError, EventHead, row_of};
 use crate::verify::Verified;
@@ -124,7 +124,13 @@ impl Delivery {
     ///
     /// ```
     /// # fn received(body: &'static [u8]) -> Result<hookgate::Delivery, Box<dyn std::error::Error>> {
-    /// #     use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+    /// #     use hookgate::{
+    /// #         Receiver,
+    /// #         Secret,
+    /// #         clock::{Clock, SystemClock},
+    /// #         receiver::RequestHead,
+    /// #         verify::{Signature, Timestamp},
+    /// #     };
     /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
     /// #     let now = Timestamp::at(SystemClock.now())?;
     /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
@@ -192,7 +198,13 @@ impl Delivery {
     /// event. Use it for tracing alone.
     ///
     /// ```
-    /// # use hookgate::{Clock, Receiver, RequestHead, Secret, Signature, SystemClock, Timestamp};
+    /// # use hookgate::{
+    /// #     Receiver,
+    /// #     Secret,
+    /// #     clock::{Clock, SystemClock},
+    /// #     receiver::RequestHead,
+    /// #     verify::{Signature, Timestamp},
+    /// # };
     /// # let secret = Secret::new("whsec_made_up_for_this_example")?;
     /// # let body = br#"{"id":"evt_1","type":"page.created"}"#;
     /// # let now = Timestamp::at(SystemClock.now())?;

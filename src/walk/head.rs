@@ -8,7 +8,7 @@ use crate::verify::{DeliveryHeaders, HeaderSlots};
 /// Method and headers of a request, borrowed from the server.
 ///
 /// ```
-/// use hookgate::RequestHead;
+/// use hookgate::receiver::RequestHead;
 ///
 /// let headers = [("Content-Type", "application/json"), ("Content-Length", "2")];
 /// let head = RequestHead::new("POST", headers);

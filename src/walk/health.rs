@@ -84,7 +84,7 @@ impl Health {
     /// Returns the reasons why the receiver is not ready.
     ///
     /// ```
-    /// # use hookgate::{MemoryStore, Receiver, Secret, Unready};
+    /// # use hookgate::{MemoryStore, Receiver, Secret, receiver::Unready};
     /// # let receiver = Receiver::builder()
     /// #     .secret(Secret::new("whsec_made_up_for_this_example")?)
     /// #     .store(MemoryStore::default())

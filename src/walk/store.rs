@@ -38,7 +38,11 @@ impl Store {
 /// is dropped. The receiver calls its own store like this, and so does a program that calls a store, a sink or an engine by itself.
 ///
 /// ```
-/// use hookgate::{StoreErrorKind, StoreFuture, block_on, guarded};
+/// use hookgate::{
+///     block_on,
+///     dedupe::{StoreErrorKind, StoreFuture},
+///     receiver::guarded,
+/// };
 ///
 /// let error = block_on(guarded(|| -> StoreFuture<'_, ()> { panic!("made up") })).unwrap_err();
 /// assert_eq!(error.kind(), StoreErrorKind::Unavailable);

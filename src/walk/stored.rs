@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::verify::Signature;
 
 /// The parts of a [`Delivery`](crate::Delivery) as plain values, for the columns of a table or the attributes of a message.

@@ -17,7 +17,7 @@ impl Verifier {
     /// a receiver, which has an example. It never waits: keys of a provider are used where they are in the cache.
     ///
     /// # Errors
-    /// As there, and [`NotLookedUp`](crate::RefusalKind::NotLookedUp) in place of the errors of a look-up.
+    /// As there, and [`NotLookedUp`](crate::outcome::RefusalKind::NotLookedUp) in place of the errors of a look-up.
     ///
     /// # Security
     /// As there: authentic, and neither fresh nor once.

@@ -5,7 +5,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-use hookgate::{Clock as _, Secret, Signature, SystemClock, Timestamp};
+use hookgate::{
+    Secret,
+    clock::{Clock as _, SystemClock},
+    verify::{Signature, Timestamp},
+};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;

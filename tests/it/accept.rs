@@ -14,9 +14,13 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use axum::routing::post_service;
 use hookgate::{
-    Accepted, Acceptor, Answer, Clock, ConfigErrorKind, Delivery, EventKey, Failure, MemoryStore,
-    Monotonic, Outcome, Receiver, ReceiverBuilder, RefusalKind, Secret, Sink, StoreError,
-    StoreErrorKind, StoreFuture, UnixSeconds, Unready,
+    ConfigErrorKind, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
+    clock::{Clock, Monotonic, UnixSeconds},
+    dedupe::{EventKey, StoreError, StoreErrorKind, StoreFuture},
+    layer::Answer,
+    outcome::{Failure, RefusalKind},
+    receiver::Unready,
+    sink::{Accepted, Acceptor, Sink},
 };
 use http::Request;
 use tokio::time::{Instant, sleep};

@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use hookgate::{Answer, Event, EventData, Failure, HeaderMismatch, Outcome, Properties, Receiver};
+use hookgate::{
+    Event, EventData, Outcome, Properties, Receiver, layer::Answer, outcome::Failure,
+    receiver::HeaderMismatch,
+};
 use http::StatusCode;
 
 use crate::support::*;

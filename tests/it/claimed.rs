@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Answer, HeaderMismatch, KeyRing, Keys, MemoryStore, Receiver, RefusalKind, RequestHead, Secret,
+    KeyRing, MemoryStore, Receiver, Secret,
+    layer::Answer,
+    lookup::Keys,
+    outcome::RefusalKind,
+    receiver::{HeaderMismatch, RequestHead},
 };
 use http::StatusCode;
 use tower::ServiceExt;

@@ -6,9 +6,10 @@ use std::fmt::Debug;
 
 use hookgate::event::Fields;
 use hookgate::{
-    Change, Date, DeliveryHeaders, Event, EventData, EventError, EventErrorKind as Kind, EventHead,
-    Field, Json, KeyRing, Properties, Secret, Signature, Timestamp, UnixSeconds, Verified,
-    Verifier,
+    Event, EventData, KeyRing, Properties, Secret, Verified, Verifier,
+    clock::UnixSeconds,
+    event::{Change, Date, EventError, EventErrorKind as Kind, EventHead, Field, Json},
+    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -449,7 +450,7 @@ struct Integers {
     map: std::collections::BTreeMap<i64, i64>,
     float: f64,
     text: String,
-    number: hookgate::Number,
+    number: hookgate::event::Number,
     json: Json,
     value: serde_json::Value,
 }
@@ -509,7 +510,7 @@ fn an_integer_in_any_form_of_a_json_number_fits_an_integer_field() {
             .unwrap(),
         Newtype(3)
     );
-    let changes: hookgate::Changes =
+    let changes: hookgate::event::Changes =
         serde_json::from_str(r#"{"n":{"before":1e1,"after":2}}"#).unwrap();
     let read: std::collections::HashMap<String, Change<i64>> = changes.to().unwrap();
     assert_eq!(

@@ -207,7 +207,11 @@ mod axum {
         use std::sync::Arc;
         use std::time::Duration;
 
-        use hookgate::{Capacity, DedupeStore, ManualClock, UnixSeconds};
+        use hookgate::{
+            DedupeStore,
+            clock::{ManualClock, UnixSeconds},
+            dedupe::Capacity,
+        };
         use hookgate_testing::{StoreConformance, StoreUnderTest};
 
         use crate::examples::store::MapStore;

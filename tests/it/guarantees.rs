@@ -23,7 +23,7 @@ fn the_sizes_follow_from_their_formula() {
         let constant = match row[0].split('`').nth(1) {
             Some("MemoryStore") => Some(hookgate::MemoryStore::BYTES_PER_RECORD),
             #[cfg(feature = "moka")]
-            Some("MokaStore") => Some(hookgate::MokaStore::BYTES_PER_RECORD),
+            Some("MokaStore") => Some(hookgate::dedupe::MokaStore::BYTES_PER_RECORD),
             #[cfg(feature = "redis")]
             Some("RedisStore") => Some(hookgate_redis::BYTES_PER_RECORD),
             _ => None,

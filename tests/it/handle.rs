@@ -10,8 +10,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::layer::{FromDelivery, VerifiedBody};
 use hookgate::{
-    Answer, DeadLetter, Delivery, Event, EventData, EventError, Failure, HandlerError, Outcome,
-    Properties, RefusalKind, Unhandled,
+    DeadLetter, Delivery, Event, EventData, HandlerError, Outcome, Properties,
+    event::EventError,
+    layer::{Answer, Unhandled},
+    outcome::{Failure, RefusalKind},
 };
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};

@@ -7,8 +7,11 @@ use axum::routing::post;
 use axum::{Router, body::Body};
 use hookgate::layer::{ObservedRequest, Reason, RequestObserver};
 use hookgate::{
-    AlreadyHandled, Answer, Clock, DeadLetter, Delivery, Event, EventData, EventRouter, Failed,
-    Failure, HandlerError, Outcome, Receiver, StoreError, StoreErrorKind, Unhandled,
+    DeadLetter, Delivery, Event, EventData, EventRouter, HandlerError, Outcome, Receiver,
+    clock::Clock,
+    dedupe::{StoreError, StoreErrorKind},
+    layer::{AlreadyHandled, Answer, Failed, Unhandled},
+    outcome::Failure,
 };
 use http::request::Parts;
 use http::{Request, StatusCode};
@@ -125,7 +128,7 @@ struct Order {
 /// The application's own error around that of an event.
 #[derive(Debug, thiserror::Error)]
 #[error("the order was not read")]
-struct NotRead(#[from] hookgate::EventError);
+struct NotRead(#[from] hookgate::event::EventError);
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_does_not_fit_is_422_as_without_it() {

@@ -12,8 +12,10 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hookgate::{
-    Clock, Delivery, Failed, MemoryStore, Monotonic, Outcome, Receiver, ReceiverBuilder, Secret,
-    Settled, Signature, Timestamp, UnixSeconds,
+    Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
+    clock::{Clock, Monotonic, UnixSeconds},
+    layer::{Failed, Settled},
+    verify::{Signature, Timestamp},
 };
 use http::Request;
 use tokio::time::Instant;

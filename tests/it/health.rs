@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, Health, ManualClock, MemoryStore, Outcome, Receiver, RefusalKind, Secret, StoreError,
-    StoreErrorKind, StoreFuture, Unready, WhenFull, block_on,
+    MemoryStore, Outcome, Receiver, Secret, block_on,
+    clock::ManualClock,
+    dedupe::{Capacity, StoreError, StoreErrorKind, StoreFuture, WhenFull},
+    outcome::RefusalKind,
+    receiver::{Health, Unready},
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -115,7 +118,7 @@ fn a_clock_that_was_set_back_gives_no_age_before_zero() {
     let runtime = { runtime }.enable_all().build().unwrap();
     let sent = support::Sent::at(support::NOW, support::event("evt_1"));
     runtime.block_on(support::ask(&app, &sent));
-    clock.set_wall(hookgate::UnixSeconds::new(support::NOW - 500));
+    clock.set_wall(hookgate::clock::UnixSeconds::new(support::NOW - 500));
     assert_eq!(
         receiver.health().since_last_accepted(),
         Some(Duration::ZERO)
@@ -262,13 +265,16 @@ fn commits_and_releases_that_fail_count_without_a_layer_too() {
     let receiver = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
         .store(store.clone())
-        .clock(ManualClock::at(hookgate::UnixSeconds::new(support::NOW)))
+        .clock(ManualClock::at(hookgate::clock::UnixSeconds::new(
+            support::NOW,
+        )))
         .build()
         .unwrap();
     let claim = |id| {
         store.is_now(WELL);
         let delivery = recognise(&receiver, id);
-        let Ok(hookgate::Admission::Fresh(claim)) = block_on(receiver.admit(&delivery)) else {
+        let Ok(hookgate::receiver::Admission::Fresh(claim)) = block_on(receiver.admit(&delivery))
+        else {
             panic!("not fresh");
         };
         claim
@@ -287,15 +293,16 @@ fn commits_and_releases_that_fail_count_without_a_layer_too() {
 
 fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
     let secret = Secret::new(SECRET).unwrap();
-    let timestamp = hookgate::Timestamp::at(hookgate::UnixSeconds::new(support::NOW)).unwrap();
+    let timestamp =
+        hookgate::verify::Timestamp::at(hookgate::clock::UnixSeconds::new(support::NOW)).unwrap();
     let body = support::event(id);
     let signature =
-        hookgate::Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
+        hookgate::verify::Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
     let headers = [
         ("x-service-timestamp", timestamp.as_str()),
         ("x-service-signature", &signature),
     ];
-    let head = hookgate::RequestHead::new("POST", headers);
+    let head = hookgate::receiver::RequestHead::new("POST", headers);
     let mut intake = receiver.open(&head).unwrap();
     intake.push(body.into()).unwrap();
     receiver.recognise(intake, &head).unwrap()

@@ -8,9 +8,11 @@ use std::time::Duration;
 use axum::response::IntoResponse;
 use hookgate::extract::EventRejection;
 use hookgate::{
-    AlreadyHandled, Answer, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventData,
-    EventKey, Failure, HandlerError, KeyRing, MemoryStore, Outcome, Properties, RefusalKind,
-    Secret, StoreError, StoreErrorKind, StoreFuture, Unrecorded,
+    DeadLetter, DedupeStore, Delivery, EventData, HandlerError, KeyRing, MemoryStore, Outcome,
+    Properties, Secret,
+    dedupe::{ClaimToken, Claimed, EventKey, StoreError, StoreErrorKind, StoreFuture},
+    layer::{AlreadyHandled, Answer},
+    outcome::{Failure, RefusalKind, Unrecorded},
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
@@ -564,7 +566,10 @@ async fn a_stale_authentic_delivery_is_reported_at_most_eight_times_a_second() {
                 let reason = answer.reason.as_ref().unwrap();
                 let refusal = reason.downcast_ref::<hookgate::Refusal>().unwrap();
                 let kind = refusal.verify_error().unwrap().kind();
-                let authentic = matches!(kind, hookgate::VerifyErrorKind::StaleButAuthentic(..));
+                let authentic = matches!(
+                    kind,
+                    hookgate::verify::VerifyErrorKind::StaleButAuthentic(..)
+                );
                 told.lock().unwrap().push(authentic);
             })
         },
@@ -1082,7 +1087,7 @@ async fn a_store_that_panics_behind_a_run_leaves_its_answer_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
-    use hookgate::{Admission, RequestHead};
+    use hookgate::receiver::{Admission, RequestHead};
 
     let (harness, store) = with_panicking_store(|_| async { OK });
     let receiver = &harness.receiver;
@@ -1119,7 +1124,7 @@ async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_lost_its_lease_cannot_undo_its_successor() {
     // The clock of the store runs ahead while the first run is under way: its lease ends, a copy takes over.
-    let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
+    let clock = hookgate::clock::ManualClock::at(hookgate::clock::UnixSeconds::new(1_763_690_000));
     let store = MemoryStore::default().with_clock(clock.clone());
     let harness = Harness::new(
         |builder, _| builder.store(store),
@@ -1142,7 +1147,7 @@ async fn a_run_that_lost_its_lease_cannot_undo_its_successor() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_claim_is_reported_and_answered_2xx() {
-    let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_763_690_000));
+    let clock = hookgate::clock::ManualClock::at(hookgate::clock::UnixSeconds::new(1_763_690_000));
     let store = MemoryStore::default().with_clock(clock.clone());
     let harness = Harness::new(
         |builder, _| builder.store(store),
@@ -1160,7 +1165,7 @@ async fn a_lost_claim_is_reported_and_answered_2xx() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_store_that_refuses_is_503() {
-    let store = MemoryStore::new(1).with_when_full(hookgate::WhenFull::Refuse);
+    let store = MemoryStore::new(1).with_when_full(hookgate::dedupe::WhenFull::Refuse);
     let harness = Harness::new(|builder, _| builder.store(store), |_, _| async { OK });
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
@@ -1281,12 +1286,12 @@ async fn the_answer_lies_in_the_extensions_of_the_response() {
     let harness = Harness::of(|_, _| async { OK });
     let mut sent = Sent::event("evt_1");
     let good = harness.send(&sent).await;
-    let answer = good.extensions().get::<hookgate::Answer>().unwrap();
+    let answer = good.extensions().get::<hookgate::layer::Answer>().unwrap();
     assert_eq!(answer.outcome, Outcome::Handled);
     assert_eq!(answer.delivery.as_ref().unwrap().event_id(), "evt_1");
     sent.secret = "whsec_made_up_by_somebody_else";
     let bad = harness.send(&sent).await;
-    let answer = bad.extensions().get::<hookgate::Answer>().unwrap();
+    let answer = bad.extensions().get::<hookgate::layer::Answer>().unwrap();
     let reason = answer.reason.as_ref().unwrap();
     let below = std::error::Error::source(&**reason).unwrap().to_string();
     assert!(below.contains("signature"), "{below}");
@@ -1469,8 +1474,8 @@ async fn the_source_of_a_refusal_can_be_downcast() {
         let refusal = told.reason.clone().unwrap();
         let source = std::error::Error::source(&*refusal).unwrap();
         (
-            source.is::<hookgate::VerifyError>(),
-            source.is::<hookgate::EventError>(),
+            source.is::<hookgate::verify::VerifyError>(),
+            source.is::<hookgate::event::EventError>(),
             source.is::<StoreError>(),
         )
     };

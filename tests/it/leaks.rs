@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    ClaimToken, Claimed, Clock, ConfigErrorKind, DeliveryHeaders, EventKey, Intake, KeyRing,
-    ManualClock, Ownership, Secret, Signature, StoreError, StoreErrorKind, StoreFuture,
-    SystemClock, Timestamp, UnixSeconds, Verifier, Window,
+    ConfigErrorKind, KeyRing, Secret, Verifier,
+    clock::{Clock, ManualClock, SystemClock, UnixSeconds},
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
+    verify::{DeliveryHeaders, Intake, Signature, Timestamp, Window},
 };
 
 const SECRET: &str = "whsec_made_up_LEAKED_SECRET_text";
@@ -77,7 +78,10 @@ const TYPED: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"LEAKED-cr
 
 #[test]
 fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
-    use hookgate::{Admission, MemoryStore, Receiver, RequestHead, block_on};
+    use hookgate::{
+        MemoryStore, Receiver, block_on,
+        receiver::{Admission, RequestHead},
+    };
 
     let secret = || Secret::new(SECRET).unwrap();
     let timestamp = Timestamp::at(NOW).unwrap();
@@ -110,7 +114,7 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     shown.debug(&delivery.event::<hookgate::Properties>().unwrap().data);
     shown.error(&delivery.event::<Vec<u8>>().map(|_| ()).unwrap_err());
     #[cfg(feature = "tower")]
-    shown.error(&hookgate::Unhandled::of(&delivery));
+    shown.error(&hookgate::layer::Unhandled::of(&delivery));
     let admission = block_on(receiver.admit(&delivery)).unwrap();
     shown.debug(&admission);
     let Admission::Fresh(claim) = admission else {
@@ -146,8 +150,11 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
 #[test]
 fn what_is_looked_up_shows_none_of_it_either() {
     use hookgate::{
-        LookupError, LookupErrorKind, LookupFuture, MemoryStore, Receiver, RequestHead,
-        SecretProvider, SubscriptionId, block_on, provider_fn,
+        MemoryStore, Receiver, block_on,
+        lookup::{
+            LookupError, LookupErrorKind, LookupFuture, SecretProvider, SubscriptionId, provider_fn,
+        },
+        receiver::RequestHead,
     };
 
     let timestamp = Timestamp::at(NOW).unwrap();
@@ -236,7 +243,7 @@ fn shown() -> Vec<String> {
     shown.debug(&secret());
     shown.debug(&ring());
     shown.debug(verifier.keys());
-    let by_subscription = hookgate::Keys::by_subscription([("wh_1", ring())]).unwrap();
+    let by_subscription = hookgate::lookup::Keys::by_subscription([("wh_1", ring())]).unwrap();
     shown.debug(&by_subscription);
     shown.debug(&verifier);
 
@@ -305,7 +312,7 @@ fn shown() -> Vec<String> {
     std::fs::remove_file(&path).unwrap();
     shown.error(&Secret::from_file(&path).unwrap_err());
     shown.error(&ring().with_key("third", secret()).unwrap_err());
-    let twice = hookgate::Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]);
+    let twice = hookgate::lookup::Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]);
     shown.error(&twice.unwrap_err());
     shown.debug(&ConfigErrorKind::NoKeys);
 

@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
-    Admission, ManualClock, MemoryStore, Outcome, Receiver, RefusalKind, RequestHead, StoreError,
-    StoreErrorKind, StoreFuture, block_on,
+    MemoryStore, Outcome, Receiver, block_on,
+    clock::ManualClock,
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    outcome::RefusalKind,
+    receiver::{Admission, RequestHead},
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};

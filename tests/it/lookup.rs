@@ -14,9 +14,13 @@ use std::time::Duration;
 use axum::response::Response;
 use bytes::Bytes;
 use hookgate::{
-    Answer, ConfigErrorKind, DeliveryHeaders, KeyRing, Keys, LookupError, LookupErrorKind,
-    MemoryStore, Outcome, Receiver, Refusal, RefusalKind, RequestHead, Secret, Signature,
-    Timestamp, UnixSeconds, Verifier, VerifyErrorKind, block_on,
+    ConfigErrorKind, KeyRing, MemoryStore, Outcome, Receiver, Refusal, Secret, Verifier, block_on,
+    clock::UnixSeconds,
+    layer::Answer,
+    lookup::{Keys, LookupError, LookupErrorKind},
+    outcome::RefusalKind,
+    receiver::RequestHead,
+    verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind},
 };
 use http::StatusCode;
 use http_body::Frame;

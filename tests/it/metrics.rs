@@ -7,8 +7,11 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
 use hookgate::{
-    Accepted, DURATION_BUCKETS, DeadLetter, Delivery, Event, KeyRing, MemoryStore, Receiver,
-    Secret, Sink, StoreError, StoreErrorKind, StoreFuture, SubscriptionId, provider_fn,
+    DeadLetter, Delivery, Event, KeyRing, MemoryStore, Receiver, Secret,
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    layer::DURATION_BUCKETS,
+    lookup::{SubscriptionId, provider_fn},
+    sink::{Accepted, Sink},
 };
 use http::{Request, StatusCode};
 use metrics::{
@@ -81,7 +84,7 @@ fn value(recorder: &PrometheusRecorder, name: &str) -> Option<f64> {
 /// An event as the harness makes it, created so many seconds before the harness's time began.
 fn created_before(id: &str, seconds: i64) -> Sent {
     let sent = Sent::event(id);
-    let created = hookgate::UnixSeconds::new(1_763_690_000 - seconds).as_i64();
+    let created = hookgate::clock::UnixSeconds::new(1_763_690_000 - seconds).as_i64();
     let (days, second) = (created.div_euclid(86_400), created.rem_euclid(86_400));
     assert_eq!(
         days - 20_412,
@@ -614,7 +617,7 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn what_an_inbox_does_is_counted_as_the_docs_say() {
-    use hookgate::{HandlerError, Sink};
+    use hookgate::{HandlerError, sink::Sink};
     use hookgate_inbox::Workers;
     use hookgate_sqlite::open_inbox;
 
@@ -958,7 +961,7 @@ async fn a_recorder_that_panics_harms_nothing() {
 #[test]
 fn buckets_rise_and_end_where_the_sender_gives_up() {
     assert!(DURATION_BUCKETS.windows(2).all(|pair| pair[0] < pair[1]));
-    let schedule = hookgate::RetrySchedule::default();
+    let schedule = hookgate::dedupe::RetrySchedule::default();
     assert_eq!(
         DURATION_BUCKETS.last(),
         Some(&schedule.attempt_timeout().as_secs_f64())

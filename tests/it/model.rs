@@ -28,8 +28,10 @@ use std::time::Duration;
 
 use hookgate::layer::{ResponseBody, VerifiedBody};
 use hookgate::{
-    Answer, DeadLetter, DeadLettered, DedupeStore, Delivery, MemoryStore, Outcome, Receiver,
-    Secret, Signature, Timestamp, UnixSeconds,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Secret,
+    clock::UnixSeconds,
+    layer::{Answer, DeadLettered},
+    verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};
 use proptest::strategy::{Strategy, ValueTree};
@@ -220,11 +222,11 @@ impl Play {
 
     fn begin(plan: Plan) -> Self {
         let world = World::new(&plan.events);
-        let clock: Arc<dyn hookgate::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
+        let clock: Arc<dyn hookgate::clock::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
         let inner: Arc<dyn DedupeStore> = match plan.store {
             Store::Memory => Arc::new(MemoryStore::new(100).with_clock(clock)),
             #[cfg(feature = "moka")]
-            Store::Moka => Arc::new(hookgate::MokaStore::new(100).with_clock(clock)),
+            Store::Moka => Arc::new(hookgate::dedupe::MokaStore::new(100).with_clock(clock)),
             #[cfg(not(feature = "moka"))]
             Store::Moka => Arc::new(MemoryStore::new(100).with_clock(clock)),
         };

@@ -8,7 +8,11 @@ use axum::routing::{MethodRouter, post};
 use axum::{Json, Router};
 use bytes::{Buf, Bytes};
 use hookgate::layer::VerifiedBody;
-use hookgate::{Accepted, Delivery, Event, EventRouter, Outcome, Receiver, Sink, StoreFuture};
+use hookgate::{
+    Delivery, Event, EventRouter, Outcome, Receiver,
+    dedupe::StoreFuture,
+    sink::{Accepted, Sink},
+};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};

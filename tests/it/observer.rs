@@ -8,8 +8,11 @@ use axum::body::Body;
 use bytes::Bytes;
 use hookgate::layer::{ObservedRequest, RequestObserver};
 use hookgate::{
-    Accepted, Answer, Attempt, Clock, Delivery, Outcome, Receiver, Secret, Sink, StoreFuture,
-    UnixSeconds,
+    Delivery, Outcome, Receiver, Secret,
+    clock::{Clock, UnixSeconds},
+    dedupe::{Attempt, StoreFuture},
+    layer::Answer,
+    sink::{Accepted, Sink},
 };
 use http::request::Parts;
 use http::{Request, StatusCode};

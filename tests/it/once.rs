@@ -7,8 +7,11 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Admission, ConfigErrorKind, Delivery, KeyRing, Keys, MemoryStore, Receiver, RequestHead,
-    Secret, SystemClock, UnixSeconds, WhenFull,
+    ConfigErrorKind, Delivery, KeyRing, MemoryStore, Receiver, Secret,
+    clock::{SystemClock, UnixSeconds},
+    dedupe::WhenFull,
+    lookup::Keys,
+    receiver::{Admission, RequestHead},
 };
 use http::StatusCode;
 
@@ -23,7 +26,7 @@ fn other() -> Secret {
 #[tokio::test]
 async fn a_replay_runs_once_whatever_its_unsigned_headers_say() {
     let receiver = receiver()
-        .header_mismatch(hookgate::HeaderMismatch::Ignore)
+        .header_mismatch(hookgate::receiver::HeaderMismatch::Ignore)
         .build()
         .unwrap();
     let probe = Probe::new();
@@ -64,7 +67,7 @@ async fn a_replay_runs_once_whatever_its_unsigned_headers_say() {
 }
 
 fn now() -> i64 {
-    hookgate::Clock::now(&SystemClock).as_i64()
+    hookgate::clock::Clock::now(&SystemClock).as_i64()
 }
 
 #[tokio::test]

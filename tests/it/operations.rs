@@ -344,7 +344,7 @@ fn the_series_are_computed_right() {
         "runs_on",
         "hung_up",
     ]);
-    let histogram = hookgate::DURATION_BUCKETS.len() + 3;
+    let histogram = hookgate::layer::DURATION_BUCKETS.len() + 3;
     for (number, computed) in [
         ("901", (layer + runs * 9) * histogram),
         ("714", (acceptor + calls * 9) * histogram),

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Accepted, Sink};
-use hookgate::{Delivery, Receiver, StoreFuture};
+use hookgate::sink::{Accepted, Sink};
+use hookgate::{Delivery, Receiver, dedupe::StoreFuture};
 use http::{Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep};

@@ -1,6 +1,6 @@
 //! The two strict parsers against second implementations that are obviously right.
 
-use hookgate::{Signature, Timestamp};
+use hookgate::verify::{Signature, Timestamp};
 use proptest::prelude::*;
 
 const TIMESTAMP: &[u8] = b"1763690000";

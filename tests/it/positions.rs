@@ -11,7 +11,7 @@ use axum::middleware::{Next, from_fn};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
-use hookgate::{Answer, Delivery, Event, Outcome, Properties, Receiver, Verified};
+use hookgate::{Delivery, Event, Outcome, Properties, Receiver, Verified, layer::Answer};
 use http::{Response, StatusCode};
 use http_body::Frame;
 use http_body_util::BodyExt;
@@ -152,7 +152,7 @@ async fn the_answers_reason_is_there_for_outer_layers() {
         (sent.clone(), "replayed"),
         (
             sent.by("GET"),
-            Outcome::Refused(hookgate::RefusalKind::MethodNotAllowed).name(),
+            Outcome::Refused(hookgate::outcome::RefusalKind::MethodNotAllowed).name(),
         ),
     ] {
         assert_eq!(ask(&app, &sent).await.headers["x-outcome"], name);

@@ -9,7 +9,11 @@ use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
+use hookgate::{
+    Secret,
+    clock::{Clock, SystemClock, UnixSeconds},
+    verify::{Signature, Timestamp},
+};
 
 /// A generous time limit, so that a busy machine fails no test.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -6,8 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hookgate::{
-    Answer, Clock, ConfigErrorKind, KeyRing, Receiver, ReceiverBuilder, Refusal, RequestHead,
-    Secret, Timestamp, VerifyErrorKind,
+    ConfigErrorKind, KeyRing, Receiver, ReceiverBuilder, Refusal, Secret,
+    clock::Clock,
+    layer::Answer,
+    receiver::RequestHead,
+    verify::{Timestamp, VerifyErrorKind},
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -362,17 +365,17 @@ async fn no_reading_of_the_clock_breaks_a_delivery() {
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     for wall in [i64::MIN, -1, 0, 1, i64::MAX] {
-        clock.set_wall(hookgate::UnixSeconds::new(wall));
+        clock.set_wall(hookgate::clock::UnixSeconds::new(wall));
         assert_eq!(
             ask(&app, &Sent::at(NOW, event("evt_1"))).await.status,
             401,
             "clock {wall}"
         );
     }
-    clock.set_wall(hookgate::UnixSeconds::new(NOW));
+    clock.set_wall(hookgate::clock::UnixSeconds::new(NOW));
     assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 204);
     // A step of the wall clock makes the store forget no event: retention uses the monotonic clock.
-    clock.set_wall(hookgate::UnixSeconds::new(NOW + 10_000_000));
+    clock.set_wall(hookgate::clock::UnixSeconds::new(NOW + 10_000_000));
     assert!(
         ask(&app, &Sent::at(NOW + 10_000_000, event("evt_1")))
             .await
@@ -417,7 +420,7 @@ async fn the_key_is_the_whole_secret_text_undecoded() {
     ] {
         let key = Secret::unprefixed(&mistake).unwrap();
         let signature =
-            hookgate::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
+            hookgate::verify::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
         let sent = Sent::at(NOW, body.clone()).but("X-Service-Signature", signature);
         assert_eq!(ask(&app, &sent).await.status, 401, "{mistake}");
     }

@@ -7,8 +7,11 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Accepted, Changes, Delivery, Event, EventData, EventError, EventErrorKind as Kind, EventRouter,
-    Failure, Json, Outcome, Properties, Receiver, Sink, UnixSeconds,
+    Delivery, Event, EventData, EventRouter, Outcome, Properties, Receiver,
+    clock::UnixSeconds,
+    event::{Changes, EventError, EventErrorKind as Kind, Json},
+    outcome::Failure,
+    sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_record::LoggedDelivery;

@@ -8,9 +8,12 @@ use axum::response::IntoResponse;
 use axum::routing::MethodRouter;
 use bytes::Bytes;
 use hookgate::{
-    Answer, ConfigError, ConfigErrorKind, Delivery, Event, EventData, EventError, EventRouter,
-    EventType, Failure, MemoryStore, Outcome, Receiver, ReceiverBuilder, Settled, Subscription,
-    SubscriptionWarning, Unhandled,
+    ConfigError, ConfigErrorKind, Delivery, Event, EventData, EventRouter, MemoryStore, Outcome,
+    Receiver, ReceiverBuilder,
+    event::{EventError, EventType},
+    layer::{Answer, Settled, Unhandled},
+    outcome::Failure,
+    route::{Subscription, SubscriptionWarning},
 };
 use http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
@@ -198,7 +201,7 @@ async fn type_and_model_are_those_of_the_signed_body_however_it_is_written() {
         EventRouter::new()
             .on("row.deleted", says!("as signed"))
             .on("row.created", says!("as the header says")),
-        receiver().header_mismatch(hookgate::HeaderMismatch::Ignore),
+        receiver().header_mismatch(hookgate::receiver::HeaderMismatch::Ignore),
     );
     assert_eq!(ask(&ignoring.app, &sent).await.body, "as signed");
 }

@@ -10,8 +10,14 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::layer::{IntoAnswer, VerifiedBody, handler_service};
 use hookgate::{
-    AlreadyHandled, DeadLetter, Delivery, Event, Failure, HandlerError, Outcome, Ran, Run,
-    StoreError, StoreErrorKind, StoredDelivery, Unhandled, UnixSeconds, dangerous,
+    DeadLetter, Delivery, Event, HandlerError, Outcome,
+    clock::UnixSeconds,
+    dangerous,
+    dedupe::{StoreError, StoreErrorKind},
+    layer::{AlreadyHandled, Unhandled},
+    outcome::Failure,
+    receiver::StoredDelivery,
+    run::{Ran, Run},
 };
 use http::{Request, Response, StatusCode};
 use tower::{Layer, service_fn};

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{
-    Admission, Claim, ConfigErrorKind, Delivery, KeyRing, Keys, MemoryStore, Receiver,
-    ReceiverBuilder, RequestHead, RetrySchedule, Secret, block_on, provider_fn,
-};
 use hookgate::{ConfigError, DedupeStore};
+use hookgate::{
+    ConfigErrorKind, Delivery, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret, block_on,
+    dedupe::RetrySchedule,
+    lookup::{Keys, provider_fn},
+    receiver::{Admission, Claim, RequestHead},
+};
 
 use crate::support::*;
 
@@ -218,8 +220,8 @@ fn a_store_without_a_list_compares_nothing() {
         fn pass<'a, T: Send + Unpin + 'static>(
             &'a self,
             _: crate::store_proxy::Call,
-            call_inner: impl FnOnce(&'a MemoryStore) -> hookgate::StoreFuture<'a, T> + Send + 'a,
-        ) -> hookgate::StoreFuture<'a, T> {
+            call_inner: impl FnOnce(&'a MemoryStore) -> hookgate::dedupe::StoreFuture<'a, T> + Send + 'a,
+        ) -> hookgate::dedupe::StoreFuture<'a, T> {
             call_inner(&self.0)
         }
     }

@@ -1,6 +1,6 @@
 //! Stores in front of a [`MemoryStore`]: one function that every call passes through.
 
-use hookgate::{MemoryStore, StoreFuture};
+use hookgate::{MemoryStore, dedupe::StoreFuture};
 
 /// A call of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,39 +27,39 @@ macro_rules! store_proxy {
         impl hookgate::DedupeStore for $store {
             fn claim<'a>(
                 &'a self,
-                key: &'a hookgate::EventKey,
-                token: hookgate::ClaimToken,
+                key: &'a hookgate::dedupe::EventKey,
+                token: hookgate::dedupe::ClaimToken,
                 lease: std::time::Duration,
-            ) -> hookgate::StoreFuture<'a, hookgate::Claimed> {
+            ) -> hookgate::dedupe::StoreFuture<'a, hookgate::dedupe::Claimed> {
                 use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Claim, move |store| store.claim(key, token, lease))
             }
 
             fn renew<'a>(
                 &'a self,
-                key: &'a hookgate::EventKey,
-                token: hookgate::ClaimToken,
+                key: &'a hookgate::dedupe::EventKey,
+                token: hookgate::dedupe::ClaimToken,
                 lease: std::time::Duration,
-            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+            ) -> hookgate::dedupe::StoreFuture<'a, hookgate::dedupe::Ownership> {
                 use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Renew, move |store| store.renew(key, token, lease))
             }
 
             fn commit<'a>(
                 &'a self,
-                key: &'a hookgate::EventKey,
-                token: hookgate::ClaimToken,
+                key: &'a hookgate::dedupe::EventKey,
+                token: hookgate::dedupe::ClaimToken,
                 retain: std::time::Duration,
-            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+            ) -> hookgate::dedupe::StoreFuture<'a, hookgate::dedupe::Ownership> {
                 use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Commit, move |store| store.commit(key, token, retain))
             }
 
             fn release<'a>(
                 &'a self,
-                key: &'a hookgate::EventKey,
-                token: hookgate::ClaimToken,
-            ) -> hookgate::StoreFuture<'a, hookgate::Ownership> {
+                key: &'a hookgate::dedupe::EventKey,
+                token: hookgate::dedupe::ClaimToken,
+            ) -> hookgate::dedupe::StoreFuture<'a, hookgate::dedupe::Ownership> {
                 use crate::store_proxy::{Call, StoreProxy};
                 self.pass(Call::Release, move |store| store.release(key, token))
             }

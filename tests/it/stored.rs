@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use hookgate::dedupe::body_digest;
 use hookgate::{
-    Admission, Delivery, Event, KeyRing, Keys, LookupError, Malformed, MemoryStore, Receiver,
-    Refusal, RefusalKind, RequestHead, Secret, StoredDelivery, UnixSeconds, Verifier,
-    VerifyErrorKind, block_on, dangerous, provider_fn,
+    Delivery, Event, KeyRing, MemoryStore, Receiver, Refusal, Secret, Verifier, block_on,
+    clock::UnixSeconds,
+    dangerous,
+    lookup::{Keys, LookupError, provider_fn},
+    outcome::RefusalKind,
+    receiver::{Admission, RequestHead, StoredDelivery},
+    verify::{Malformed, VerifyErrorKind},
 };
 
 use crate::support::*;

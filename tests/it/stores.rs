@@ -12,8 +12,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, MemoryStore, Ownership,
-    StoreError, StoreErrorKind, StoreFuture, StoreStats, UnixSeconds, WhenFull,
+    DedupeStore, MemoryStore,
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{
+        Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind,
+        StoreFuture, StoreStats, WhenFull,
+    },
 };
 
 const LEASE: Duration = Duration::from_secs(30);

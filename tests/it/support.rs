@@ -14,8 +14,10 @@ use axum::extract::State;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Clock, Delivery, ManualClock, MemoryStore, Receiver, ReceiverBuilder, Secret, Signature,
-    StoreFuture, SystemClock, Timestamp, UnixSeconds,
+    Delivery, MemoryStore, Receiver, ReceiverBuilder, Secret,
+    clock::{Clock, ManualClock, SystemClock, UnixSeconds},
+    dedupe::StoreFuture,
+    verify::{Signature, Timestamp},
 };
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};

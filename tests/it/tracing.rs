@@ -11,9 +11,11 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    Accepted, Answer, DeadLetter, Delivery, Event, Failed, HandlerError, KeyRing, MemoryStore,
-    Reason, Receiver, Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, Timestamp,
-    Unhandled,
+    DeadLetter, Delivery, Event, HandlerError, KeyRing, MemoryStore, Receiver, Secret,
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    layer::{Answer, Failed, Reason, Unhandled},
+    sink::{Accepted, Sink},
+    verify::{Signature, Timestamp},
 };
 use http::StatusCode;
 use tokio::time::sleep;

@@ -10,8 +10,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::{
-    DeliveryHeaders, Intake, KeyRing, Keys, Proof, Secret, UnixSeconds, Verifier, VerifyError,
-    VerifyErrorKind, Window,
+    KeyRing, Secret, Verifier,
+    clock::UnixSeconds,
+    lookup::Keys,
+    verify::{DeliveryHeaders, Intake, Proof, VerifyError, VerifyErrorKind, Window},
 };
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use hookgate::{Outcome, Receiver, Settled};
+use hookgate::{Outcome, Receiver, layer::Settled};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Request, StatusCode};
 use axum::{Router, routing::post};
-use hookgate::{Event, EventData, HandlerError, MemoryStore, Number, Receiver, Secret};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, event::Number};
 use hookgate_testing::{EventFactory, Signer, factory::JsonText};
 use tower::ServiceExt;
 

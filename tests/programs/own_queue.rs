@@ -9,9 +9,13 @@ use axum::body::Body;
 use axum::{Router, routing::post_service};
 use hookgate::outcome::one_line;
 use hookgate::{
-    Accepted, Clock, DeadLetter, Delivery, Event, EventData, ManualClock, Outcome, Receiver, Run,
-    Secret, Signature, Sink, StoreError, StoreErrorKind, StoreFuture, StoredDelivery, SystemClock,
-    UnixSeconds,
+    DeadLetter, Delivery, Event, EventData, Outcome, Receiver, Secret,
+    clock::{Clock, ManualClock, SystemClock, UnixSeconds},
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::StoredDelivery,
+    run::Run,
+    sink::{Accepted, Sink},
+    verify::Signature,
 };
 use hookgate_testing::{EventFactory, Signer};
 use rusqlite::{Connection, Row, params};

@@ -6,8 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use hookgate::{
-    Admission, Claim, Clock, Delivery, DeliveryHeaders, Event, MemoryStore, Ownership, Receiver,
-    Refusal, RequestHead, Secret, SystemClock, Verifier, VerifyError, block_on,
+    Delivery, Event, MemoryStore, Receiver, Refusal, Secret, Verifier, block_on,
+    clock::{Clock, SystemClock},
+    dedupe::Ownership,
+    receiver::{Admission, Claim, RequestHead},
+    verify::{DeliveryHeaders, VerifyError},
 };
 use hookgate_testing::{EventFactory, SampleEvent, Signer};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::{Router, http::StatusCode, routing::post};
-use hookgate::{DURATION_BUCKETS, Event, MemoryStore, Receiver, Secret};
+use hookgate::{Event, MemoryStore, Receiver, Secret, layer::DURATION_BUCKETS};
 use hookgate_record::Recorder;
 use hookgate_testing::explain::CauseKind;
 use hookgate_testing::{DeliveryLog, EventFactory, Explainer, Signer};

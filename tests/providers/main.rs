@@ -47,7 +47,7 @@ fn client(port: u16) -> Result<Client, hookgate_client::Error> {
 mod without_a_provider {
     use std::sync::Arc;
 
-    use hookgate::StoreErrorKind;
+    use hookgate::dedupe::StoreErrorKind;
     use hookgate_client::ErrorKind;
     use rustls::crypto::{GetRandomFailed, KeyProvider, SecureRandom, WebPkiSupportedAlgorithms};
     use rustls::pki_types::PrivateKeyDer;

@@ -15,7 +15,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hmac::{Hmac, KeyInit, Mac};
-use hookgate::{DeliveryHeaders, KeyRing, Keys, Secret, UnixSeconds, Verifier};
+use hookgate::{
+    KeyRing, Secret, Verifier, clock::UnixSeconds, lookup::Keys, verify::DeliveryHeaders,
+};
 use sha2::Sha256;
 
 const SECRET: &str = "whsec_made_up_for_timing_only";

@@ -6,7 +6,7 @@
 
 use std::thread;
 
-use hookgate::Signature;
+use hookgate::verify::Signature;
 
 const PREFIX: &[u8] = b"sha256=";
 const LENGTH: usize = PREFIX.len() + 64;

@@ -5,7 +5,11 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use hookgate::dedupe::ClaimedIn;
-use hookgate::{Accepted, Delivery, ManualClock, Sink, UnixSeconds};
+use hookgate::{
+    Delivery,
+    clock::{ManualClock, UnixSeconds},
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, EntryState, Inbox, Page, RunningWorkers, Selection, Workers};
 use hookgate_postgres::{Postgres, claim_in, forget, migrate};
 use hookgate_sqlite::InboxOptions;

@@ -5,7 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use hookgate::{Accepted, DeadLetter, Delivery, Sink};
+use hookgate::{
+    DeadLetter, Delivery,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, Inbox, RunningWorkers, Workers};
 use hookgate_sqlite::open_inbox;
 use http::StatusCode;

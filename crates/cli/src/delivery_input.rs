@@ -5,7 +5,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use hookgate::verify::EVENT_ID;
-use hookgate::{Clock, Date, SystemClock, UnixSeconds};
+use hookgate::{
+    clock::{Clock, SystemClock, UnixSeconds},
+    event::Date,
+};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::read;

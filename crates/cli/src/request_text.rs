@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Request;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 

@@ -8,7 +8,10 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use serde::Serialize;
 
-use hookgate::{Clock, ManualClock, RetrySchedule, SystemClock, UnixSeconds};
+use hookgate::{
+    clock::{Clock, ManualClock, SystemClock, UnixSeconds},
+    dedupe::RetrySchedule,
+};
 use hookgate_testing::factory::{EVENT_TYPES, EventFactory, SampleEvent};
 use hookgate_testing::sender::{Tamper, meaning};
 use hookgate_testing::{Signer, Transport};
@@ -284,7 +287,7 @@ fn request(args: &SendArgs, to: &Uri, signer: &Signer, body: Bytes) -> Request<B
 /// The second to sign as of, where the service can write it.
 fn signed_at(args: &SendArgs) -> Result<UnixSeconds, Fault> {
     let at = UnixSeconds::new(SystemClock.now().as_i64().saturating_sub(args.age));
-    match hookgate::Timestamp::at(at) {
+    match hookgate::verify::Timestamp::at(at) {
         Ok(_) => Ok(at),
         Err(_) => Err(Fault::new(
             Class::Usage,

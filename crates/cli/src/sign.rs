@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use bytes::Bytes;
 
-use hookgate::{Clock, SystemClock, Timestamp, UnixSeconds};
+use hookgate::{
+    clock::{Clock, SystemClock, UnixSeconds},
+    verify::Timestamp,
+};
 use hookgate_testing::Signer;
 
 use crate::delivery_input::{bytes_of, time};

@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use hookgate::{EventError, RetrySchedule, SystemClock};
+use hookgate::{clock::SystemClock, dedupe::RetrySchedule, event::EventError};
 use hookgate_testing::factory::World;
 use hookgate_testing::sender::{
     NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,

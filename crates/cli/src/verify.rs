@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::{Delivery, Properties, Refusal, Window};
+use hookgate::{Delivery, Properties, Refusal, verify::Window};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;

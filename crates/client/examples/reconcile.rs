@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use hookgate::{Field, Properties};
+use hookgate::{Properties, event::Field};
 use hookgate_client::reconcile::{MemoryMirror, Reconcile, Reconciled, Settings};
 use hookgate_client::{ApiKey, Client};
 use hookgate_emulator::{Emulator, Seed};

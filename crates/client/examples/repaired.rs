@@ -17,8 +17,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::{
-    AlreadyHandled, Date, Event, EventData, HandlerError, Json, MemoryStore, Receiver, RowId,
-    Secret, Value,
+    Event, EventData, HandlerError, MemoryStore, Receiver, Secret,
+    event::{Date, Json, RowId, Value},
+    layer::AlreadyHandled,
 };
 use hookgate_client::reconcile::{
     MemoryMirror, Mirror, Reconcile, ReconcileError, Reconciled, RowSource, Settings, begin,

@@ -1,6 +1,6 @@
 //! The error of a call of a database inside this crate: `?` makes it of an error of its driver too.
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 
 #[derive(Debug)]
 pub(crate) struct Fault(StoreError);

@@ -13,7 +13,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Clock, Event, StoreError, StoreErrorKind, SystemClock};
+use hookgate::{
+    Event,
+    clock::{Clock, SystemClock},
+    dedupe::{StoreError, StoreErrorKind},
+};
 
 use self::event::Seen;
 use self::memory::Memory;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_postgres::{Tls, store_error};
 use tokio::time::timeout;
 use tokio_postgres::Row;

@@ -24,7 +24,7 @@ const RESERVED: &str = " crate self super ";
 /// let model: DataModel = serde_json::from_str(r#"{"id": "dm_1", "title": "Orders",
 ///     "properties": [{"id": "prop_1", "name": "Due on", "type": "DATE"}]}"#)?;
 /// let written = RustStruct::of(&model).name("Order").write()?;
-/// assert!(written.contains("#[serde(rename = \"Due on\")]\n    pub due_on: Option<hookgate::Date>,"));
+/// assert!(written.contains("#[serde(rename = \"Due on\")]\n    pub due_on: Option<hookgate::event::Date>,"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -126,13 +126,13 @@ impl<'m> RustStruct<'m> {
 fn rust_type(of: &PropertyType) -> &'static str {
     match of {
         PropertyType::Text | PropertyType::Select => "String",
-        PropertyType::Number | PropertyType::Currency => "hookgate::Number",
-        PropertyType::Date => "hookgate::Date",
+        PropertyType::Number | PropertyType::Currency => "hookgate::event::Number",
+        PropertyType::Date => "hookgate::event::Date",
         PropertyType::MultiSelect => "Vec<String>",
         PropertyType::Checkbox => "bool",
-        PropertyType::Relation => "Vec<hookgate::RowId>",
-        PropertyType::File => "Vec<hookgate::File>",
-        PropertyType::Other(_) => "hookgate::Json",
+        PropertyType::Relation => "Vec<hookgate::event::RowId>",
+        PropertyType::File => "Vec<hookgate::event::File>",
+        PropertyType::Other(_) => "hookgate::event::Json",
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hookgate::{CallFuture, StoreError, StoreErrorKind};
+use hookgate::dedupe::{CallFuture, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;

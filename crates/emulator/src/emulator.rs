@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use hookgate::{Clock, SystemClock};
+use hookgate::clock::{Clock, SystemClock};
 use hookgate_testing::Transport;
 use serde_json::json;
 use tokio::net::TcpListener;

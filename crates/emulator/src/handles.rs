@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use hookgate::{Clock, UnixSeconds};
+use hookgate::clock::{Clock, UnixSeconds};
 use serde_json::{Value, json};
 
 use crate::answer::ApiError;

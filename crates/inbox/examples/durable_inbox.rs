@@ -22,7 +22,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post_service;
-use hookgate::{Delivery, Event, EventData, EventRouter, EventType, Number, Receiver, Secret};
+use hookgate::{
+    Delivery, Event, EventData, EventRouter, Receiver, Secret,
+    event::{EventType, Number},
+};
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_postgres::{Postgres, Tls, migrate};
 use serde::Deserialize;

@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use hookgate::ManualClock;
+//! use hookgate::clock::ManualClock;
 //! use hookgate_inbox::contract::{Subject, Time, run_all};
 //! use hookgate_inbox::engine::Engine;
 //!
 //! /// `new` makes a new and empty engine on this clock.
 //! async fn my_engine_passes(new: impl Fn(ManualClock) -> Arc<dyn Engine> + Clone + Send + Sync + 'static) {
 //!     run_all(move |_test| {
-//!         let clock = ManualClock::at(hookgate::UnixSeconds::new(1_700_000_000));
+//!         let clock = ManualClock::at(hookgate::clock::UnixSeconds::new(1_700_000_000));
 //!         let engine = new(clock.clone());
 //!         async { Subject::new(engine, Time::Manual(clock)) }
 //!     })
@@ -49,7 +49,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::dedupe::body_digest;
-use hookgate::{Accepted, EventKey, ManualClock, Ownership, UnixSeconds};
+use hookgate::{
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{EventKey, Ownership},
+    sink::Accepted,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 

@@ -8,7 +8,11 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::time::Duration;
 
-use hookgate::{Accepted, ClaimToken, EventId, EventType, Ownership, ScopesInUse, StoreFuture};
+use hookgate::{
+    dedupe::{ClaimToken, Ownership, ScopesInUse, StoreFuture},
+    event::{EventId, EventType},
+    sink::Accepted,
+};
 
 use super::entry::{EntryId, EntryState};
 use super::selection::{Page, Selection};
@@ -46,9 +50,9 @@ pub use super::signal::{Listening, WorkSignal};
 /// | `settle` | repeated for ten minutes, or for the time of a lease if that is longer; then the entry is due when its lease ends |
 /// | all others | returned to the caller |
 ///
-/// With [`Refused`](hookgate::StoreErrorKind::Refused) the engine says that the same call fails each time, such as for a text outside of its
+/// With [`Refused`](hookgate::dedupe::StoreErrorKind::Refused) the engine says that the same call fails each time, such as for a text outside of its
 /// encoding. A settlement that is refused is sent once more, at once, with a plainer text of the failure, and then not again: the
-/// entry is due when its lease ends. Return another kind, such as [`Unavailable`](hookgate::StoreErrorKind::Unavailable), for a call
+/// entry is due when its lease ends. Return another kind, such as [`Unavailable`](hookgate::dedupe::StoreErrorKind::Unavailable), for a call
 /// that may succeed later. In all other calls the workers treat the kinds alike.
 ///
 /// # Security
@@ -58,7 +62,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// now, and for as long as its entry is not done.
     ///
     /// # Errors
-    /// [`Full`](hookgate::StoreErrorKind::Full) where there is no room for the entry: the delivery is answered 503, as after any error.
+    /// [`Full`](hookgate::dedupe::StoreErrorKind::Full) where there is no room for the entry: the delivery is answered 503, as after any error.
     fn accept(&self, entry: Entry, retain: Duration) -> StoreFuture<'_, Accepted>;
 
     /// Leases entries that are due, the longest due first.
@@ -70,7 +74,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Ends a run.
     ///
     /// # Errors
-    /// [`Refused`](hookgate::StoreErrorKind::Refused) if this `end` can never be stored: see the errors of the trait.
+    /// [`Refused`](hookgate::dedupe::StoreErrorKind::Refused) if this `end` can never be stored: see the errors of the trait.
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
     /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
@@ -88,7 +92,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Makes this change to the selected entries, and returns their number.
     ///
     /// # Errors
-    /// An error after some of several steps carries the number of entries that were changed: [`StoreError::after_changes`](hookgate::StoreError::after_changes).
+    /// An error after some of several steps carries the number of entries that were changed: [`StoreError::after_changes`](hookgate::dedupe::StoreError::after_changes).
     fn operate(&self, which: Selection, change: Change) -> StoreFuture<'_, u64>;
 
     /// Overwrites the bytes of deleted entries, where the engine keeps a file of its own.

@@ -5,7 +5,10 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use hookgate::dedupe::body_digest;
-use hookgate::{Delivery, EventKey, Malformed, StoredDelivery, UnixSeconds, dangerous};
+use hookgate::{
+    Delivery, clock::UnixSeconds, dangerous, dedupe::EventKey, receiver::StoredDelivery,
+    verify::Malformed,
+};
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.
 pub const UNREADABLE: &str = "unreadable: this entry is none that was accepted";

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Accepted, Delivery, ScopesInUse, Sink, StoreFuture};
+use hookgate::{
+    Delivery,
+    dedupe::{ScopesInUse, StoreFuture},
+    sink::{Accepted, Sink},
+};
 
 use super::engine::Engine;
 use super::entry::Entry;
@@ -49,7 +53,7 @@ impl Inbox {
     /// Waits until every call is answered and the file is closed. Dropping the last clone closes the file too, in the background.
     ///
     /// It also waits until every other clone is dropped, for as long as that takes. Workers hold one until their
-    /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](hookgate::Acceptor) holds one even when it is drained:
+    /// [`shutdown`](super::RunningWorkers::shutdown) returns. An [`Acceptor`](hookgate::sink::Acceptor) holds one even when it is drained:
     /// drop it first, and the app or service that it is part of. So the order is: the server ends, the acceptor is dropped with its
     /// app, the workers are shut down, `close`. Beside a server that goes on it would not end: bound the wait with
     /// `tokio::time::timeout(limit, inbox.close())`. When the limit has passed, every accepted delivery is still on the disk, and the

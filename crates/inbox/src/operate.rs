@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hookgate::{Delivery, StoreError, UnixSeconds};
+use hookgate::{Delivery, clock::UnixSeconds, dedupe::StoreError};
 
 use super::engine::{Change, InboxStats, Listed};
 use super::entry::{Entry, EntryId};

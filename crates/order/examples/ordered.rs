@@ -19,7 +19,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Event, EventData, Json, MemoryStore, Receiver, RowId, Secret, Value};
+use hookgate::{
+    Event, EventData, MemoryStore, Receiver, Secret,
+    event::{Json, RowId, Value},
+};
 use hookgate_order::{MemoryOrderStore, Order, OrderGuard};
 
 /// Rows by their ids; their properties by name. An absent property was named by no event yet.

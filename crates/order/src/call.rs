@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use hookgate::{StoreError, StoreErrorKind, StoreFuture, guarded};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::guarded,
+};
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 

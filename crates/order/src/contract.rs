@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 use tokio::task::JoinSet;
 
 use super::known::Known;
@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_secs(5);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Checks a store against the contract of [`OrderStore`]. The store must be empty, and has some records afterwards. `advance` lets
-/// time pass for the store: it moves a [`ManualClock`](hookgate::ManualClock), or sleeps, 6 s in all.
+/// time pass for the store: it moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps, 6 s in all.
 ///
 /// # Errors
 /// A call of the store failed.
@@ -35,7 +35,10 @@ const SECOND: Duration = Duration::from_secs(1);
 /// use std::sync::{Arc, Mutex};
 /// use std::time::Duration;
 /// use hookgate_order::{LastHandled, OrderStore, contract};
-/// use hookgate::{Clock, ManualClock, Monotonic, StoreFuture, UnixSeconds};
+/// use hookgate::{
+///     clock::{Clock, ManualClock, Monotonic, UnixSeconds},
+///     dedupe::StoreFuture,
+/// };
 ///
 /// #[derive(Debug)]
 /// struct Own {

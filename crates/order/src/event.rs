@@ -1,6 +1,10 @@
 //! An event about a row, reduced to its place in the order.
 
-use hookgate::{DataModelId, Delivery, Event, EventData, EventError, EventKey, RowId};
+use hookgate::{
+    Delivery, Event, EventData,
+    dedupe::EventKey,
+    event::{DataModelId, EventError, RowId},
+};
 
 use super::known::{Changed, NameHash, ValueHash, of_changes, of_properties};
 use super::moment::Moment;

@@ -5,7 +5,7 @@ use std::future::Future;
 
 use bytes::Bytes;
 use hookgate::layer::{FromDelivery, IntoAnswer};
-use hookgate::{CallFuture, Delivery};
+use hookgate::{Delivery, dedupe::CallFuture};
 use http::Response;
 
 use super::guard::OrderGuard;
@@ -20,7 +20,10 @@ impl OrderGuard {
     /// use hookgate_order::{MemoryOrderStore, Order, OrderGuard};
     /// use hookgate::{Event, MemoryStore, Receiver, Secret};
     /// use http::{Request, StatusCode};
-    /// # use hookgate::{Clock, Signature, SystemClock, Timestamp};
+    /// # use hookgate::{
+    /// #     clock::{Clock, SystemClock},
+    /// #     verify::{Signature, Timestamp},
+    /// # };
     /// # use http_body_util::Full;
     ///
     /// async fn on_event(event: Event, order: Order) -> StatusCode {

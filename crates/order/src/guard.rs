@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{RetrySchedule, Window};
+use hookgate::{dedupe::RetrySchedule, verify::Window};
 
 use super::call::Hook;
 use super::report::Ordered;

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use hookgate::{Delivery, EventKey, StoreError};
+use hookgate::{
+    Delivery,
+    dedupe::{EventKey, StoreError},
+};
 
 use super::event::RowEvent;
 use super::judge::{GapReason, Judgement, Order, judge};
@@ -43,7 +46,7 @@ impl RowValues {
     /// Judges the event against the column `last` that `LOCK_ROW` returned.
     ///
     /// # Errors
-    /// [`Corrupt`](hookgate::StoreErrorKind::Corrupt): these are not the bytes of a record.
+    /// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt): these are not the bytes of a record.
     pub fn judge(&self, last: Option<&[u8]>) -> Result<OrderedIn, StoreError> {
         let last = last.map(LastHandled::from_bytes).transpose()?;
         let Judgement { order, gap, next } = judge(last.as_ref(), &self.event);

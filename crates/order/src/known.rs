@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hookgate::{Changes, EventKey, Json, Properties, Value};
+use hookgate::{
+    Properties,
+    dedupe::EventKey,
+    event::{Changes, Json, Value},
+};
 
 /// The hash of a property's name.
 pub(super) type NameHash = [u8; 8];

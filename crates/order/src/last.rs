@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 
 use super::known::Known;
 use super::moment::Moment;

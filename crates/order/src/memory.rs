@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, StoreFuture, SystemClock};
+use hookgate::{
+    clock::{Clock, Monotonic, SystemClock},
+    dedupe::StoreFuture,
+};
 
 use super::last::LastHandled;
 use super::lock::lock;
@@ -23,7 +26,7 @@ use super::store::OrderStore;
 /// let store = MemoryOrderStore::new(10_000);
 /// assert!(hookgate::block_on(store.last(&[7; 16]))?.is_none());
 /// assert_eq!(store.evicted(), 0);
-/// # Ok::<(), hookgate::StoreError>(())
+/// # Ok::<(), hookgate::dedupe::StoreError>(())
 /// ```
 #[derive(Clone)]
 pub struct MemoryOrderStore {
@@ -161,7 +164,10 @@ impl fmt::Debug for MemoryOrderStore {
 mod tests {
     use super::super::contract;
     use super::*;
-    use hookgate::{ManualClock, UnixSeconds, block_on};
+    use hookgate::{
+        block_on,
+        clock::{ManualClock, UnixSeconds},
+    };
 
     #[tokio::test(flavor = "multi_thread")]
     async fn memory_keeps_the_contract() {

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use hookgate::Date;
+use hookgate::event::Date;
 
 /// The instant of an event. The specification does not say how exact `createdAt` is, so a moment knows how exactly it was
 /// written.

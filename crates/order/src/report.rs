@@ -1,6 +1,9 @@
 //! The report of a guard.
 
-use hookgate::{DataModelId, Delivery, RowId};
+use hookgate::{
+    Delivery,
+    event::{DataModelId, RowId},
+};
 
 use super::judge::{GapReason, Order};
 

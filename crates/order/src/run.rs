@@ -4,7 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use hookgate::layer::IntoAnswer;
-use hookgate::{Delivery, HandlerError, StoreError, StoreErrorKind};
+use hookgate::{
+    Delivery, HandlerError,
+    dedupe::{StoreError, StoreErrorKind},
+};
 use http::{Response, StatusCode};
 
 use super::call::{call_hook, call_store};

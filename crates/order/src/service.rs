@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hookgate::{CallFuture, Delivery};
+use hookgate::{Delivery, dedupe::CallFuture};
 use http::{Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;

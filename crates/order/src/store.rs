@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::StoreFuture;
+use hookgate::dedupe::StoreFuture;
 
 use super::last::LastHandled;
 

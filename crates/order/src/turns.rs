@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio::sync::{Mutex as Waiting, OwnedMutexGuard};
 use tokio::time::timeout;
 

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use hookgate::dedupe::LongestLease;
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-    StoreFuture,
+    DedupeStore,
+    dedupe::{
+        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
+        StoreFuture,
+    },
 };
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Delivery, StoreError};
+use hookgate::{Delivery, dedupe::StoreError};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Transaction};
 
@@ -64,13 +64,13 @@ SELECT CASE
 ///
 /// # Errors
 /// The transaction has failed with the statement: roll it back.
-/// - [`Conflict`](hookgate::StoreErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed
+/// - [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict): at `REPEATABLE READ` or `SERIALIZABLE`, another transaction has committed
 ///   since this one began. Answer 503, or begin again: then it is a duplicate. A commit may fail in the same way:
 ///   [`store_error`](crate::store_error) shows it.
-/// - [`Missing`](hookgate::StoreErrorKind::Missing), [`Denied`](hookgate::StoreErrorKind::Denied): as in
+/// - [`Missing`](hookgate::dedupe::StoreErrorKind::Missing), [`Denied`](hookgate::dedupe::StoreErrorKind::Denied): as in
 ///   [`migrate`](super::migrate).
-/// - [`Aborted`](hookgate::StoreErrorKind::Aborted): the transaction had failed before.
-/// - [`TimedOut`](hookgate::StoreErrorKind::TimedOut), [`Unavailable`](hookgate::StoreErrorKind::Unavailable): see there.
+/// - [`Aborted`](hookgate::dedupe::StoreErrorKind::Aborted): the transaction had failed before.
+/// - [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut), [`Unavailable`](hookgate::dedupe::StoreErrorKind::Unavailable): see there.
 pub async fn claim_in(
     transaction: &Transaction<'_>,
     name: &str,

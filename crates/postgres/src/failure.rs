@@ -1,6 +1,6 @@
 //! The meaning of the server's errors.
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, Severity, SqlState};
 
@@ -47,7 +47,7 @@ pub(super) fn is_read_only(error: &Error) -> bool {
 /// the commit: it shows which of them are a [`Conflict`](StoreErrorKind::Conflict).
 ///
 /// ```no_run
-/// # async fn example(transaction: tokio_postgres::Transaction<'_>) -> Result<(), hookgate::StoreError> {
+/// # async fn example(transaction: tokio_postgres::Transaction<'_>) -> Result<(), hookgate::dedupe::StoreError> {
 /// use hookgate_postgres::store_error;
 ///
 /// transaction.commit().await.map_err(store_error)?;

@@ -1,6 +1,6 @@
 //! Deletion of ended records, by the program.
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{CertificateError as Fault, ClientConfig, RootCertStore};

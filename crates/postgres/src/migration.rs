@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio_postgres::GenericClient;
 
 use super::failure;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{Delivery, StoreError};
+use hookgate::{Delivery, dedupe::StoreError};
 use hookgate_order::{OrderedIn, RowValues};
 use tokio_postgres::Transaction;
 use tokio_postgres::types::{ToSql, Type};
@@ -70,9 +70,9 @@ SET revision = revision + 1, last = $2, until = clock_timestamp() + $3 * interva
 /// transaction, also with a savepoint that is rolled back.
 ///
 /// # Errors
-/// Those of [`claim_in`](super::claim_in). [`TimedOut`](hookgate::StoreErrorKind::TimedOut) also where another transaction holds the
-/// row for longer than the `lock_timeout`, [`Conflict`](hookgate::StoreErrorKind::Conflict) also after a deadlock, and
-/// [`Corrupt`](hookgate::StoreErrorKind::Corrupt) where another program has written the record.
+/// Those of [`claim_in`](super::claim_in). [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut) also where another transaction holds the
+/// row for longer than the `lock_timeout`, [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict) also after a deadlock, and
+/// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt) where another program has written the record.
 pub async fn order_in(
     transaction: &Transaction<'_>,
     name: &str,

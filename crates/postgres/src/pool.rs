@@ -7,7 +7,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
-use hookgate::{ScopesInUse, StoreError, StoreErrorKind};
+use hookgate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
 use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, Socket};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{EventKey, StoreFuture};
+use hookgate::dedupe::{EventKey, StoreFuture};
 use hookgate_order::{LastHandled, OrderStore};
 use tokio_postgres::types::{ToSql, Type};
 

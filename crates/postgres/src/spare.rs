@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{ClientWrapper, Object, Pool, Timeouts};
-use hookgate::{Clock, Monotonic, SystemClock};
+use hookgate::clock::{Clock, Monotonic, SystemClock};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::sleep;
 use tokio_postgres::Error;

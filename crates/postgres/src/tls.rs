@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::ready;
 use std::pin::Pin;
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 #[cfg(not(feature = "tls"))]
 use tokio_postgres::NoTls as Maker;
 use tokio_postgres::Socket;
@@ -55,7 +55,7 @@ impl Tls {
     /// quoted.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
     /// and the feature `tls` is not enabled or the program has no provider of crypto; or there are no certificates to trust. The
     /// error shows nothing of the URL, which may hold a password.
     ///
@@ -76,7 +76,7 @@ impl Tls {
     /// Trusts the authorities that the system trusts. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name others.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::StoreErrorKind::Setting): none was found, or the program has no provider of crypto.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): none was found, or the program has no provider of crypto.
     ///
     /// # Security
     /// A [`Config`] without `sslmode=require` also accepts a server that offers no TLS.
@@ -89,7 +89,7 @@ impl Tls {
     /// Trusts these authorities alone, whose certificates are in PEM: one or more.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::StoreErrorKind::Setting): this holds no certificate in PEM, or the program has no provider of crypto.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): this holds no certificate in PEM, or the program has no provider of crypto.
     ///
     /// # Security
     /// As [`system`](Self::system).

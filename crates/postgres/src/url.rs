@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio_postgres::config::{Config, Host, SslMode};
 
 /// The certificates to trust.

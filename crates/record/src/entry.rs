@@ -4,7 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{DeliveryHeaders, UnixSeconds, VerifyError};
+use hookgate::{
+    clock::UnixSeconds,
+    verify::{DeliveryHeaders, VerifyError},
+};
 use serde::Serialize;
 
 use crate::line;
@@ -15,7 +18,12 @@ use crate::line;
 ///
 /// ```
 /// use hookgate_record::LoggedDelivery;
-/// use hookgate::{Secret, Signature, Timestamp, UnixSeconds, Verifier};
+/// use hookgate::{
+///     Secret,
+///     Verifier,
+///     clock::UnixSeconds,
+///     verify::{Signature, Timestamp},
+/// };
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// let at = UnixSeconds::new(1_763_690_000);

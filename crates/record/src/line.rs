@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use serde::{Serialize, Serializer};
 
 /// The line that a recorder writes after a line that is incomplete. A line of deliveries that are missing is

@@ -5,7 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::layer::{ObservedRequest, RequestObserver};
-use hookgate::{Answer, Attempt, Clock, UnixSeconds};
+use hookgate::{
+    clock::{Clock, UnixSeconds},
+    dedupe::Attempt,
+    layer::Answer,
+};
 use http::request::Parts;
 
 use crate::entry::{LoggedAnswer, LoggedDelivery};

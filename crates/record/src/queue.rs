@@ -187,7 +187,7 @@ pub(crate) fn weight(delivery: &LoggedDelivery) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use hookgate::UnixSeconds;
+    use hookgate::clock::UnixSeconds;
 
     use super::*;
     use crate::LoggedAnswer;

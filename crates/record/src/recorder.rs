@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::Clock;
+use hookgate::clock::Clock;
 use hookgate::layer::{ObservedRequest, RequestObserver};
 use http::request::Parts;
 
@@ -36,7 +36,14 @@ const COPIED: usize = 16 << 10;
 /// ```
 /// use std::time::Duration;
 /// use hookgate_record::{Recorder, Redaction};
-/// use hookgate::{Clock, Delivery, MemoryStore, Receiver, Secret, Signature, SystemClock, Timestamp};
+/// use hookgate::{
+///     Delivery,
+///     MemoryStore,
+///     Receiver,
+///     Secret,
+///     clock::{Clock, SystemClock},
+///     verify::{Signature, Timestamp},
+/// };
 /// use http::{Request, StatusCode};
 /// use http_body_util::Full;
 ///

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_apps_own_words_go_with_everything_and_ours_stay() {
-        use hookgate::{Failure, Outcome, UnixSeconds};
+        use hookgate::{Outcome, clock::UnixSeconds, outcome::Failure};
 
         use crate::LoggedAnswer;
 

@@ -17,7 +17,7 @@ pub const REDACTED: &str = "[redacted]";
 /// left out.
 ///
 /// ```
-/// use hookgate::UnixSeconds;
+/// use hookgate::clock::UnixSeconds;
 /// use hookgate_record::{LoggedDelivery, Redaction};
 ///
 /// let redaction = Redaction::people().field("data.properties.Phone").key("Iban");

@@ -23,7 +23,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Answer, Event, Receiver, Secret};
+use hookgate::{Event, Receiver, Secret, layer::Answer};
 use hookgate_redis::RedisStore;
 use tokio::net::TcpListener;
 

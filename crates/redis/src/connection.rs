@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, SystemClock};
+use hookgate::clock::{Clock, Monotonic, SystemClock};
 use redis::aio::ConnectionLike;
 use redis::{Client, Cmd, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 

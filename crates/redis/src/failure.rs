@@ -1,6 +1,6 @@
 //! The meaning of Redis' errors, for a store's caller and for the connection.
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
 pub(crate) fn store_error(error: RedisError) -> StoreError {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 
 /// The result of a check of the server's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A store by the URL of its server.
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use redis::Client;
 
 use crate::check;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, EventKey};
+use hookgate::dedupe::{ClaimToken, EventKey};
 
 /// The approximate number of bytes of the server's memory for a remembered event, with the default prefix: see
 /// [sizes](crate#sizes).

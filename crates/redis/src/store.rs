@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use hookgate::dedupe::LongestLease;
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-    StoreFuture,
+    DedupeStore,
+    dedupe::{
+        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
+        StoreFuture,
+    },
 };
 use redis::aio::ConnectionLike;
 use redis::cmd;
@@ -56,7 +59,7 @@ const LOOKS: usize = 8;
 ///     .with_call_limit(Duration::from_millis(500));
 /// // Neither `Debug` nor an error shows a URL's password.
 /// assert!(!format!("{store:?}").contains("made-up-password"));
-/// # Ok::<(), hookgate::StoreError>(())
+/// # Ok::<(), hookgate::dedupe::StoreError>(())
 /// ```
 ///
 /// - **A claim and its commit are one round trip each**; a duplicate of a done event takes one, a copy of a running one two.
@@ -121,7 +124,7 @@ where
     /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role.
     ///
     /// ```no_run
-    /// # async fn start() -> Result<(), hookgate::StoreError> {
+    /// # async fn start() -> Result<(), hookgate::dedupe::StoreError> {
     /// use hookgate_redis::RedisStore;
     ///
     /// let store = RedisStore::connect("redis://localhost:6379").await?;

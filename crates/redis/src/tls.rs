@@ -8,7 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use redis::aio::MultiplexedConnection;
 use redis::io::tcp::{TcpSettings, socket2::SockRef};
 use redis::{AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, RedisResult};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, StoreError, StoreErrorKind};
+use hookgate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::calls::Tables;

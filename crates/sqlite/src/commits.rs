@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::SystemTime;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Row, Statement};
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::fault::store_error;
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Delivery, StoreError};
+use hookgate::{Delivery, dedupe::StoreError};
 use rusqlite::{Connection, Transaction};
 
 /// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of
@@ -64,9 +64,9 @@ RETURNING CASE fresh WHEN 1 THEN 'fresh' ELSE 'duplicate' END AS outcome, CASE f
 /// Makes the tables for [`claim_in`] and `order_in`, unless they exist: the statements of [`SCHEMA`].
 ///
 /// # Errors
-/// [`TimedOut`](hookgate::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`.
-/// [`Denied`](hookgate::StoreErrorKind::Denied), [`Full`](hookgate::StoreErrorKind::Full),
-/// [`Corrupt`](hookgate::StoreErrorKind::Corrupt), [`NotAStore`](hookgate::StoreErrorKind::NotAStore): the file can't be written, the disk
+/// [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`.
+/// [`Denied`](hookgate::dedupe::StoreErrorKind::Denied), [`Full`](hookgate::dedupe::StoreErrorKind::Full),
+/// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt), [`NotAStore`](hookgate::dedupe::StoreErrorKind::NotAStore): the file can't be written, the disk
 /// is full, the file is damaged, or is no SQLite database.
 pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
     connection.execute_batch(SCHEMA).map_err(store_error)
@@ -76,7 +76,7 @@ pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
 /// together, or neither is.
 ///
 /// ```
-/// use hookgate::EventKey;
+/// use hookgate::dedupe::EventKey;
 /// use hookgate::dedupe::{ClaimValues, ClaimedIn};
 /// use hookgate_sqlite::{claim_values_in, migrate};
 /// use std::time::Duration;
@@ -102,13 +102,13 @@ pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
 ///
 /// # Errors
 /// Roll the transaction back, and answer 503: [`StoreError`] is that answer, of a handler.
-/// - [`TimedOut`](hookgate::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`. After
+/// - [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`. After
 ///   `BEGIN IMMEDIATE` it can't happen here.
-/// - [`Conflict`](hookgate::StoreErrorKind::Conflict): this transaction has read before it claims, and another one has committed since.
+/// - [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict): this transaction has read before it claims, and another one has committed since.
 ///   After `BEGIN IMMEDIATE` it can't happen.
-/// - [`Missing`](hookgate::StoreErrorKind::Missing): [`migrate`] was not called.
-/// - [`Full`](hookgate::StoreErrorKind::Full), [`Denied`](hookgate::StoreErrorKind::Denied),
-///   [`Corrupt`](hookgate::StoreErrorKind::Corrupt): see [`migrate`].
+/// - [`Missing`](hookgate::dedupe::StoreErrorKind::Missing): [`migrate`] was not called.
+/// - [`Full`](hookgate::dedupe::StoreErrorKind::Full), [`Denied`](hookgate::dedupe::StoreErrorKind::Denied),
+///   [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt): see [`migrate`].
 pub fn claim_in(
     transaction: &Transaction<'_>,
     name: &str,

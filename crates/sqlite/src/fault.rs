@@ -2,16 +2,16 @@
 
 use std::error::Error;
 
-use hookgate::{StoreError, StoreErrorKind as Kind};
+use hookgate::dedupe::{StoreError, StoreErrorKind as Kind};
 use rusqlite::{ErrorCode, ffi};
 
 const NO_ROOM: &str = "there is no room: free some on the disk, or allow more with .max_pages(…)";
 
 /// Returns an error of SQLite as the error of a store, with the next step to take. Use it for errors of your own statements and of the
-/// commit: it shows which of them are a [`Conflict`](hookgate::StoreErrorKind::Conflict).
+/// commit: it shows which of them are a [`Conflict`](hookgate::dedupe::StoreErrorKind::Conflict).
 ///
 /// ```
-/// use hookgate::StoreErrorKind;
+/// use hookgate::dedupe::StoreErrorKind;
 /// use hookgate_sqlite::store_error;
 /// use rusqlite::Connection;
 ///

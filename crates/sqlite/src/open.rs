@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::{Fault, lacks_room, of_sqlite};

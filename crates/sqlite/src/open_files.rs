@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use hookgate::{StoreError, StoreErrorKind as Kind};
+use hookgate::dedupe::{StoreError, StoreErrorKind as Kind};
 
 /// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
 /// directory.

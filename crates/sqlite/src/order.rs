@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::fault::store_error;
-use hookgate::{Delivery, StoreError};
+use hookgate::{Delivery, dedupe::StoreError};
 use hookgate_order::{OrderedIn, RowValues};
 use rusqlite::Transaction;
 
@@ -57,7 +57,7 @@ SET revision = revision + 1, last = ?2, until = CAST(unixepoch('subsec') * 1000 
 /// transaction ends: the order is exact. Prefer `BEGIN IMMEDIATE`, as with `claim_in`.
 ///
 /// # Errors
-/// Those of [`claim_in`](super::claim_in). [`Corrupt`](hookgate::StoreErrorKind::Corrupt) also where another program has written the
+/// Those of [`claim_in`](super::claim_in). [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt) also where another program has written the
 /// record.
 pub fn order_in(
     transaction: &Transaction<'_>,

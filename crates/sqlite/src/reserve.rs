@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, SystemClock};
+use hookgate::clock::{Clock, Monotonic, SystemClock};
 
 /// When the log has pages of this number of bytes, they are copied from the log into the file. The writer does this itself, after
 /// it has answered. At four times this number SQLite does it, in whichever process writes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::StoreFuture;
+use hookgate::dedupe::StoreFuture;
 use hookgate_order::{LastHandled, OrderStore};
 use rusqlite::{OptionalExtension, Row, params};
 

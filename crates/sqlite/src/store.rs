@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    ClaimToken, Claimed, Clock, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError,
-    StoreFuture, SystemClock,
+    DedupeStore,
+    clock::{Clock, SystemClock},
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreFuture},
 };
 use rusqlite::{Connection, params};
 
@@ -86,10 +87,10 @@ impl SqliteStore {
     /// Blocks the thread until the file is open: some milliseconds, or up to 500 ms for each lock.
     ///
     /// # Errors
-    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`](hookgate::StoreErrorKind).
+    /// The store could not keep claims in this file, or the file is not this crate's: see [`StoreErrorKind`](hookgate::dedupe::StoreErrorKind).
     ///
     /// ```
-    /// use hookgate::StoreErrorKind;
+    /// use hookgate::dedupe::StoreErrorKind;
     /// use hookgate_sqlite::SqliteStore;
     ///
     /// let error = SqliteStore::open("no/such/folder/claims.db").unwrap_err();

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 
 use crate::fault::store_error;
 

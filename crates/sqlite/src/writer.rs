@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use hookgate::{Clock, StoreError, SystemClock};
+use hookgate::{
+    clock::{Clock, SystemClock},
+    dedupe::StoreError,
+};
 use rusqlite::Connection;
 
 use super::calls::{Call, Calls, FileStore, Tables};

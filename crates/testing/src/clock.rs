@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 use tokio::time::Instant;
 
 /// Wall and monotonic time from tokio's clock, so that a test in paused time passes days in milliseconds and ages stay correct.
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{Clock, UnixSeconds};
+/// use hookgate::clock::{Clock, UnixSeconds};
 /// use hookgate_testing::TokioClock;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?.block_on(async {

@@ -1,6 +1,6 @@
 //! Measures the offset between two clocks.
 
-use hookgate::{Date, UnixSeconds, Verifier, Window};
+use hookgate::{Verifier, clock::UnixSeconds, event::Date, verify::Window};
 use hookgate_record::LoggedDelivery;
 
 use crate::log::DeliveryLog;
@@ -14,7 +14,7 @@ use crate::log::DeliveryLog;
 /// use hookgate_record::LoggedDelivery;
 /// use hookgate_testing::log::DeliveryLog;
 /// use hookgate_testing::{ClockOffset, Signer};
-/// use hookgate::{Secret, UnixSeconds, Verifier, Window};
+/// use hookgate::{Secret, Verifier, clock::UnixSeconds, verify::Window};
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// let log: DeliveryLog = (0..5)
@@ -84,7 +84,7 @@ impl ClockOffset {
     /// `None` where the header is not a date in the form of RFC 9110.
     ///
     /// ```
-    /// use hookgate::UnixSeconds;
+    /// use hookgate::clock::UnixSeconds;
     /// use hookgate_testing::ClockOffset;
     ///
     /// let (asked, answered) = (UnixSeconds::new(784_111_787), UnixSeconds::new(784_111_788));

@@ -2,8 +2,11 @@
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, DeliveryHeaders, Event, EventError, EventHead, ManualClock, Receiver, RequestHead,
-    UnixSeconds, Verified, Verifier,
+    Delivery, Event, Receiver, Verified, Verifier,
+    clock::{ManualClock, UnixSeconds},
+    event::{EventError, EventHead},
+    receiver::RequestHead,
+    verify::DeliveryHeaders,
 };
 use serde::de::DeserializeOwned;
 
@@ -42,13 +45,13 @@ const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
 ///         "createdBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#,
 /// )?;
 /// assert!(is_large(&event));
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 ///
 /// Where the JSON is no event, the test gets the same error as the operator would:
 ///
 /// ```
-/// use hookgate::EventErrorKind;
+/// use hookgate::event::EventErrorKind;
 /// use hookgate_testing::event;
 ///
 /// let error = event::<hookgate::Properties>(r#"{"id":"evt_1"}"#).unwrap_err();
@@ -69,7 +72,7 @@ pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, Ev
 /// let delivery = delivery(r#"{"id":"evt_1","type":"page.created"}"#)?;
 /// assert_eq!((delivery.event_id(), delivery.event_type()), ("evt_1", "page.created"));
 /// assert_eq!(delivery.verified().scope(), "default");
-/// # Ok::<(), hookgate::EventError>(())
+/// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
     let json = json.as_ref();

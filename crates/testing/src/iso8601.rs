@@ -1,11 +1,11 @@
 //! Writes a second as the service does.
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 
 /// Returns the second in UTC in ISO 8601 form, such as `2026-11-21T09:30:00Z`: the form of `createdAt` in the service's events.
 ///
 /// ```
-/// use hookgate::UnixSeconds;
+/// use hookgate::clock::UnixSeconds;
 /// use hookgate_testing::iso8601;
 ///
 /// assert_eq!(iso8601(UnixSeconds::new(1_795_253_400)), "2026-11-21T09:30:00Z");
@@ -42,7 +42,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hookgate::Date;
+    use hookgate::event::Date;
 
     /// The crate's own parser, which counts days in another way, reads each text that is written here.
     #[test]

@@ -3,7 +3,11 @@
 use std::fmt;
 
 use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
+use hookgate::{
+    Secret,
+    clock::{Clock, SystemClock, UnixSeconds},
+    verify::{Signature, Timestamp},
+};
 
 /// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.
 ///
@@ -39,7 +43,7 @@ use hookgate::{Clock, Secret, Signature, SystemClock, Timestamp, UnixSeconds};
 ///
 /// ```
 /// use hookgate_testing::Signer;
-/// use hookgate::{DeliveryHeaders, Secret, UnixSeconds, Verifier};
+/// use hookgate::{Secret, Verifier, clock::UnixSeconds, verify::DeliveryHeaders};
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_test")?;
 /// let at = UnixSeconds::new(1_763_690_000);

@@ -13,7 +13,7 @@ use std::fmt;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use self::probe::Probe;
-use hookgate::Capacity;
+use hookgate::dedupe::Capacity;
 
 pub use self::under_test::StoreUnderTest;
 
@@ -28,7 +28,12 @@ pub use self::under_test::StoreUnderTest;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use hookgate_testing::{StoreConformance, StoreUnderTest};
-/// use hookgate::{Capacity, DedupeStore, MemoryStore, ManualClock, UnixSeconds};
+/// use hookgate::{
+///     DedupeStore,
+///     MemoryStore,
+///     clock::{ManualClock, UnixSeconds},
+///     dedupe::Capacity,
+/// };
 ///
 /// struct Local(ManualClock);
 ///

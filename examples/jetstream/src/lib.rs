@@ -2,7 +2,7 @@
 //! other parts of a [`StoredDelivery`].
 
 use async_nats::HeaderMap;
-use hookgate::{Signature, StoredDelivery, UnixSeconds};
+use hookgate::{clock::UnixSeconds, receiver::StoredDelivery, verify::Signature};
 
 /// The scope of the keys that verified the delivery.
 pub const SCOPE: &str = "Hookgate-Scope";

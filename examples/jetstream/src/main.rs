@@ -7,8 +7,11 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, Context};
 use axum::{Router, routing::post_service};
-use hookgate::{Accepted, Delivery, Receiver, Secret, Sink};
-use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::{
+    Delivery, Receiver, Secret,
+    sink::{Accepted, Sink},
+};
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
 const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate window of 48 h, no maximum age below, retention by limits, discard new, and be kept in files without a limit for each subject";

@@ -22,7 +22,11 @@ use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use folder::Folder;
 use hookgate::{
-    Delivery, Receiver, Run, Secret, Signature, StoredDelivery, UnixSeconds, VerifyErrorKind,
+    Delivery, Receiver, Secret,
+    clock::UnixSeconds,
+    receiver::StoredDelivery,
+    run::Run,
+    verify::{Signature, VerifyErrorKind},
 };
 use hookgate_jetstream::{KEY, SCOPE, SIGNATURE, TIMESTAMP};
 use process::{Example, Reply};

@@ -13,7 +13,14 @@ mod server;
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Delivery, EventKey, Receiver, RequestHead, Secret, Signature, Timestamp};
+use hookgate::{
+    Delivery,
+    Receiver,
+    Secret,
+    dedupe::EventKey,
+    receiver::RequestHead,
+    verify::{Signature, Timestamp},
+};
 use hookgate_order::Order;
 use hookgate_order::RowValues;
 use hookgate_sqlx::{claim_in, is_conflict, migrate, order_in};
@@ -97,7 +104,7 @@ fn updated(second: u32) -> Delivery {
         r#"{{"id":"evt_{second}","type":"row.updated","createdAt":"2026-11-21T09:30:{second:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{{"Second":{{"after":{second}}}}}}}}}"#
     );
     let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
-    let timestamp = Timestamp::at(hookgate::Clock::now(&hookgate::SystemClock)).unwrap();
+    let timestamp = Timestamp::at(hookgate::clock::Clock::now(&hookgate::clock::SystemClock)).unwrap();
     let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
     let headers = [
         ("x-service-timestamp", timestamp.as_str()),
@@ -184,7 +191,7 @@ fn the_example_handles_an_event_once() {
 fn deliver(address: std::net::SocketAddr, secret: &str) -> u16 {
     use std::io::{Read, Write};
 
-    use hookgate::{Clock, SystemClock};
+    use hookgate::clock::{Clock, SystemClock};
 
     let body = r#"{"id":"evt_1","type":"page.created"}"#;
     let timestamp = Timestamp::at(SystemClock.now()).unwrap();

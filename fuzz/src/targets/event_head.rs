@@ -1,6 +1,6 @@
 //! Id and type of any body, under keys that are pinned to a workspace or not.
 
-use hookgate::{EventErrorKind, EventHead};
+use hookgate::event::{EventErrorKind, EventHead};
 
 use super::super::choices::Choices;
 use super::super::made;

@@ -1,6 +1,6 @@
 //! Headers in any case, order and number: accepted or refused as by the obvious reader.
 
-use hookgate::{DeliveryHeaders, VerifyErrorKind as Kind};
+use hookgate::verify::{DeliveryHeaders, VerifyErrorKind as Kind};
 
 use super::super::choices::Choices;
 use super::super::made;

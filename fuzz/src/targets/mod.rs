@@ -6,7 +6,7 @@ pub mod timestamp_and_signature;
 pub mod typed_event;
 pub mod whole_walk;
 
-use hookgate::{DeliveryHeaders, KeyRing, Secret, UnixSeconds, Verified, Verifier};
+use hookgate::{KeyRing, Secret, Verified, Verifier, clock::UnixSeconds, verify::DeliveryHeaders};
 
 use super::made::{NOW, SECRETS};
 use super::obvious::mac;

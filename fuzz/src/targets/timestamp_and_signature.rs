@@ -1,6 +1,10 @@
 //! The two strict parsers, and signatures made and verified in pieces, against the obvious ones.
 
-use hookgate::{DeliveryHeaders, Secret, Signature, Timestamp, UnixSeconds, Verifier};
+use hookgate::{
+    Secret, Verifier,
+    clock::UnixSeconds,
+    verify::{DeliveryHeaders, Signature, Timestamp},
+};
 
 use super::super::choices::Choices;
 use super::super::made::{self, NOW, SECRETS};

@@ -1,6 +1,9 @@
 //! Whole events: accepted or refused as by the obvious reader, for every requested type, and without loss.
 
-use hookgate::{Event, EventData, EventError, EventErrorKind, EventHead, Field, Number, Value};
+use hookgate::{
+    Event, EventData,
+    event::{EventError, EventErrorKind, EventHead, Field, Number, Value},
+};
 use serde::de::IgnoredAny;
 
 use super::super::choices::Choices;

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Admission, Claim, Clock, HeaderMismatch, KeyRing, Keys, ManualClock, MemoryStore, Ownership,
-    Receiver, Refusal, RequestHead, Secret, UnixSeconds, WhenFull, Window, block_on,
+    KeyRing, MemoryStore, Receiver, Refusal, Secret, block_on,
+    clock::{Clock, ManualClock, UnixSeconds},
+    dedupe::{Ownership, WhenFull},
+    lookup::Keys,
+    receiver::{Admission, Claim, HeaderMismatch, RequestHead},
+    verify::Window,
 };
 
 use super::super::choices::Choices;

@@ -9,8 +9,8 @@ use metrics::Unit;
 /// [operations](crate::guide::operations#switch-it-on) shows it for Prometheus.
 ///
 /// ```
-/// assert!(hookgate::DURATION_BUCKETS.is_sorted());
-/// assert_eq!(hookgate::DURATION_BUCKETS.last(), Some(&5.0)); // as long as the sender waits
+/// assert!(hookgate::layer::DURATION_BUCKETS.is_sorted());
+/// assert_eq!(hookgate::layer::DURATION_BUCKETS.last(), Some(&5.0)); // as long as the sender waits
 /// ```
 pub const DURATION_BUCKETS: [f64; 14] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 4.5, 5.0,

@@ -5,7 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{KeyRing, LookupError, LookupFuture, Secret, SecretProvider, SubscriptionId};
+use hookgate::{
+    KeyRing, Secret,
+    lookup::{LookupError, LookupFuture, SecretProvider, SubscriptionId},
+};
 use tokio::time::sleep;
 
 pub type Found = Result<Option<KeyRing>, LookupError>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 
 use super::world::World;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, Ownership};
+use hookgate::dedupe::{ClaimToken, Claimed, Ownership};
 
 /// The record of an event. Times are readings of the store's clock.
 #[derive(Clone, Copy, Debug, Default)]

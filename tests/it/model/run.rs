@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookgate::{Failure, Outcome};
+use hookgate::{Outcome, outcome::Failure};
 use tokio::time::Instant;
 
 use super::world::World;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
-    block_on,
+    DedupeStore, block_on,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
 };
 use tokio::time::{Instant, sleep};
 

@@ -5,7 +5,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use hookgate::{Answer, ClaimToken, EventKey, Outcome, RefusalKind, Settled};
+use hookgate::{
+    Outcome,
+    dedupe::{ClaimToken, EventKey},
+    layer::{Answer, Settled},
+    outcome::RefusalKind,
+};
 use tokio::time::Instant;
 
 use super::ledger::{Ledger, State};

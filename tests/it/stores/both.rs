@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Capacity, DedupeStore, ManualClock, MemoryStore, Ownership, StoreStats, WhenFull};
+use hookgate::{
+    DedupeStore, MemoryStore,
+    clock::ManualClock,
+    dedupe::{Capacity, Ownership, StoreStats, WhenFull},
+};
 
 use super::{clock, key, now, token};
 
@@ -21,7 +25,7 @@ pub(super) fn stores(
         #[cfg(feature = "moka")]
         (
             "MokaStore",
-            Box::new(hookgate::MokaStore::new(capacity.records()).with_clock(clock())),
+            Box::new(hookgate::dedupe::MokaStore::new(capacity.records()).with_clock(clock())),
         ),
     ]
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, StoreErrorKind, WhenFull,
+    DedupeStore, MemoryStore,
+    dedupe::{Capacity, ClaimToken, Claimed, EventKey, StoreErrorKind, WhenFull},
 };
 
 use super::both::{stats, stores};
@@ -174,7 +175,7 @@ fn running_claims_are_held_beside_the_done_ones() {
         assert_eq!((stats.running, stats.done), (RECORDS, RECORDS), "{name}");
         for (n, token) in running.iter().enumerate() {
             let held = now(store.commit(&key(n), *token, RETAIN)).unwrap();
-            assert_eq!(held, hookgate::Ownership::Held);
+            assert_eq!(held, hookgate::dedupe::Ownership::Held);
         }
     }
 }

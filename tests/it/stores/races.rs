@@ -4,7 +4,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use hookgate::{Claimed, DedupeStore, MemoryStore, Ownership, StoreStats, WhenFull};
+use hookgate::{
+    DedupeStore, MemoryStore,
+    dedupe::{Claimed, Ownership, StoreStats, WhenFull},
+};
 
 use super::{LEASE, RETAIN, key, now, remembers, token};
 
@@ -79,7 +82,7 @@ fn threads_have_one_winner_an_event_in_the_memory_store() {
 #[cfg(feature = "moka")]
 #[test]
 fn threads_have_one_winner_an_event_in_the_moka_store() {
-    let store = hookgate::MokaStore::new(EVENTS);
+    let store = hookgate::dedupe::MokaStore::new(EVENTS);
     race(&store);
     assert_counted(store.stats());
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, ManualClock, MemoryStore, Ownership, WhenFull,
+    DedupeStore, MemoryStore,
+    clock::ManualClock,
+    dedupe::{Capacity, ClaimToken, Claimed, Ownership, WhenFull},
 };
 use proptest::prelude::*;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::layer::VerifiedBody;
-use hookgate::{ManualClock, Receiver, ReceiverBuilder, provider_fn};
+use hookgate::{Receiver, ReceiverBuilder, clock::ManualClock, lookup::provider_fn};
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use tokio::time::timeout;

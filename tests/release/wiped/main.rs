@@ -19,8 +19,11 @@ use std::thread;
 
 use bytes::Bytes;
 use hookgate::{
-    DeliveryHeaders, Intake, KeyRing, Keys, ManualClock, Receiver, RequestHead, Secret, Signature,
-    Timestamp, UnixSeconds, Verifier, block_on, provider_fn,
+    KeyRing, Receiver, Secret, Verifier, block_on,
+    clock::{ManualClock, UnixSeconds},
+    lookup::{Keys, provider_fn},
+    receiver::RequestHead,
+    verify::{DeliveryHeaders, Intake, Signature, Timestamp},
 };
 
 use memory::{Kind, Place, copies};

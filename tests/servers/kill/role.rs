@@ -14,8 +14,10 @@ use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
 use hookgate::dedupe::ClaimedIn;
 use hookgate::{
-    Accepted, DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder,
-    Secret, Sink, StoreFuture, WebhookLayer,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
+    WebhookLayer,
+    dedupe::StoreFuture,
+    sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Backoff, Disposition, Inbox, RunningWorkers, Workers};
 use hookgate_postgres::{Postgres, PostgresStore, claim_in};

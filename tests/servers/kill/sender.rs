@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fastrand::Rng;
-use hookgate::{Clock, Secret, SystemClock, UnixSeconds};
+use hookgate::{
+    Secret,
+    clock::{Clock, SystemClock, UnixSeconds},
+};
 use hookgate_testing::Signer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

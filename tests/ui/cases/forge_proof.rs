@@ -1,4 +1,4 @@
-use hookgate::{Proof, Timestamp};
+use hookgate::verify::{Proof, Timestamp};
 
 fn redate(proof: Proof, timestamp: Timestamp) -> Proof {
     Proof { timestamp, ..proof }

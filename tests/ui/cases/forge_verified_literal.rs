@@ -1,4 +1,4 @@
-use hookgate::{Proof, Verified};
+use hookgate::{Verified, verify::Proof};
 
 fn forge(proof: Proof) -> Verified<&'static [u8]> {
     Verified {

@@ -1,4 +1,4 @@
-use hookgate::Signature;
+use hookgate::verify::Signature;
 
 fn compare(left: &Signature, right: &Signature) -> bool {
     left == right

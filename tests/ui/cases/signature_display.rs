@@ -1,4 +1,4 @@
-use hookgate::Signature;
+use hookgate::verify::Signature;
 
 fn show(signature: &Signature) {
     println!("{signature}");

@@ -1,7 +1,11 @@
 //! The offset of the clock: by a log of deliveries, or by the time that another machine reports.
 
 use bytes::Bytes;
-use hookgate::{Clock, KeyRing, SystemClock, Verifier, Window};
+use hookgate::{
+    KeyRing, Verifier,
+    clock::{Clock, SystemClock},
+    verify::Window,
+};
 use hookgate_testing::{ClockOffset, DeliveryLog, Transport};
 use http::header::DATE;
 use http::{Method, Request, Uri};

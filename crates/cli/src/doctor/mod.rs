@@ -54,7 +54,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "RUNS", default_value_t = 1_024, help_heading = SETTINGS)]
     max_runs: usize,
     /// How many handled events the store in memory holds
-    #[arg(long, value_name = "EVENTS", default_value_t = hookgate::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
+    #[arg(long, value_name = "EVENTS", default_value_t = hookgate::dedupe::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
     capacity: usize,
     /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked against nothing
     #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = durations::per_second, help_heading = "Measured against")]

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
-    RetrySchedule, Secret, Window,
+    ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret,
+    dedupe::{Capacity, RetrySchedule},
+    verify::Window,
 };
 use hookgate_testing::DeliveryLog;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_inbox::{EntryId, EntryState, Listed, Selection};
 use hookgate_testing::iso8601;
 use serde::Serialize;

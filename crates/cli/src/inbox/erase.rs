@@ -7,7 +7,10 @@ mod subject;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use hookgate::{Clock, StoreError, SystemClock};
+use hookgate::{
+    clock::{Clock, SystemClock},
+    dedupe::StoreError,
+};
 use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Page, Selection};
 use serde::Serialize;
 use serde_json::json;
@@ -339,7 +342,7 @@ fn shown_line(log: &str, line: u64, event_type: &str, event_id: &str) -> String 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use hookgate::StoreErrorKind;
+    use hookgate::dedupe::StoreErrorKind;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate::{Clock, SystemClock};
+use hookgate::clock::{Clock, SystemClock};
 use hookgate_inbox::{EntryId, Page};
 
 use super::choice::{EntrySummary, SelectionArgs, State, number};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_inbox::Inbox;
 use hookgate_sqlite::InboxOptions;
 

@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hookgate::{Clock, Delivery, SystemClock};
+use hookgate::{
+    Delivery,
+    clock::{Clock, SystemClock},
+};
 use hookgate_inbox::{EntryId, StoredEntry};
 use hookgate_testing::iso8601;
 use serde::Serialize;

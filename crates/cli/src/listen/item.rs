@@ -195,7 +195,7 @@ fn holds(bytes: &[u8], word: &[u8]) -> bool {
 pub(crate) mod tests {
     use std::time::Duration;
 
-    use hookgate::UnixSeconds;
+    use hookgate::clock::UnixSeconds;
     use hookgate_record::LoggedAnswer;
 
     use super::*;

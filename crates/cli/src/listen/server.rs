@@ -7,7 +7,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use hookgate::{Clock, Delivery, KeyRing, MemoryStore, Receiver, SystemClock};
+use hookgate::{
+    Delivery, KeyRing, MemoryStore, Receiver,
+    clock::{Clock, SystemClock},
+};
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
 use http::{Response, StatusCode};
 use tokio::net::TcpListener;

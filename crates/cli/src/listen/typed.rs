@@ -1,6 +1,9 @@
 //! The view of a delivery's body as [`Event`].
 
-use hookgate::{Actor, DataModelId, Event, EventData, Properties, RowId};
+use hookgate::{
+    Event, EventData, Properties,
+    event::{Actor, DataModelId, RowId},
+};
 use hookgate_testing::event;
 
 use super::item::Item;
@@ -73,7 +76,7 @@ fn fields(event: &Event) -> Vec<PageLine> {
             lines.push(by("updated by", &data.updated_by));
             lines.push(count(data.changes.iter().len(), "changes"));
             lines.extend(data.changes.iter().map(|(name, change)| {
-                let json = |value: hookgate::Value<'_>| {
+                let json = |value: hookgate::event::Value<'_>| {
                     let text = value
                         .json()
                         .map(|json| printable(json.as_str()).into_owned());

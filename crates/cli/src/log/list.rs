@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use hookgate::{Clock, SystemClock, UnixSeconds};
+use hookgate::clock::{Clock, SystemClock, UnixSeconds};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;

@@ -1,6 +1,9 @@
 //! `hookgate doctor`: each check with each of its verdicts, over real pipes.
 
-use hookgate::{Clock as _, Secret, SystemClock, UnixSeconds};
+use hookgate::{
+    Secret,
+    clock::{Clock as _, SystemClock, UnixSeconds},
+};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::Signer;
 use serde_json::Value;

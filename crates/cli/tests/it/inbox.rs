@@ -5,7 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::{Accepted, Delivery, Receiver, RequestHead, Secret, Sink};
+use hookgate::{
+    Delivery, Receiver, Secret,
+    receiver::RequestHead,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_testing::Signer;
 use http::StatusCode;

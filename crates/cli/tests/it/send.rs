@@ -5,7 +5,11 @@ use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hookgate::{DeliveryHeaders, Secret, UnixSeconds, Verifier, VerifyErrorKind};
+use hookgate::{
+    Secret, Verifier,
+    clock::UnixSeconds,
+    verify::{DeliveryHeaders, VerifyErrorKind},
+};
 use hookgate_testing::factory::EVENT_TYPES;
 use serde_json::Value;
 
@@ -61,7 +65,7 @@ fn header<'h>(headers: &'h [(String, String)], name: &str) -> &'h str {
 
 fn verdict(headers: &[(String, String)], body: &str) -> Result<(), VerifyErrorKind> {
     let head = DeliveryHeaders::from_pairs(headers.iter().map(|(name, value)| (name, value)));
-    let now = hookgate::Clock::now(&hookgate::SystemClock);
+    let now = hookgate::clock::Clock::now(&hookgate::clock::SystemClock);
     Verifier::new(Secret::new(SECRET).unwrap())
         .verify(&head.unwrap(), body.as_bytes(), now)
         .map(drop)
@@ -176,7 +180,7 @@ fn ages_and_tampering_are_refused_as_they_should_be() {
 fn an_age_is_that_of_the_event_and_its_signature() {
     let (headers, body) = dry_run(&["row.created", "--age=1h"]);
     let timestamp: i64 = header(&headers, "x-service-timestamp").parse().unwrap();
-    let now = hookgate::Clock::now(&hookgate::SystemClock).as_i64();
+    let now = hookgate::clock::Clock::now(&hookgate::clock::SystemClock).as_i64();
     assert!((now - timestamp - 3_600).abs() < 30);
     let created = hookgate_testing::iso8601(UnixSeconds::new(timestamp));
     let event: Value = serde_json::from_str(&body).unwrap();

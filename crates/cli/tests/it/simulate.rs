@@ -255,7 +255,7 @@ fn the_services_log_is_written_a_line_an_attempt() {
             line["retryCount"].as_u64().unwrap(),
         );
         assert_eq!(status.as_u64(), Some([500, 204][retries as usize]));
-        assert!(hookgate::Date::parse(line["requestTime"].as_str().unwrap()).is_ok());
+        assert!(hookgate::event::Date::parse(line["requestTime"].as_str().unwrap()).is_ok());
     }
     std::fs::remove_file(&file).unwrap();
 

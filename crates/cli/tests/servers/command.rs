@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
-use hookgate::{Accepted, DeadLetter, Delivery, HandlerError, Sink};
+use hookgate::{
+    DeadLetter, Delivery, HandlerError,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_postgres::{Postgres, Tls, migrate};
 use hookgate_testing::delivery;

@@ -8,7 +8,11 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
-use hookgate::{Accepted, DeadLetter, Delivery, HandlerError, Sink, UnixSeconds};
+use hookgate::{
+    DeadLetter, Delivery, HandlerError,
+    clock::UnixSeconds,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::delivery;

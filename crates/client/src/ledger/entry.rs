@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::EventKey;
+use hookgate::dedupe::EventKey;
 
 use crate::reconcile::{RowHash, row_state};
 

@@ -1,6 +1,6 @@
 //! A row's event, in the form of entries.
 
-use hookgate::{Event, EventData, EventKey};
+use hookgate::{Event, EventData, dedupe::EventKey};
 
 use super::entry::{Entry, Place};
 use crate::reconcile::hash::{NameHash, ValueHash, name_hash, value_hash};

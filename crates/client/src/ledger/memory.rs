@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use hookgate::StoreFuture;
+use hookgate::dedupe::StoreFuture;
 
 use super::entry::{Entry, Place};
 use super::store::{Bounds, Kept, Store};

@@ -1,7 +1,7 @@
 //! Entries in a table of PostgreSQL.
 
 use deadpool_postgres::Pool;
-use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use hookgate_postgres::store_error;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hookgate::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use rusqlite::{Row, params};
 
 use super::entry::{Entry, Place};

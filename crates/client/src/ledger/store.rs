@@ -1,6 +1,6 @@
 //! Where the entries are kept.
 
-use hookgate::StoreFuture;
+use hookgate::dedupe::StoreFuture;
 
 use super::entry::{Entry, Place};
 use crate::reconcile::RowHash;

@@ -5,7 +5,10 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreError};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError},
+};
 use tokio::time::sleep;
 
 /// How long a claim lasts unless it is renewed: then another replica may handle the finding.

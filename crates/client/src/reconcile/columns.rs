@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hookgate::event::Fields;
-use hookgate::{Json, Properties};
+use hookgate::{Properties, event::Json};
 
 use super::hash::{NameHash, name_hash};
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hookgate::{DataModelId, RowId, StoreError};
+use hookgate::{
+    dedupe::StoreError,
+    event::{DataModelId, RowId},
+};
 
 use super::hash::RowHash;
 use super::mirror::{Mirror, Mirrored};

@@ -8,7 +8,11 @@ use std::future::{Future, pending, poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
-use hookgate::{DataModelId, DedupeStore, RowId, StoreError};
+use hookgate::{
+    DedupeStore,
+    dedupe::StoreError,
+    event::{DataModelId, RowId},
+};
 use tokio::time::Instant;
 
 use super::claims::{Claims, RETAIN};

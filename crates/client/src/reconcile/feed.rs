@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use hookgate::{Changes, DataModelId, Event, EventData, Json, RowId, StoreError, StoreErrorKind};
+use hookgate::{
+    Event, EventData,
+    dedupe::{StoreError, StoreErrorKind},
+    event::{Changes, DataModelId, Json, RowId},
+};
 use hookgate_order::Order;
 
 use super::hash::{name_hash, value_hash};
@@ -36,7 +40,7 @@ pub async fn feed(mirror: &(impl Mirror + ?Sized), event: &Event) -> Result<Fed,
 }
 
 /// Returns whether a pass has read the row with the event's change, and your handler was given it. This recognises a retry that
-/// comes after its row was repaired. Answer such an event `hookgate::AlreadyHandled`.
+/// comes after its row was repaired. Answer such an event `hookgate::layer::AlreadyHandled`.
 ///
 /// It does not recognise an event whose change was undone before a pass read the row, unless the row was changed again since.
 ///
@@ -70,7 +74,7 @@ struct Noted {
 /// Notes in the mirror that this event is being handled. Call it before the handler changes your table, with the order that the
 /// [`OrderGuard`](hookgate_order) told, and [`Begun::finish`] afterwards.
 ///
-/// `None` if the event [is known](is_known): answer `hookgate::AlreadyHandled`.
+/// `None` if the event [is known](is_known): answer `hookgate::layer::AlreadyHandled`.
 ///
 /// From here on the row [is doubtful](RowState::is_doubtful), and the next pass gives it to its handler, unless `finish` ends the
 /// doubt. A row stays in doubt if the process is killed or the handler fails; if another event or a finding of the row is handled at the

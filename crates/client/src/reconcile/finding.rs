@@ -2,7 +2,11 @@
 
 use std::fmt;
 
-use hookgate::{DataModelId, EventError, EventKey, Properties, RowId, StoreError};
+use hookgate::{
+    Properties,
+    dedupe::{EventKey, StoreError},
+    event::{DataModelId, EventError, RowId},
+};
 use serde::de::DeserializeOwned;
 
 use super::mirror::{Mirror, Mirrored, one};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::{EventKey, Json};
+use hookgate::{dedupe::EventKey, event::Json};
 
 /// The hash of a property's name.
 pub(crate) type NameHash = [u8; 8];

@@ -6,7 +6,10 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookgate::{Clock, DataModelId, Monotonic, RowId, SystemClock};
+use hookgate::{
+    clock::{Clock, Monotonic, SystemClock},
+    event::{DataModelId, RowId},
+};
 
 use super::mirror::{Mirror, MirrorFuture, Mirrored};
 use super::row_state::{Life, RowState};

@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{CallFuture, DataModelId, RowId, StoreError};
+use hookgate::{
+    dedupe::{CallFuture, StoreError},
+    event::{DataModelId, RowId},
+};
 
 use super::row_state::RowState;
 

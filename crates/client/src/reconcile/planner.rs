@@ -7,7 +7,7 @@ mod guard;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
-use hookgate::{DataModelId, RowId};
+use hookgate::event::{DataModelId, RowId};
 
 use super::columns::{Column, Columns};
 use super::difference::{Difference, Order};

@@ -4,7 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use deadpool_postgres::Pool;
-use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind},
+    event::{DataModelId, RowId},
+};
 use hookgate_postgres::store_error;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 
 use super::finding::Finding;
 use super::steps::Pass;

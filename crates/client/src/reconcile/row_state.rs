@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use hookgate::{Date, Json, Properties};
+use hookgate::{
+    Properties,
+    event::{Date, Json},
+};
 
 use super::hash::{RowHash, name_hash};
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
-use hookgate::RowId;
+use hookgate::event::RowId;
 
 /// The order of one pass's requests.
 ///

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use hookgate::event::Fields;
-use hookgate::{CallFuture, DataModelId};
+use hookgate::{dedupe::CallFuture, event::DataModelId};
 
 use super::columns::Column;
 use super::steps::{PassPage, PassRow};

@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-use hookgate::{DataModelId, RowId, StoreError, StoreErrorKind};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind},
+    event::{DataModelId, RowId},
+};
 use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::hash::RowHash;

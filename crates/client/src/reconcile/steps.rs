@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hookgate::RowId;
 use hookgate::event::Fields;
+use hookgate::event::RowId;
 
 /// The settings of a reconciliation.
 #[derive(Clone, Debug)]

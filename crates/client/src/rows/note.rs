@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hookgate::{Json, StoreError};
+use hookgate::{dedupe::StoreError, event::Json};
 use tokio::time::timeout;
 
 use super::{Rows, Values, Wire};

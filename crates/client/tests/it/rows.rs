@@ -149,7 +149,7 @@ async fn a_row_is_created_changed_and_deleted() {
 async fn numbers_keep_their_digits_on_the_way_out_and_in() {
     let emulator = orders().await;
     let rows = client(&emulator).rows::<Order>("dm_orders");
-    let total: hookgate::Number = serde_json::from_str("12.10").unwrap();
+    let total: hookgate::event::Number = serde_json::from_str("12.10").unwrap();
     let order = Order {
         total: Some(total),
         ..Order::of("Ada", 1)

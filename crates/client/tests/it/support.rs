@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 use hookgate_client::{ApiKey, Body, Client, ClientBuilder, Options, Trigger};
 use hookgate_emulator::{Emulator, Seed};
 use http::{Method, Request, Response};
@@ -23,7 +23,7 @@ pub struct Order {
     #[serde(rename = "Quantity")]
     pub quantity: Option<i64>,
     #[serde(rename = "Total")]
-    pub total: Option<hookgate::Number>,
+    pub total: Option<hookgate::event::Number>,
 }
 
 impl Order {

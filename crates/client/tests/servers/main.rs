@@ -29,7 +29,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folder::Folder;
-use hookgate::{DataModelId, Properties, RowId};
+use hookgate::{
+    Properties,
+    event::{DataModelId, RowId},
+};
 use hookgate_client::reconcile::{
     Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
 };
@@ -117,7 +120,7 @@ fn a_file_that_is_no_database_is_refused() {
     )
     .unwrap();
     let error = SqliteMirror::open(&path).unwrap_err();
-    assert_eq!(error.kind(), hookgate::StoreErrorKind::NotAStore);
+    assert_eq!(error.kind(), hookgate::dedupe::StoreErrorKind::NotAStore);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +130,7 @@ async fn the_mirror_on_postgresql_keeps_the_contract() {
     };
     let mirror = PostgresMirror::open(&url(&server)).unwrap();
     let missing = mirror.list(&"dm_1".into(), None, 1).await.unwrap_err();
-    assert_eq!(missing.kind(), hookgate::StoreErrorKind::Missing);
+    assert_eq!(missing.kind(), hookgate::dedupe::StoreErrorKind::Missing);
     // Replicas start at the same time, and each makes the table.
     let made = (0..4).map(|_| {
         let mirror = mirror.clone();
@@ -176,7 +179,7 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     let missing = ledger.echo(&service::deleted("evt_1", "row_1")).await;
     assert_eq!(
         missing.unwrap_err().kind(),
-        hookgate::StoreErrorKind::Missing
+        hookgate::dedupe::StoreErrorKind::Missing
     );
     let made = (0..4).map(|_| {
         let ledger = ledger.clone();
@@ -238,7 +241,7 @@ async fn a_ledger_whose_postgresql_does_not_answer_fails_in_time() {
     let hung = tokio::time::timeout(Duration::from_secs(60), ledger.echo(&event)).await;
     tokio::time::resume();
     let error = hung.expect("the call has a limit").unwrap_err();
-    assert_eq!(error.kind(), hookgate::StoreErrorKind::TimedOut);
+    assert_eq!(error.kind(), hookgate::dedupe::StoreErrorKind::TimedOut);
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(ledger.echo(&event).await.unwrap(), None);
 }

@@ -1,6 +1,6 @@
 //! Section *Authentication*: the key of a request, its scope and its rate.
 
-use hookgate::Clock;
+use hookgate::clock::Clock;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
@@ -44,7 +44,7 @@ pub(crate) fn identify(hub: &Hub, headers: &HeaderMap) -> Result<Caller, ApiErro
     Ok(Caller { name, scope, rate })
 }
 
-fn usable(key: &Key, now: hookgate::UnixSeconds) -> Result<(), ApiError> {
+fn usable(key: &Key, now: hookgate::clock::UnixSeconds) -> Result<(), ApiError> {
     if key.disabled {
         return Err(refused("the API key is disabled"));
     }

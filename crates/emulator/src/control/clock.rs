@@ -1,6 +1,6 @@
 //! `reset`, `clock`, `clock/advance`.
 
-use hookgate::Clock as _;
+use hookgate::clock::Clock as _;
 use serde_json::json;
 
 use super::Call;

@@ -1,6 +1,6 @@
 //! `keys`: the service's settings of that name.
 
-use hookgate::{Clock, Date};
+use hookgate::{clock::Clock, event::Date};
 use serde_json::{Map, Value, json};
 
 use super::Call;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::RetrySchedule;
+use hookgate::dedupe::RetrySchedule;
 use hookgate_testing::sender::{AttemptEnd, Attempted, Reading, Subscription};
 
 use super::engine::Inner;

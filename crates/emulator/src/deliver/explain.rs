@@ -1,6 +1,6 @@
 //! Why an attempt was refused: the known mistakes are tried on the request as it was sent.
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::explain::{Explainer, Explanation};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_testing::sender::{Attempted, NetworkFault, Subscription};
 use http::{HeaderValue, Request, header};
 

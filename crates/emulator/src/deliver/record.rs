@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

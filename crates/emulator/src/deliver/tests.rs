@@ -11,7 +11,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::verify::{SIGNATURE, TIMESTAMP};
-use hookgate::{Clock, DeliveryHeaders, ManualClock, Secret, UnixSeconds, Verifier};
+use hookgate::{
+    Secret, Verifier,
+    clock::{Clock, ManualClock, UnixSeconds},
+    verify::DeliveryHeaders,
+};
 use hookgate_testing::{TokioClock, Transport, TransportError};
 use http::{Request, Response};
 use serde_json::{Value, json};

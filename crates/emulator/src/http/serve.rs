@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hookgate::Clock as _;
+use hookgate::clock::Clock as _;
 use http::header::{CONTENT_TYPE, DATE, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{Either, Full};

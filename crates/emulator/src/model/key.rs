@@ -49,9 +49,9 @@ impl Key {
         })
     }
 
-    pub(crate) fn is_expired(&self, now: hookgate::UnixSeconds) -> bool {
+    pub(crate) fn is_expired(&self, now: hookgate::clock::UnixSeconds) -> bool {
         let expiry = self.expires_at.as_deref();
-        let expiry = expiry.and_then(|text| hookgate::Date::parse(text).ok());
+        let expiry = expiry.and_then(|text| hookgate::event::Date::parse(text).ok());
         expiry.is_some_and(|expiry| expiry.unix_seconds() <= now)
     }
 }

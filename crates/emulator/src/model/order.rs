@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use hookgate::Date;
+use hookgate::event::Date;
 use serde_json::Value;
 
 use super::{Property, PropertyType, Row};

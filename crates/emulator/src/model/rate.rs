@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use serde::{Deserialize, Serialize};
 
 /// Length of a window in seconds.

@@ -1,6 +1,6 @@
 //! Checks a value against the type of its property.
 
-use hookgate::Date;
+use hookgate::event::Date;
 use serde_json::Value;
 
 use super::{Property, PropertyType};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hookgate::Date;
+use hookgate::event::Date;
 use serde_json::{Map, Value};
 
 use super::SeedFile;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 use hookgate_testing::iso8601;
 
 /// Which time deliveries are signed at.
@@ -153,7 +153,7 @@ pub(crate) fn http_date(second: UnixSeconds) -> String {
 
 #[cfg(test)]
 mod tests {
-    use hookgate::ManualClock;
+    use hookgate::clock::ManualClock;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use hookgate::{ManualClock, UnixSeconds};
+use hookgate::clock::{ManualClock, UnixSeconds};
 
 use super::*;
 use crate::time::SigningTime;

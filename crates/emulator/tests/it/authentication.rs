@@ -76,8 +76,12 @@ async fn an_expiry_follows_the_emulators_time() {
     let made = service.control("POST", "keys", Some(key)).await.data();
     let key = made["key"].as_str().unwrap();
     service.api_as(key, "GET", "/datamodels", None).await.data();
-    let later = hookgate_testing::iso8601(hookgate::UnixSeconds::new(
-        hookgate::Date::parse(&now).unwrap().unix_seconds().as_i64() + 30 * 86_400,
+    let later = hookgate_testing::iso8601(hookgate::clock::UnixSeconds::new(
+        hookgate::event::Date::parse(&now)
+            .unwrap()
+            .unix_seconds()
+            .as_i64()
+            + 30 * 86_400,
     ));
     service
         .control(

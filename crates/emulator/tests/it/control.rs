@@ -1,6 +1,6 @@
 //! The control API: each endpoint in its fixed form.
 
-use hookgate::{Clock, ManualClock, UnixSeconds};
+use hookgate::clock::{Clock, ManualClock, UnixSeconds};
 use hookgate_emulator::{Emulator, Seed, StartError};
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ async fn the_clock_is_shown_and_advanced() {
     assert_eq!(answer["attempts"], 0);
     let passed = service.emulator.clock().now().as_i64() - before;
     assert!((95_760..95_770).contains(&passed), "{passed}");
-    let now = hookgate::Date::parse(answer["now"].as_str().unwrap()).unwrap();
+    let now = hookgate::event::Date::parse(answer["now"].as_str().unwrap()).unwrap();
     assert!(now.unix_seconds().as_i64() - before >= 95_760);
     for by in [
         json!("soon"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{Clock, ManualClock, UnixSeconds};
+use hookgate::clock::{Clock, ManualClock, UnixSeconds};
 use hookgate_emulator::{Emulator, Seed};
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::{ManualClock, UnixSeconds};
+use hookgate::clock::{ManualClock, UnixSeconds};
 use hookgate_emulator::{Emulator, Seed};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

@@ -126,7 +126,7 @@ fn fields(object: &Value, expected: &[&str]) {
 fn time(value: &Value) {
     let text = value.as_str().unwrap_or_else(|| panic!("{value}"));
     assert!(text.ends_with('Z') && text.contains('T'), "{text}");
-    assert!(hookgate::Date::parse(text).is_ok(), "{text}");
+    assert!(hookgate::event::Date::parse(text).is_ok(), "{text}");
 }
 
 /// Asserts the form of an id of the samples.
@@ -591,7 +591,7 @@ async fn deliveries_as_the_specification_describes_them() {
 #[tokio::test]
 async fn retries_and_the_log_as_the_specification_describes_them() {
     // The clock stands still but for `clock/advance`, so that the sums of waits are exact.
-    let clock = hookgate::ManualClock::at(hookgate::UnixSeconds::new(1_795_253_400));
+    let clock = hookgate::clock::ManualClock::at(hookgate::clock::UnixSeconds::new(1_795_253_400));
     let seed = Seed::parse(WORKSPACE).unwrap();
     let emulator = Emulator::builder(seed).clock(clock).start().await.unwrap();
     let service = Service::of(emulator);

@@ -10,7 +10,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::{Event, ManualClock, MemoryStore, Receiver, Secret, UnixSeconds};
+use hookgate::{
+    Event, MemoryStore, Receiver, Secret,
+    clock::{ManualClock, UnixSeconds},
+};
 use hookgate_emulator::{Emulator, Seed};
 use hookgate_testing::{InProcess, Transport, TransportError};
 use http::{Request, Response};

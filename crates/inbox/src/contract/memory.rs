@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
+    dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
+    sink::Accepted,
 };
 use tokio::time::{Instant, sleep};
 

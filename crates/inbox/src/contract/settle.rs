@@ -1,6 +1,6 @@
 //! Settling: it can be repeated, and only the holder can do it.
 
-use hookgate::ClaimToken;
+use hookgate::dedupe::ClaimToken;
 
 use super::*;
 

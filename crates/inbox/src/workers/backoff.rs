@@ -103,7 +103,7 @@ mod tests {
     use super::*;
     use crate::cases::each_case;
     use crate::workers::settings::MAX_TRIES;
-    use hookgate::RetrySchedule;
+    use hookgate::dedupe::RetrySchedule;
 
     const HOUR: Duration = Duration::from_secs(3_600);
 

@@ -7,7 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind, StoreFuture, guarded};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::guarded,
+};
 use tokio::time::timeout;
 
 use crate::line::one_line;

@@ -6,7 +6,12 @@ use std::time::Duration;
 
 use hookgate::layer::Reason;
 use hookgate::outcome;
-use hookgate::{Delivery, EventId, EventType, Failure, Outcome, StoreError};
+use hookgate::{
+    Delivery, Outcome,
+    dedupe::StoreError,
+    event::{EventId, EventType},
+    outcome::Failure,
+};
 
 use super::guarded::{Hook, call, caught};
 use super::span::Span;

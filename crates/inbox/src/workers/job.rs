@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use hookgate::layer::{Reason, VerifiedBody};
 use hookgate::{
-    ClaimToken, Delivery, Failure, Outcome, Ownership, Run, StoreErrorKind, StoredDelivery,
+    Delivery, Outcome,
+    dedupe::{ClaimToken, Ownership, StoreErrorKind},
+    outcome::Failure,
+    receiver::StoredDelivery,
+    run::Run,
 };
 use http::{Request, Response};
 use tokio::time::{Instant, timeout};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Ownership};
+use hookgate::dedupe::{ClaimToken, Ownership};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 

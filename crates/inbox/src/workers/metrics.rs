@@ -3,7 +3,7 @@
 use std::iter;
 use std::time::Duration;
 
-use hookgate::{Outcome, StoreError};
+use hookgate::{Outcome, dedupe::StoreError};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
 use super::guarded::caught;

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use hookgate::outcome::one_line;
-use hookgate::{Outcome, StoreError};
+use hookgate::{Outcome, dedupe::StoreError};
 use tracing::field::display;
 
 use super::guarded::caught;

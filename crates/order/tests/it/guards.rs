@@ -8,8 +8,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Answer, DeadLetter, Delivery, Event, EventRouter, MemoryStore, Outcome, Receiver, StoreError,
-    StoreErrorKind, StoreFuture, Verified,
+    DeadLetter, Delivery, Event, EventRouter, MemoryStore, Outcome, Receiver, Verified,
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    layer::Answer,
 };
 use hookgate_order::{
     GapReason, LastHandled, MemoryOrderStore, Order, OrderGuard, OrderService, OrderStore, Ordered,
@@ -874,7 +875,7 @@ async fn a_function_of_an_event_and_its_order_needs_no_tower() {
 /// newest.
 #[tokio::test(flavor = "multi_thread")]
 async fn in_an_inbox_with_one_event_of_a_row_at_a_time_the_order_is_exact() {
-    use hookgate::Sink;
+    use hookgate::sink::Sink;
     use hookgate_inbox::Workers;
     use hookgate_sqlite::open_inbox;
     use tower_layer::Layer as _;

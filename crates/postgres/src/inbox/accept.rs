@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hookgate::{Accepted, StoreError, StoreErrorKind};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind},
+    sink::Accepted,
+};
 use hookgate_inbox::engine::Entry;
 use tokio_postgres::types::Type;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
 

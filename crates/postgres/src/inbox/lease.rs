@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use hookgate::{ClaimToken, StoreError};
+use hookgate::dedupe::{ClaimToken, StoreError};
 use hookgate_inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD};
 use hookgate_inbox::{EntryId, EntryState};
 use tokio_postgres::Row;

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
+    dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
+    sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
 use hookgate_inbox::{EntryId, Inbox, InboxStats, Listed, Page, Selection};
@@ -62,7 +63,7 @@ impl Postgres {
     /// [The page](crate#an-inbox-in-a-table) has the rest: durability, time, versions and poolers, sizes.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::StoreErrorKind::Setting): `name` is not a valid name of an inbox.
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): `name` is not a valid name of an inbox.
     ///
     /// # Security
     /// A name separates programs that trust each other. A role with rights on the table can read and write the entries of every

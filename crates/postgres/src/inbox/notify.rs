@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hookgate::{ClaimToken, EventKey};
+use hookgate::dedupe::{ClaimToken, EventKey};
 use hookgate_inbox::engine::WorkSignal;
 use tokio::sync::Notify;
 use tokio::time::sleep;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::StoreError;
+use hookgate::dedupe::StoreError;
 use hookgate_inbox::engine::{Change, Entry};
 use hookgate_inbox::{EntryId, InboxStats, Listed, Page, Selection};
 use tokio_postgres::Row;

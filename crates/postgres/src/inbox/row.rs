@@ -1,7 +1,10 @@
 //! Converts the table's rows to entries.
 
 use bytes::Bytes;
-use hookgate::{EventKey, StoreError, StoreErrorKind, UnixSeconds};
+use hookgate::{
+    clock::UnixSeconds,
+    dedupe::{EventKey, StoreError, StoreErrorKind},
+};
 use hookgate_inbox::engine::{Entry, readable_id, readable_type};
 use hookgate_inbox::{EntryId, EntryState, Listed};
 use tokio_postgres::Row;

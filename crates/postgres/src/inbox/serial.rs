@@ -15,7 +15,7 @@
 use std::sync::{LazyLock, PoisonError};
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_inbox::engine::{Batch, LeaseRequest};
 use tokio::time::timeout;
 use tokio_postgres::types::Type;

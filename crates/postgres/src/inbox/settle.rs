@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Ownership, StoreError};
+use hookgate::dedupe::{ClaimToken, Ownership, StoreError};
 use hookgate_inbox::EntryId;
 use hookgate_inbox::engine::End;
 use tokio_postgres::types::Type;

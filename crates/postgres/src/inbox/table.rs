@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::ScopesInUse;
+use hookgate::dedupe::ScopesInUse;
 
 use super::notify::Notifier;
 use crate::Postgres;

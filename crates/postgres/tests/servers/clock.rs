@@ -3,7 +3,10 @@
 use std::time::{Duration, Instant};
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+};
 use hookgate_postgres::{PostgresStore, claim_values_in, migrate};
 
 use super::patient;

@@ -11,8 +11,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, Delivery, EventKey, Ownership, Receiver, Secret,
-    StoreErrorKind,
+    DedupeStore, Delivery, Receiver, Secret,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreErrorKind},
 };
 use hookgate_postgres::PostgresStore;
 use hookgate_testing::Signer;

@@ -12,7 +12,11 @@ mod word;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use hookgate::{Accepted, Delivery, Sink, StoreError};
+use hookgate::{
+    Delivery,
+    dedupe::StoreError,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 use hookgate_postgres::Postgres;
 use hookgate_testing::delivery;

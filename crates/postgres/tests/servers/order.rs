@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_order::{Order, OrderGuard, OrderStore, OrderedIn, contract};
 use hookgate_postgres::{PostgresStore, forget, order_in, store_error};
 use tokio_postgres::{Client, IsolationLevel, Transaction};

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::Claimed::{Done, Fresh};
+use hookgate::dedupe::Claimed::{Done, Fresh};
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Accepted, ClaimToken, DedupeStore, EventKey, Ownership, Sink};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, EventKey, Ownership},
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_postgres::{Postgres, PostgresStore, claim_values_in, forget, migrate};
 use hookgate_testing::delivery;

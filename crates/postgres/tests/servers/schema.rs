@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use hookgate::dedupe::ClaimValues;
-use hookgate::{ClaimToken, DedupeStore, EventKey, StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, EventKey, StoreErrorKind},
+};
 use hookgate_postgres::{MIGRATIONS, Postgres, PostgresStore, claim_values_in, migrate};
 
 use super::patient;
@@ -197,7 +200,11 @@ async fn schemas_are_kept_apart() {
         migrate(&client_at(&config).await).await.unwrap();
         let store = PostgresStore::new(&patient(&config), "test");
         let claimed = store.claim(&key, ClaimToken::new(body), Duration::from_secs(60));
-        assert_eq!(claimed.await.unwrap(), hookgate::Claimed::Fresh, "{schema}");
+        assert_eq!(
+            claimed.await.unwrap(),
+            hookgate::dedupe::Claimed::Fresh,
+            "{schema}"
+        );
     }
 }
 

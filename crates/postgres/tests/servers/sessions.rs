@@ -4,8 +4,12 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, Sink};
-use hookgate::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    sink::Sink,
+};
 use hookgate_postgres::{Postgres, PostgresStore, forget};
 use hookgate_testing::delivery;
 use tokio_postgres::{Config, NoTls};

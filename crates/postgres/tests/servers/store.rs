@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::{Capacity, DedupeStore};
+use hookgate::{DedupeStore, dedupe::Capacity};
 use hookgate_postgres::PostgresStore;
 use hookgate_testing::{StoreConformance, StoreUnderTest};
 

@@ -4,10 +4,17 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::Claimed::{Done, Fresh};
+use hookgate::dedupe::Claimed::{Done, Fresh};
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Accepted, ClaimToken, DedupeStore, EventKey, Ownership};
-use hookgate::{Sink, StoreError, StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, EventKey, Ownership},
+    sink::Accepted,
+};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind},
+    sink::Sink,
+};
 use hookgate_inbox::Workers;
 use hookgate_postgres::{Postgres, PostgresStore, Tls, claim_values_in, migrate};
 use hookgate_testing::delivery;
@@ -27,7 +34,7 @@ fn patient(url: &str) -> Postgres {
     postgres.with_timeout(Duration::from_secs(30))
 }
 
-async fn claim(postgres: &Postgres, id: &str) -> Result<hookgate::Claimed, StoreError> {
+async fn claim(postgres: &Postgres, id: &str) -> Result<hookgate::dedupe::Claimed, StoreError> {
     let store = PostgresStore::new(postgres, "test");
     let token = ClaimToken::new(b"{}");
     store.claim(&EventKey::new("s", id), token, LONG).await

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{EventKey, StoreErrorKind};
+use hookgate::dedupe::{EventKey, StoreErrorKind};
 use hookgate_postgres::{claim_values_in, forget, store_error};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 

@@ -12,7 +12,8 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::layer::RequestObserver;
 use hookgate::{
-    Clock, Delivery, HandlerError, MemoryStore, Monotonic, Receiver, Secret, UnixSeconds, Verifier,
+    Delivery, HandlerError, MemoryStore, Receiver, Secret, Verifier,
+    clock::{Clock, Monotonic, UnixSeconds},
 };
 use hookgate_record::{LoggedDelivery, record_with};
 use hookgate_testing::Signer;

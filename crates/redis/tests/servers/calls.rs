@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hookgate::Claimed::{Done, Fresh, Running};
-use hookgate::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh, Running};
+use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::{DedupeStore, dedupe::StoreErrorKind};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token};

@@ -1,8 +1,8 @@
 //! The findings about a server's settings, and whether they are true.
 
-use hookgate::Claimed::{Done, Fresh};
-use hookgate::Ownership::Held;
-use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh};
+use hookgate::dedupe::Ownership::Held;
+use hookgate::{DedupeStore, dedupe::StoreErrorKind};
 use hookgate_redis::RedisStore;
 use hookgate_redis::{Findings, Risk};
 

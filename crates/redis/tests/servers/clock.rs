@@ -4,9 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookgate::Claimed::{Done, Fresh, Running};
 use hookgate::DedupeStore;
-use hookgate::Ownership::{Held, Lost};
+use hookgate::dedupe::Claimed::{Done, Fresh, Running};
+use hookgate::dedupe::Ownership::{Held, Lost};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, key, token, until};

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hookgate::Claimed::{Done, Fresh, Running};
-use hookgate::Ownership::Held;
-use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh, Running};
+use hookgate::dedupe::Ownership::Held;
+use hookgate::{DedupeStore, dedupe::StoreErrorKind};
 use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 use redis::RedisResult;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hookgate::{Capacity, DedupeStore};
+use hookgate::{DedupeStore, dedupe::Capacity};
 use hookgate_redis::RedisStore;
 use hookgate_testing::{Finding, StoreConformance, StoreRule, StoreUnderTest};
 use redis::aio::ConnectionLike;

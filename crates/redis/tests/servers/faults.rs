@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::Claimed::{Done, Fresh};
-use hookgate::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh};
+use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::{DedupeStore, dedupe::StoreErrorKind};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token, until};
@@ -230,7 +230,7 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
     });
     let (one, asking) = (key("asking"), token());
     until(
-        |asked: &Result<_, hookgate::StoreError>| {
+        |asked: &Result<_, hookgate::dedupe::StoreError>| {
             asked.as_ref().is_err_and(|error| {
                 let source = std::error::Error::source(error).map(ToString::to_string);
                 source.is_some_and(|source| source.contains("BUSY"))
@@ -316,7 +316,7 @@ async fn a_login_that_failed_is_tried_again() {
     let (event, holder) = (key("event"), token());
     // The first calls find the old connection closed; then the login is refused.
     until(
-        |answered: &Result<_, hookgate::StoreError>| {
+        |answered: &Result<_, hookgate::dedupe::StoreError>| {
             let error = format!("{:?}", answered.as_ref().unwrap_err());
             assert!(!error.contains("made-up-password"));
             error.contains("AuthenticationFailed") || error.contains("WRONGPASS")
@@ -381,7 +381,7 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
         "1024",
     ]);
     let claimed = async || store.claim(&event, token(), LONG).await;
-    let reads = |claimed: &Result<_, hookgate::StoreError>| {
+    let reads = |claimed: &Result<_, hookgate::dedupe::StoreError>| {
         let Err(error) = claimed else {
             panic!("it was to read for longer");
         };
@@ -410,7 +410,7 @@ async fn a_login_that_the_server_begins_to_require_is_an_error_until_it_no_longe
     let _: () = direct.say("CONFIG SET requirepass made_up").await;
     let _: u64 = direct.say("CLIENT KILL TYPE normal SKIPME yes").await;
     let refused = until(
-        |claimed: &Result<_, hookgate::StoreError>| {
+        |claimed: &Result<_, hookgate::dedupe::StoreError>| {
             let text = format!("{claimed:?}");
             text.contains("NOAUTH") || text.contains("uthentication")
         },

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::{ClaimToken, EventKey};
+use hookgate::dedupe::{ClaimToken, EventKey};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult};
 

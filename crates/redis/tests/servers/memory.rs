@@ -1,9 +1,9 @@
 //! Memory that is full.
 
 use axum::http::StatusCode;
-use hookgate::Claimed::{Done, Fresh, Running};
-use hookgate::Ownership::Held;
-use hookgate::{DedupeStore, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh, Running};
+use hookgate::dedupe::Ownership::Held;
+use hookgate::{DedupeStore, dedupe::StoreErrorKind};
 use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 

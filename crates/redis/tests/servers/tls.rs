@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::Claimed::{Done, Fresh};
-use hookgate::Ownership::Held;
-use hookgate::{DedupeStore, StoreError, StoreErrorKind};
+use hookgate::dedupe::Claimed::{Done, Fresh};
+use hookgate::dedupe::Ownership::Held;
+use hookgate::{
+    DedupeStore,
+    dedupe::{StoreError, StoreErrorKind},
+};
 use hookgate_redis::Connection;
 use hookgate_redis::RedisStore;
 

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::fault::Fault;
-use hookgate::{Accepted, StoreError, StoreErrorKind};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind},
+    sink::Accepted,
+};
 use hookgate_inbox::engine::Entry;
 use rusqlite::{OptionalExtension, params};
 

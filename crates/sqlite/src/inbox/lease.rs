@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hookgate::ClaimToken;
+use hookgate::dedupe::ClaimToken;
 use hookgate_inbox::engine::{
     Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD, UNREADABLE,
 };

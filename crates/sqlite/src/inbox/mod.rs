@@ -25,7 +25,8 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
+    dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
+    sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
 use hookgate_inbox::{EntryId, EntryState, InboxStats, Listed, Page, Selection};

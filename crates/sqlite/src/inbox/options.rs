@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Clock, StoreError, StoreErrorKind, SystemClock};
+use hookgate::{
+    clock::{Clock, SystemClock},
+    dedupe::{StoreError, StoreErrorKind},
+};
 use hookgate_inbox::Inbox;
 
 use super::SqliteEngine;
@@ -18,7 +21,7 @@ use super::SqliteEngine;
 /// The inbox could not keep accepted deliveries in this file, or the file is not this crate's: see [`StoreErrorKind`].
 ///
 /// ```
-/// use hookgate::StoreErrorKind;
+/// use hookgate::dedupe::StoreErrorKind;
 ///
 /// let error = hookgate_sqlite::open_inbox("no/such/folder/inbox.db").unwrap_err();
 /// assert_eq!(error.kind(), StoreErrorKind::Missing);
@@ -95,7 +98,7 @@ impl InboxOptions {
     }
 
     /// How long a write waits for another process that holds the file's lock. Default: 500 ms; at least 1 ms and at most a
-    /// minute. After that, each call that waited for the write is answered [`TimedOut`](hookgate::StoreErrorKind::TimedOut).
+    /// minute. After that, each call that waited for the write is answered [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut).
     ///
     /// An acceptor gives its sink 4.5 s at most, so a longer time is useful for tools only. If two processes write at full load,
     /// SQLite's lock is not fair: of 106,000 deliveries to two of them, each with 16 in progress at any time, 128 waited for
@@ -113,7 +116,7 @@ impl InboxOptions {
     }
 
     /// The largest number of deliveries that wait to be stored. Default: 1,024. A further delivery is answered
-    /// [`Unavailable`](hookgate::StoreErrorKind::Unavailable) at once. Calls of workers do not count: they are few, and their
+    /// [`Unavailable`](hookgate::dedupe::StoreErrorKind::Unavailable) at once. Calls of workers do not count: they are few, and their
     /// settlements free space.
     pub fn max_waiting(mut self, deliveries: usize) -> Self {
         self.max_waiting = deliveries;
@@ -121,7 +124,7 @@ impl InboxOptions {
     }
 
     /// The size of the file at most, in units of 4,096 bytes. Default: as much as the disk holds. At this limit a delivery is
-    /// answered [`Full`](hookgate::StoreErrorKind::Full), until entries that are done or purged have freed pages. Workers still
+    /// answered [`Full`](hookgate::dedupe::StoreErrorKind::Full), until entries that are done or purged have freed pages. Workers still
     /// handle the accepted entries. This may take the file over the limit, by less than 1 KB per entry: its lease and its last
     /// error.
     ///

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use hookgate::{Clock, EventKey};
+use hookgate::{clock::Clock, dedupe::EventKey};
 use hookgate_inbox::engine::Entry;
 use hookgate_inbox::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use rusqlite::types::Value;
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::inbox::schema;
-    use hookgate::{ManualClock, UnixSeconds};
+    use hookgate::clock::{ManualClock, UnixSeconds};
 
     /// Most entries wait, and few are running or old.
     #[test]

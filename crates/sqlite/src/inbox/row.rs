@@ -1,7 +1,7 @@
 //! Converts rows of the tables to the crate's types.
 
 use bytes::Bytes;
-use hookgate::{EventKey, UnixSeconds};
+use hookgate::{clock::UnixSeconds, dedupe::EventKey};
 use hookgate_inbox::engine::{Entry, readable_id, readable_type};
 use hookgate_inbox::{EntryId, EntryState, Listed};
 use rusqlite::{Error, Result, Row};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Ownership};
+use hookgate::dedupe::{ClaimToken, Ownership};
 use hookgate_inbox::engine::{Change, End};
 use hookgate_inbox::{EntryId, EntryState};
 use rusqlite::{Result, params};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Ownership};
+use hookgate::dedupe::{ClaimToken, Ownership};
 use hookgate_inbox::EntryId;
 use hookgate_inbox::engine::{End, WorkSignal};
 use rusqlite::{Connection, Result, Statement};

@@ -11,7 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::dedupe::body_digest;
-use hookgate::{Delivery, EventKey, ManualClock, Sink, UnixSeconds, block_on};
+use hookgate::{
+    Delivery, block_on,
+    clock::{ManualClock, UnixSeconds},
+    dedupe::EventKey,
+    sink::Sink,
+};
 use hookgate_inbox::contract::{self, Subject, Time};
 use hookgate_inbox::engine::Job;
 use hookgate_inbox::{EntryState, Inbox};

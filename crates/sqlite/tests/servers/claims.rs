@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, ManualClock, Ownership, StoreErrorKind,
-    UnixSeconds,
+    DedupeStore,
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreErrorKind},
 };
 use hookgate_sqlite::{InboxOptions, SqliteStore, open_inbox};
 use hookgate_testing::{StoreConformance, StoreUnderTest};

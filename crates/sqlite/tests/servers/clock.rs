@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
-use hookgate::{Accepted, Delivery, Receiver, Sink};
+use hookgate::{
+    Delivery, Receiver,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_sqlite::open_inbox;
 

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookgate::{Accepted, Sink};
+use hookgate::sink::{Accepted, Sink};
 use hookgate_inbox::{Page, Selection};
 use hookgate_sqlite::open_inbox;
 

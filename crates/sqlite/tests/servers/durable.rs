@@ -4,7 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use hookgate::{Accepted, ClaimToken, Claimed, DedupeStore, EventKey, Ownership, Sink};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    sink::{Accepted, Sink},
+};
 use hookgate_sqlite::{InboxOptions, SqliteStore, open_inbox};
 use hookgate_testing::Signer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

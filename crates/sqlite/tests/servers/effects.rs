@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn, NotFresh};
-use hookgate::{EventKey, StoreErrorKind};
+use hookgate::dedupe::{EventKey, StoreErrorKind};
 use hookgate_sqlite::{claim_in, claim_values_in, migrate, store_error};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 

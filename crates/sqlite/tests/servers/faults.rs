@@ -5,7 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use hookgate::{Accepted, Sink, StoreErrorKind};
+use hookgate::{
+    dedupe::StoreErrorKind,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{EntryState, Selection};
 use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;

@@ -7,7 +7,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use hookgate::{Accepted, Delivery, Receiver, Sink, StoreErrorKind};
+use hookgate::{
+    Delivery, Receiver,
+    dedupe::StoreErrorKind,
+    sink::{Accepted, Sink},
+};
 use hookgate_inbox::{Backoff, EntryState, Inbox, Page, RunningWorkers, Selection, Workers};
 use hookgate_sqlite::{InboxOptions, open_inbox};
 

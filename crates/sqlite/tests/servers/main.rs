@@ -34,7 +34,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post_service;
-use hookgate::{Delivery, Receiver, RequestHead, Secret};
+use hookgate::{Delivery, Receiver, Secret, receiver::RequestHead};
 use hookgate_inbox::Inbox;
 use hookgate_testing::Signer;
 use tower::ServiceExt;

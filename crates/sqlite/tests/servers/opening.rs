@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use hookgate::StoreErrorKind;
+use hookgate::dedupe::StoreErrorKind;
 use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;
 
 use super::full::mounts;
 use super::{delivery, receiver};
 use crate::support::{Child, Folder, given};
-use hookgate::{Accepted, Sink};
+use hookgate::sink::{Accepted, Sink};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 

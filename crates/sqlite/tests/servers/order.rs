@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::{ManualClock, StoreError, StoreErrorKind, UnixSeconds};
+use hookgate::{
+    clock::{ManualClock, UnixSeconds},
+    dedupe::{StoreError, StoreErrorKind},
+};
 use hookgate_order::{Order, OrderGuard, OrderStore, OrderedIn, contract};
 use hookgate_sqlite::{SqliteStore, migrate, order_in, store_error};
 use rusqlite::{Connection, Transaction, TransactionBehavior};

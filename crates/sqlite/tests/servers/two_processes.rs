@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use hookgate::{Delivery, Sink};
+use hookgate::{Delivery, sink::Sink};
 use hookgate_inbox::{EntryState, Inbox, Page, Selection, Workers};
 use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;

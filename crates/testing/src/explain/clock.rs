@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::{RetrySchedule, UnixSeconds, Window};
+use hookgate::{clock::UnixSeconds, dedupe::RetrySchedule, verify::Window};
 
 use super::cause::{Cause, CauseKind as Kind};
 

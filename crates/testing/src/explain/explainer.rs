@@ -4,7 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use hookgate::{
-    Properties, RetrySchedule, Secret, UnixSeconds, Verifier, VerifyError, VerifyErrorKind, Window,
+    Properties, Secret, Verifier,
+    clock::UnixSeconds,
+    dedupe::RetrySchedule,
+    verify::{VerifyError, VerifyErrorKind, Window},
 };
 use hookgate_record::LoggedDelivery;
 use zeroize::Zeroizing;

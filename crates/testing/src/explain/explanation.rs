@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use hookgate::{EventError, Failure, Refusal};
+use hookgate::{Refusal, event::EventError, outcome::Failure};
 use hookgate_record::LoggedAnswer;
 
 use super::cause::Cause;
@@ -35,7 +35,7 @@ impl Explanation {
     }
 
     /// Returns the refusal of a receiver. Where the delivery has several faults, the first one that a receiver finds. Its
-    /// source, a [`VerifyError`](hookgate::VerifyError), says why a delivery is not authentic or not fresh.
+    /// source, a [`VerifyError`](hookgate::verify::VerifyError), says why a delivery is not authentic or not fresh.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_ref()

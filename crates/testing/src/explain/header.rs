@@ -2,7 +2,11 @@
 
 use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-use hookgate::{Date, Signature, Timestamp, UnixSeconds};
+use hookgate::{
+    clock::UnixSeconds,
+    event::Date,
+    verify::{Signature, Timestamp},
+};
 use hookgate_record::LoggedDelivery;
 
 use super::cause::{Cause, CauseKind as Kind};

@@ -5,7 +5,12 @@
 
 use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE};
-use hookgate::{KeyRing, Refusal, RefusalKind, UnixSeconds, VerifyErrorKind, Window};
+use hookgate::{
+    KeyRing, Refusal,
+    clock::UnixSeconds,
+    outcome::RefusalKind,
+    verify::{VerifyErrorKind, Window},
+};
 use hookgate_record::LoggedDelivery;
 
 use super::cause::{Cause, CauseKind as Kind};

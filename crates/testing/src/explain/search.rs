@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 
 use super::body::Bodies;
 use super::cause::Cause;

@@ -1,6 +1,6 @@
 //! The strings that may have been signed, besides the body.
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 
 use super::cause::{Cause, CauseKind as Kind};
 use super::header::Stamp;

@@ -31,7 +31,10 @@ impl TrialKey {
 
 #[cfg(test)]
 mod tests {
-    use hookgate::{Secret, Signature, Timestamp};
+    use hookgate::{
+        Secret,
+        verify::{Signature, Timestamp},
+    };
 
     use super::*;
 

@@ -21,7 +21,7 @@
 //!     other => panic!("unexpected {}", other.event_type()),
 //! }
 //! assert_ne!(factory.row_deleted().event_id(), factory.row_deleted().event_id());
-//! # Ok::<(), hookgate::EventError>(())
+//! # Ok::<(), hookgate::event::EventError>(())
 //! ```
 //!
 //! A [`World`] makes a stream of events that are consistent with each other. [`EventFactory::edges`] has the values and
@@ -49,7 +49,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hookgate::{Clock, UnixSeconds};
+use hookgate::clock::{Clock, UnixSeconds};
 
 use crate::iso8601;
 use sample::person;

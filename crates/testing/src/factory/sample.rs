@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hookgate::{Delivery, Event, EventError, UnixSeconds};
+use hookgate::{Delivery, Event, clock::UnixSeconds, event::EventError};
 use serde::de::DeserializeOwned;
 
 use super::PathError;

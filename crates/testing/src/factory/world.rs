@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hookgate::{Clock, UnixSeconds};
+use hookgate::clock::{Clock, UnixSeconds};
 
 use super::{EventFactory, JsonText, SampleEvent};
 use crate::iso8601;

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{
-    Delivery, KeyRing, ManualClock, Receiver, Refusal, RequestHead, Timestamp, UnixSeconds, Window,
+    Delivery, KeyRing, Receiver, Refusal,
+    clock::{ManualClock, UnixSeconds},
+    receiver::RequestHead,
+    verify::{Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
 use serde::Deserialize;
@@ -17,7 +20,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// Reads one line, as [`LoggedDelivery::to_line`] writes it.
     ///
     /// ```
-    /// use hookgate::UnixSeconds;
+    /// use hookgate::clock::UnixSeconds;
     /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
@@ -61,7 +64,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     /// use hookgate_testing::Signer;
-    /// use hookgate::{Secret, UnixSeconds, Verifier};
+    /// use hookgate::{Secret, Verifier, clock::UnixSeconds};
     ///
     /// let (then, now) = (UnixSeconds::new(1_763_690_000), UnixSeconds::new(1_763_999_999));
     /// let secret = Secret::new("whsec_made_up_for_this_example")?;
@@ -83,7 +86,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// ```
     /// use hookgate_record::LoggedDelivery;
-    /// use hookgate::{KeyRing, RefusalKind, Secret, UnixSeconds, Window};
+    /// use hookgate::{KeyRing, Secret, clock::UnixSeconds, outcome::RefusalKind, verify::Window};
     /// use hookgate_testing::Signer;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
@@ -112,7 +115,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// nothing else, the difference is named `body (bytes)`.
     ///
     /// ```
-    /// use hookgate::UnixSeconds;
+    /// use hookgate::clock::UnixSeconds;
     /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///
@@ -134,7 +137,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// goes through `base64`. The headers of the connection are left out, and so are headers whose values were not recorded.
     ///
     /// ```
-    /// use hookgate::UnixSeconds;
+    /// use hookgate::clock::UnixSeconds;
     /// use hookgate_record::LoggedDelivery;
     /// use hookgate_testing::log::LoggedDeliveryExt;
     ///

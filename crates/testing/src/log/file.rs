@@ -13,7 +13,7 @@ use super::rotated;
 /// The deliveries of a log, in the order in which they were logged.
 ///
 /// ```
-/// use hookgate::UnixSeconds;
+/// use hookgate::clock::UnixSeconds;
 /// use hookgate_record::LoggedDelivery;
 /// use hookgate_testing::DeliveryLog;
 ///

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use hookgate::{Date, UnixSeconds};
+use hookgate::{clock::UnixSeconds, event::Date};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery, TORN_LINE};
 use serde::Deserialize;
 

@@ -24,7 +24,7 @@ const LONGEST: usize = 256 << 20;
 /// Line breaks may be `\n` or `\r\n`. Empty lines are skipped, and so is a byte order mark at the beginning.
 ///
 /// ```
-/// use hookgate::UnixSeconds;
+/// use hookgate::clock::UnixSeconds;
 /// use hookgate_record::{LoggedDelivery, TORN_LINE};
 /// use hookgate_testing::log::DeliveryLog;
 ///
@@ -256,7 +256,7 @@ impl<R> fmt::Debug for LogLines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hookgate::UnixSeconds;
+    use hookgate::clock::UnixSeconds;
 
     fn line() -> String {
         let headers = [("x-service-signature", "sha256=0a0b")];

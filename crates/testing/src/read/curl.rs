@@ -5,7 +5,7 @@ use std::io;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::LoggedDelivery;
 
 use super::http::http;

@@ -1,7 +1,7 @@
 //! A raw HTTP request, or its headers alone.
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::LoggedDelivery;
 
 use super::{ReadError, ReadErrorKind as Kind};

@@ -1,7 +1,7 @@
 //! Reads deliveries from common text forms: a raw HTTP request, lines of headers, a curl command.
 //!
 //! ```
-//! use hookgate::UnixSeconds;
+//! use hookgate::clock::UnixSeconds;
 //! use hookgate_testing::read;
 //!
 //! let at = UnixSeconds::new(1_763_690_000);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::Answer;
+use hookgate::layer::Answer;
 use http::{Request, Response};
 use tokio::time::timeout;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hookgate::{EventKey, UnixSeconds};
+use hookgate::{clock::UnixSeconds, dedupe::EventKey};
 
 use super::entry::{Entry, EntryKind};
 use super::faults::Faults;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Keys, RetrySchedule, Secret, UnixSeconds};
+use hookgate::{Secret, clock::UnixSeconds, dedupe::RetrySchedule, lookup::Keys};
 use hookgate_record::LoggedDelivery;
 use http::{Request, Response};
 use http_body::Body;

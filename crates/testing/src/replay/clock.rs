@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hookgate::{Clock, Monotonic, UnixSeconds};
+use hookgate::clock::{Clock, Monotonic, UnixSeconds};
 use tokio::time::Instant;
 
 /// The clock of a replay, for the receiver and for the stores of your app. Clones share their time.

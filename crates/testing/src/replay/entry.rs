@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    DeliveryHeaders, EventHead, EventKey, Secret, Timestamp, UnixSeconds, Verified, Verifier,
-    Window,
+    Secret, Verified, Verifier,
+    clock::UnixSeconds,
+    dedupe::EventKey,
+    event::EventHead,
+    verify::{DeliveryHeaders, Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
@@ -67,7 +70,7 @@ pub(super) struct EventIdentity {
 }
 
 impl EventIdentity {
-    pub(super) fn of(verified: &Verified<impl hookgate::SignedBytes>) -> Option<Self> {
+    pub(super) fn of(verified: &Verified<impl hookgate::verify::SignedBytes>) -> Option<Self> {
         let head = EventHead::of(verified).ok()?;
         let (scope, id) = (verified.scope(), head.id.as_str());
         Some(Self {

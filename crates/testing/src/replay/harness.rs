@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use hookgate::layer::WebhookService;
-use hookgate::{Keys, Receiver, ReceiverBuilder, WebhookLayer};
+use hookgate::{Receiver, ReceiverBuilder, WebhookLayer, lookup::Keys};
 use tower_layer::Layer;
 
 use super::clock::ReplayClock;

@@ -1,6 +1,6 @@
 //! The signature and the time of a replay.
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 
 /// The signatures with which the deliveries are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Portable for Raw {}
 
 pub(super) mod sealed {
     use super::{AsRecorded, Raw, Resigned, Signing};
-    use hookgate::{Clock, SystemClock, UnixSeconds};
+    use hookgate::clock::{Clock, SystemClock, UnixSeconds};
 
     pub trait Mode: Send + Sync + 'static {
         fn signing(&self) -> Signing;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookgate::{ClaimToken, EventKey};
+use hookgate::dedupe::{ClaimToken, EventKey};
 
 use super::entry::EventIdentity;
 use super::plan::{Plan, RunPlan};

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use hookgate::{EventKey, UnixSeconds, Window};
+use hookgate::{clock::UnixSeconds, dedupe::EventKey, verify::Window};
 
 use super::choices::SeededChoices;
 use super::entry::Entry;

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    ClaimToken, Claimed, DedupeStore, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-    StoreFuture, StoreStats,
+    DedupeStore,
+    dedupe::{
+        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
+        StoreFuture, StoreStats,
+    },
 };
 
 use super::process::Process;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hookgate::{Keys, Receiver, Window};
+use hookgate::{Receiver, lookup::Keys, verify::Window};
 
 use super::clock::ReplayClock;
 use super::end_signal::EndSignal;

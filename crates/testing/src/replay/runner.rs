@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{RetrySchedule, UnixSeconds, Window};
+use hookgate::{clock::UnixSeconds, dedupe::RetrySchedule, verify::Window};
 use http::Response;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::sleep;

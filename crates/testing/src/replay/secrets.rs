@@ -1,7 +1,7 @@
 //! The secrets of a log: they verify it, and sign its deliveries again.
 
 use hookgate::verify::{SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-use hookgate::{KeyRing, Keys, Secret, UnixSeconds};
+use hookgate::{KeyRing, Secret, clock::UnixSeconds, lookup::Keys};
 use hookgate_record::LoggedDelivery;
 
 use super::{ReplayError, ReplayErrorKind as Kind};

@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::clock::{Clock, SystemClock};
 use hookgate::verify::{EVENT_ID, EVENT_TYPE};
-use hookgate::{Clock, SystemClock};
 use http::Response;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};

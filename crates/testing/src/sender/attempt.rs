@@ -39,7 +39,7 @@ impl Subscription {
     /// ```
     /// # use std::convert::Infallible;
     /// use std::time::Duration;
-    /// use hookgate::{Secret, UnixSeconds};
+    /// use hookgate::{Secret, clock::UnixSeconds};
     /// use hookgate_testing::sender::{AttemptEnd, NetworkFault, Subscription};
     /// use hookgate_testing::{EventFactory, InProcess};
     ///

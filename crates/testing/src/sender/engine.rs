@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Clock, EventError, SystemClock, UnixSeconds};
+use hookgate::{
+    clock::{Clock, SystemClock, UnixSeconds},
+    event::EventError,
+};
 use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 
 use super::faults::NetworkFault;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Clock, RetrySchedule};
+use hookgate::{clock::Clock, dedupe::RetrySchedule};
 
 use super::faults::NetworkFaults;
 use super::recent::RecentDelivery;
@@ -41,7 +41,7 @@ impl Reading {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use hookgate::RetrySchedule;
+    /// use hookgate::dedupe::RetrySchedule;
     /// use hookgate_testing::sender::Reading;
     ///
     /// let wait_after = |attempt| Reading::FewestAttempts.wait_after(&RetrySchedule::SERVICE, attempt);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE};
-use hookgate::{Secret, UnixSeconds};
+use hookgate::{Secret, clock::UnixSeconds};
 use http::{HeaderValue, Request, Response, Uri};
 use tokio::sync::Semaphore;
 

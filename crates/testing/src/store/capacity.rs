@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hookgate::dedupe::Ownership::Held;
-use hookgate::{Capacity, ClaimToken, StoreErrorKind, WhenFull};
+use hookgate::dedupe::{Capacity, ClaimToken, StoreErrorKind, WhenFull};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreFuture},
+};
 
 use super::under_test::StoreUnderTest;
 

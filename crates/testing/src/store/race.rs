@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookgate::{Claimed, Ownership};
+use hookgate::dedupe::{Claimed, Ownership};
 use tokio::sync::Barrier;
 
 use super::probe::{Kept, Probe, answered, done_by, key, token};

@@ -1,7 +1,7 @@
 //! The rules about one event: its lease, its claim token, its duplicates.
 
 use hookgate::dedupe::Ownership::{Held, Lost};
-use hookgate::{Claimed, EventKey};
+use hookgate::dedupe::{Claimed, EventKey};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, Probe, advance, answered, done_by, token};

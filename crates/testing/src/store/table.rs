@@ -1,6 +1,6 @@
 //! The table of the contract, cell by cell.
 
-use hookgate::ClaimToken;
+use hookgate::dedupe::ClaimToken;
 use hookgate::dedupe::Ownership::{Held, Lost};
 
 use super::probe::Answer::{Fresh, Running};

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{Capacity, DedupeStore};
+use hookgate::{DedupeStore, dedupe::Capacity};
 
 /// Tells the suite how to open a store and how to let its time pass.
 ///
@@ -17,7 +17,7 @@ pub trait StoreUnderTest: Send + Sync + 'static {
         capacity: Option<Capacity>,
     ) -> impl Future<Output = Option<Arc<dyn DedupeStore>>> + Send;
 
-    /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::ManualClock), or sleeps.
+    /// Lets `time` pass for the stores: moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps.
     fn advance(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
     /// The unit of leases and retentions in the suite. Each lasts a few units, and the suite checks it one unit before its end

@@ -8,7 +8,9 @@ mod writers;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use hookgate::{EventError, Properties, Secret, UnixSeconds, VerifyErrorKind};
+use hookgate::{
+    Properties, Secret, clock::UnixSeconds, event::EventError, verify::VerifyErrorKind,
+};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::explain::{Cause, CauseGroup, CauseKind, Explainer, Explanation, HintKind};
 use hookgate_testing::{Signer, event};
@@ -784,7 +786,7 @@ fn no_good_delivery_of_the_vectors_has_a_cause() {
         };
         let seconds =
             |value: &serde_json::Value| std::time::Duration::from_secs(value.as_u64().unwrap());
-        let window = hookgate::Window::default()
+        let window = hookgate::verify::Window::default()
             .with_past(seconds(&vector["window"]["past"]))
             .with_ahead(seconds(&vector["window"]["ahead"]));
         let mut explainer = Explainer::new().window(window).limit_bytes(1 << 24);

@@ -7,7 +7,8 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::{
-    Event, EventData, ManualClock, MemoryStore, Properties, Receiver, Secret, UnixSeconds,
+    Event, EventData, MemoryStore, Properties, Receiver, Secret,
+    clock::{ManualClock, UnixSeconds},
 };
 use hookgate_testing::factory::{
     EVENT_TYPES, EdgeValue, EventFactory, JsonText, PathErrorKind, SampleEvent, World,
@@ -346,8 +347,9 @@ fn the_events_of_a_world_fit_each_other() {
                     .expect("a row that is there");
                 assert!(!row.changes.is_empty());
                 for (name, change) in row.changes.iter() {
-                    let text =
-                        |value: hookgate::Value<'_>| value.json().unwrap().as_str().to_owned();
+                    let text = |value: hookgate::event::Value<'_>| {
+                        value.json().unwrap().as_str().to_owned()
+                    };
                     let before = known.insert(name.to_owned(), text(change.after));
                     assert_eq!(before, Some(text(change.before)), "{name}");
                 }

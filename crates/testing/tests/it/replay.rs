@@ -13,7 +13,7 @@ mod restarts;
 mod seeds;
 mod through;
 
-use hookgate::{Secret, UnixSeconds};
+use hookgate::{Secret, clock::UnixSeconds};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::{DeliveryLog, Signer};
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{RetrySchedule, Secret, UnixSeconds};
+use hookgate::{Secret, clock::UnixSeconds, dedupe::RetrySchedule};
 use hookgate_testing::factory::EventFactory;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::sender::{
@@ -826,7 +826,7 @@ async fn a_seed_repeats_a_run_and_a_report_names_it() {
 /// The wall clock need not be tokio's.
 #[tokio::test(start_paused = true)]
 async fn deliveries_are_signed_by_the_clock_that_is_given() {
-    let clock = hookgate::ManualClock::at(UnixSeconds::new(5));
+    let clock = hookgate::clock::ManualClock::at(UnixSeconds::new(5));
     let receiver = Plain::answering(500);
     let builder = Sender::builder()
         .subscription(to(&receiver))
@@ -841,7 +841,7 @@ async fn deliveries_are_signed_by_the_clock_that_is_given() {
     // Without any, it is that of the system.
     let started = Instant::now();
     let event = one_event(Sender::builder().subscription(to(&receiver))).await;
-    let now = hookgate::Clock::now(&hookgate::SystemClock).as_i64();
+    let now = hookgate::clock::Clock::now(&hookgate::clock::SystemClock).as_i64();
     assert!(event.emitted_at.as_i64().abs_diff(now) < 60);
     assert!(started.elapsed() > Duration::from_secs(2 * HOUR));
 }

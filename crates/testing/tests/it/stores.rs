@@ -3,7 +3,7 @@
 mod broken;
 mod conformance;
 
-use hookgate::{ManualClock, UnixSeconds};
+use hookgate::clock::{ManualClock, UnixSeconds};
 
 fn clock() -> ManualClock {
     ManualClock::at(UnixSeconds::new(1_763_690_000))

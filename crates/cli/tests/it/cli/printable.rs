@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::LoggedDeliveryExt;
 

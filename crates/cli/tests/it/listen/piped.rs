@@ -135,7 +135,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
         "{line}"
     );
     assert!(
-        hookgate::Date::parse(words[0]).is_ok_and(|date| date.offset_seconds() == Some(0)),
+        hookgate::event::Date::parse(words[0]).is_ok_and(|date| date.offset_seconds() == Some(0)),
         "{line}"
     );
     assert_eq!(words[6], "ms", "{line}");

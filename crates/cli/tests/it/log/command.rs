@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
 use serde_json::{Value, json};

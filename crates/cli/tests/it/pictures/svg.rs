@@ -188,7 +188,8 @@ impl Picture {
                 self.rows[at] = one.rows.remove(0);
             }
         }
-        let today = hookgate_testing::iso8601(hookgate::Clock::now(&hookgate::SystemClock));
+        let today =
+            hookgate_testing::iso8601(hookgate::clock::Clock::now(&hookgate::clock::SystemClock));
         self.replace(today.split('T').next().unwrap(), "2026-11-21");
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 
-use hookgate::{Claimed, StoreError};
+use hookgate::dedupe::{Claimed, StoreError};
 
 use super::super::finding::{Finding, Reconciled};
 use super::super::mirror::Mirror;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hookgate::RowId;
+use hookgate::event::RowId;
 
 use super::super::difference::{Difference, Was};
 use super::super::finding::{Finding, Gone, Reconciled, UnresolvedReason, doubt, finding_id};

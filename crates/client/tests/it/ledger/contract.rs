@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::ManualClock;
+use hookgate::clock::ManualClock;
 use hookgate_client::Ledger;
 use serde_json::json;
 

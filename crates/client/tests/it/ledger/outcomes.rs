@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{ManualClock, Properties, StoreErrorKind};
+use hookgate::{Properties, clock::ManualClock, dedupe::StoreErrorKind};
 use hookgate_client::{Client, ErrorKind, Ledger, Options};
 use serde_json::{Value, json};
 use tokio::sync::Notify;

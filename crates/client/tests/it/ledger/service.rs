@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use hookgate::{
-    DeliveryHeaders, Event, ManualClock, Properties, Secret, Signature, Timestamp, UnixSeconds,
-    Verifier,
+    Event, Properties, Secret, Verifier,
+    clock::{ManualClock, UnixSeconds},
+    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use hookgate_client::{ApiKey, Body, Client, Ledger, Options, Rows};
 use http::{Request, Response};

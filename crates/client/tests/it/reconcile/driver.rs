@@ -6,7 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{CallFuture, DataModelId, MemoryStore, RowId, StoreError, StoreErrorKind};
+use hookgate::{
+    MemoryStore,
+    dedupe::{CallFuture, StoreError, StoreErrorKind},
+    event::{DataModelId, RowId},
+};
 use hookgate_client::reconcile::{
     Column, MemoryMirror, Mirror, MirrorFuture, Mirrored, PassPage, Reconcile, ReconcileError,
     Reconciled, RowSource, RowState, Settings, feed,

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{CallFuture, DataModelId};
+use hookgate::{dedupe::CallFuture, event::DataModelId};
 use hookgate_client::reconcile::{
     Column, Life, MemoryMirror, Mirror, PassPage, Reconcile, ReconcileError, Reconciled, RowSource,
     Settings,

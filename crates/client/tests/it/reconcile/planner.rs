@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use hookgate::{DataModelId, Event, RowId, block_on};
+use hookgate::{
+    Event, block_on,
+    event::{DataModelId, RowId},
+};
 use hookgate_client::reconcile::{
     Column, Finding, Life, MemoryMirror, Mirror, Pass, PassPage, Planner, Reconciled, Settings,
     Step, UnresolvedReason, feed, is_known,

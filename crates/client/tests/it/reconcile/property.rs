@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hookgate::{DataModelId, RowId, block_on};
+use hookgate::{
+    block_on,
+    event::{DataModelId, RowId},
+};
 use hookgate_client::reconcile::{
     Fed, Finding, Life, MemoryMirror, Mirror, Mirrored, Planner, Reconciled, RowHash, Settings,
     Step, feed, is_known,

@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hookgate::event::Fields;
 use hookgate::{
-    DeliveryHeaders, Event, RowId, Secret, Signature, Timestamp, UnixSeconds, Verifier,
+    Event, Secret, Verifier,
+    clock::UnixSeconds,
+    event::RowId,
+    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use hookgate_client::reconcile::{Column, PassPage, PassRow};
 use serde_json::{Value, json};

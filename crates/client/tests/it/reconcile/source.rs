@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::DataModelId;
+use hookgate::event::DataModelId;
 use hookgate_client::Options;
 use hookgate_client::reconcile::RowSource;
 use tokio::time::Instant;

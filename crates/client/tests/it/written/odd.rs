@@ -25,5 +25,5 @@ pub struct Row2OddThings {
     #[serde(rename = "camelCase")]
     pub camel_case: Option<String>,
     /// ok: FORMULA.
-    pub ok: Option<hookgate::Json>,
+    pub ok: Option<hookgate::event::Json>,
 }

@@ -8,10 +8,10 @@ pub struct Order {
     pub customer: String,
     /// Quantity: NUMBER.
     #[serde(rename = "Quantity")]
-    pub quantity: Option<hookgate::Number>,
+    pub quantity: Option<hookgate::event::Number>,
     /// Due: DATE.
     #[serde(rename = "Due")]
-    pub due: Option<hookgate::Date>,
+    pub due: Option<hookgate::event::Date>,
     /// Status: SELECT, one of `open`, `paid`, `cancelled`.
     #[serde(rename = "Status")]
     pub status: Option<String>,
@@ -23,11 +23,11 @@ pub struct Order {
     pub gift: Option<bool>,
     /// Client: RELATION of rows of `dm_clients`.
     #[serde(rename = "Client")]
-    pub client: Option<Vec<hookgate::RowId>>,
+    pub client: Option<Vec<hookgate::event::RowId>>,
     /// Invoice: FILE.
     #[serde(rename = "Invoice")]
-    pub invoice: Option<Vec<hookgate::File>>,
+    pub invoice: Option<Vec<hookgate::event::File>>,
     /// Total: CURRENCY.
     #[serde(rename = "Total")]
-    pub total: Option<hookgate::Number>,
+    pub total: Option<hookgate::event::Number>,
 }

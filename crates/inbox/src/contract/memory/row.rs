@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use hookgate::{ClaimToken, EventId, EventType};
+use hookgate::{
+    dedupe::ClaimToken,
+    event::{EventId, EventType},
+};
 
 use crate::engine::Listed;
 use crate::entry::{Entry, EntryId, EntryState};

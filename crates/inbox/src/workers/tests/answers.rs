@@ -5,10 +5,16 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
-use hookgate::layer::{
-    AlreadyHandled, DeadLetter, HandlerError, IntoAnswer, Unhandled, VerifiedBody,
+use hookgate::{
+    DeadLetter, HandlerError,
+    layer::{AlreadyHandled, IntoAnswer, Unhandled, VerifiedBody},
 };
-use hookgate::{Event, EventError, Failure, Outcome, StoreError, StoreErrorKind};
+use hookgate::{
+    Event, Outcome,
+    dedupe::{StoreError, StoreErrorKind},
+    event::EventError,
+    outcome::Failure,
+};
 use http::{Request, Response};
 use http_body::Body as _;
 use tower_service::Service;

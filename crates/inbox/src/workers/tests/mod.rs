@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::dedupe::body_digest;
-use hookgate::{Accepted, Delivery, EventKey, UnixSeconds};
+use hookgate::{Delivery, clock::UnixSeconds, dedupe::EventKey, sink::Accepted};
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 

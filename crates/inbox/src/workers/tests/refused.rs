@@ -1,6 +1,6 @@
 //! A store that refuses a settlement permanently.
 
-use hookgate::layer::DeadLetter;
+use hookgate::DeadLetter;
 
 use super::*;
 use crate::workers::Disposition;

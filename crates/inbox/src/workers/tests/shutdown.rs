@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use hookgate::{Failure, Outcome};
+use hookgate::{Outcome, outcome::Failure};
 
 use super::*;
 use crate::Disposition;

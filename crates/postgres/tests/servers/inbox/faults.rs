@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use hookgate::StoreErrorKind;
+use hookgate::dedupe::StoreErrorKind;
 use hookgate_inbox::{RunningWorkers, Workers};
 
 use super::*;

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{ClaimToken, Claimed, DedupeStore, EventKey, StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::{ClaimToken, Claimed, EventKey, StoreErrorKind},
+};
 use hookgate_inbox::{RunningWorkers, Workers};
 use hookgate_postgres::{PostgresStore, claim_values_in};
 

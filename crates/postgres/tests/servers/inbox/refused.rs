@@ -4,7 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use hookgate::{ClaimToken, DeadLetter, DedupeStore, EventKey, StoreErrorKind};
+use hookgate::{
+    DeadLetter, DedupeStore,
+    dedupe::{ClaimToken, EventKey, StoreErrorKind},
+};
 use hookgate_inbox::{AttemptReport, DeadEntry, Disposition, Workers};
 use hookgate_postgres::{MIGRATIONS, PostgresStore, migrate};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hookgate::{Clock, Monotonic, SystemClock};
+use hookgate::clock::{Clock, Monotonic, SystemClock};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hookgate::Clock;
+use hookgate::clock::Clock;
 
 use super::calls::{Call, Ending, calls};
 use super::cases::each_case;

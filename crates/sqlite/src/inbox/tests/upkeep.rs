@@ -1,6 +1,6 @@
 //! Forgetting ids, and the size of the file.
 
-use hookgate::Clock;
+use hookgate::clock::Clock;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::{CauseKind, Explainer, Explanation};
 use ring::hmac;

@@ -6,8 +6,11 @@ use axum::body::Body;
 use axum::routing::any;
 use bytes::Bytes;
 use hookgate::{
-    Answer, KeyRing, ManualClock, MemoryStore, Outcome, Receiver, Refusal, RefusalKind, Secret,
-    UnixSeconds, VerifyErrorKind, Window,
+    KeyRing, MemoryStore, Outcome, Receiver, Refusal, Secret,
+    clock::{ManualClock, UnixSeconds},
+    layer::Answer,
+    outcome::RefusalKind,
+    verify::{VerifyErrorKind, Window},
 };
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::Signer;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::{CauseKind, Explainer, Explanation, HintKind};
 

@@ -1,6 +1,6 @@
 //! The service's own log of recent deliveries, in the forms that it may have.
 
-use hookgate::{Secret, UnixSeconds, Verifier};
+use hookgate::{Secret, Verifier, clock::UnixSeconds};
 use hookgate_testing::log::{LogErrorKind, LoggedDeliveryExt};
 use hookgate_testing::{DeliveryLog, Signer};
 

@@ -1,6 +1,6 @@
 //! Lines and logs as they are read.
 
-use hookgate::UnixSeconds;
+use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::{DeliveryLog, LogErrorKind, LoggedDeliveryExt};
 use proptest::prelude::*;

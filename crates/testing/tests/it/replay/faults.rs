@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::RetrySchedule;
+use hookgate::dedupe::RetrySchedule;
 use hookgate_testing::replay::{Origin, Report, RunEnd, Verdict};
 use hookgate_testing::{Faults, Replay};
 

@@ -10,8 +10,9 @@ use axum::Router;
 use axum::routing::post;
 use hookgate::layer::VerifiedBody;
 use hookgate::{
-    ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, EventKey, MemoryStore, Ownership,
-    Receiver, ReceiverBuilder, StoreError, StoreErrorKind, StoreFuture, Window,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Receiver, ReceiverBuilder,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
+    verify::Window,
 };
 use hookgate_testing::replay::{ReplayError, Report, Verdict};
 use hookgate_testing::{Faults, Harness, Replay};

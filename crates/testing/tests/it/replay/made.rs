@@ -1,6 +1,6 @@
 //! Logs to replay.
 
-use hookgate::{Secret, UnixSeconds};
+use hookgate::{Secret, clock::UnixSeconds};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::{DeliveryLog, Signer};
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Clock, Delivery, KeyRing, Keys, MemoryStore, Receiver, Secret, SystemClock, UnixSeconds,
+    Delivery, KeyRing, MemoryStore, Receiver, Secret,
+    clock::{Clock, SystemClock, UnixSeconds},
+    lookup::Keys,
 };
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::replay::{ReplayError, ReplayErrorKind as Kind};
@@ -81,7 +83,7 @@ async fn the_clock_stands_where_each_delivery_was_received() {
 async fn nothing_in_a_request_sets_the_time() {
     use tower::ServiceExt;
 
-    let clock = hookgate::ManualClock::at(UnixSeconds::new(NOW + 301));
+    let clock = hookgate::clock::ManualClock::at(UnixSeconds::new(NOW + 301));
     let receiver = Receiver::builder()
         .secret(secret())
         .store(MemoryStore::default())
@@ -115,7 +117,7 @@ async fn nothing_in_a_request_sets_the_time() {
     let extensions = request.extensions_mut();
     extensions.insert(then);
     extensions.insert(replay.clone());
-    extensions.insert(hookgate::ManualClock::at(then));
+    extensions.insert(hookgate::clock::ManualClock::at(then));
     extensions.insert(hookgate_testing::TokioClock::starting_at(then));
     extensions.insert(Arc::new(replay) as Arc<dyn Clock>);
     extensions.insert(logged("evt_1", 0));
@@ -138,7 +140,7 @@ async fn an_old_log_can_be_signed_again() {
     };
     let effects = Effects::default();
     let report = replay(&late)
-        .schedule(hookgate::RetrySchedule::new([]))
+        .schedule(hookgate::dedupe::RetrySchedule::new([]))
         .against(|harness| forgetful(&harness, &effects))
         .await
         .unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::SystemClock;
+use hookgate::clock::SystemClock;
 use hookgate_testing::factory::{EventFactory, JsonText};
 use hookgate_testing::sender::{
     AttemptEnd, Disposition, NetworkFaults, Sender, SentEvent, Subscription,

@@ -12,7 +12,9 @@ use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
-    Delivery, MemoryStore, Receiver, Secret, UnixSeconds, VerifyError, VerifyErrorKind,
+    Delivery, MemoryStore, Receiver, Secret,
+    clock::UnixSeconds,
+    verify::{VerifyError, VerifyErrorKind},
 };
 use hookgate_testing::sender::{Sender, SenderBuilder, Subscription};
 use hookgate_testing::{InProcess, TokioClock, Transport};

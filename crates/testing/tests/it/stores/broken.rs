@@ -7,8 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use hookgate::{
-    Capacity, ClaimToken, Claimed, Clock, DedupeStore, EventKey, Monotonic, Ownership, StoreError,
-    StoreErrorKind, StoreFuture, WhenFull,
+    DedupeStore,
+    clock::{Clock, Monotonic},
+    dedupe::{
+        Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind,
+        StoreFuture, WhenFull,
+    },
 };
 use hookgate_testing::{Finding, StoreConformance, StoreRule};
 

@@ -5,7 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use hookgate::{Capacity, Clock, DedupeStore, ManualClock, MemoryStore, SystemClock};
+use hookgate::{
+    DedupeStore, MemoryStore,
+    clock::{Clock, ManualClock, SystemClock},
+    dedupe::Capacity,
+};
 use hookgate_testing::{StoreConformance, StoreUnderTest};
 
 /// Opens a store, if it can have this capacity.
@@ -16,10 +20,10 @@ pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dy
 }
 
 fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> {
-    if capacity.when_full() == hookgate::WhenFull::Refuse {
+    if capacity.when_full() == hookgate::dedupe::WhenFull::Refuse {
         return None;
     }
-    let store = hookgate::MokaStore::new(capacity.records());
+    let store = hookgate::dedupe::MokaStore::new(capacity.records());
     Some(Arc::new(store.with_clock(clock)))
 }
 

@@ -7,8 +7,12 @@ use std::time::Duration;
 
 use axum::extract::State;
 use hookgate::{
-    CallFuture, ClaimToken, Claimed, DataModelId, DedupeStore, Event, EventKey, Ownership,
-    Receiver, RowId, ScopesInUse, Secret, StoreError, StoreErrorKind, StoreFuture,
+    DedupeStore, Event, Receiver, Secret,
+    dedupe::{
+        CallFuture, ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError,
+        StoreErrorKind, StoreFuture,
+    },
+    event::{DataModelId, RowId},
 };
 use hookgate_client::reconcile::{Mirror, MirrorFuture, Mirrored, Reconcile, RowState, Settings};
 use hookgate_order::{LastHandled, Order, OrderGuard, OrderStore};

@@ -6,7 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    CallFuture, Clock, DataModelId, Json, Properties, Secret, Signature, Timestamp, UnixSeconds,
+    Properties, Secret,
+    clock::{Clock, UnixSeconds},
+    dedupe::CallFuture,
+    event::{DataModelId, Json},
+    verify::{Signature, Timestamp},
 };
 use hookgate_client::reconcile::{Column, PassPage, PassRow, RowSource};
 use hookgate_testing::iso8601;

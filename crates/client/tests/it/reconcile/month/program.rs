@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use hookgate::{AlreadyHandled, Event, HandlerError, Receiver};
+use hookgate::{Event, HandlerError, Receiver, layer::AlreadyHandled};
 use hookgate_client::reconcile::{MemoryMirror, feed, is_known};
 use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};

@@ -8,7 +8,7 @@
 //! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
 //! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, the [steps](receiver) |
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
-//! | many subscriptions | [`Keys::by_subscription`]; if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
+//! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
 //! | a queue or store of your own in between | [`Delivery::to_stored`], [`Receiver::verify_stored`], then `Run` (feature `tower`) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
@@ -49,8 +49,8 @@
 //! | step | known afterwards |
 //! |---|---|
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
-//! | [`event`] | [`EventHead`], then [`Event`]: id, type and data, from the bytes that were signed |
-//! | [`dedupe`] | [`Claim`]: the caller handles this event, or it is done, or it runs elsewhere |
+//! | [`event`] | [`EventHead`](crate::event::EventHead), then [`Event`]: id, type and data, from the bytes that were signed |
+//! | [`dedupe`] | [`Claim`](crate::receiver::Claim): the caller handles this event, or it is done, or it runs elsewhere |
 //! | [`lookup`] | the keys of a subscription: rings found in a database when they are needed |
 //! | [`receiver`] | the policy, and all steps together |
 //! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
@@ -66,7 +66,7 @@
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
-//! | `chrono`, `jiff`, `time` | conversions of a [`Date`] |
+//! | `chrono`, `jiff`, `time` | conversions of a [`Date`](crate::event::Date) |
 //!
 //! A feature adds API and changes no behaviour.
 //!
@@ -97,7 +97,7 @@ mod block_on;
 #[cfg(feature = "tower")]
 mod body_limit;
 mod caught;
-mod clock;
+pub mod clock;
 mod config;
 pub mod dangerous;
 pub mod dedupe;
@@ -117,7 +117,7 @@ pub mod receiver;
 #[cfg(feature = "axum")]
 pub mod route;
 #[cfg(feature = "tower")]
-mod run;
+pub mod run;
 #[cfg(feature = "tower")]
 pub mod sink;
 mod sync;
@@ -126,49 +126,31 @@ pub mod verify;
 mod walk;
 
 pub use block_on::block_on;
-pub use clock::{Clock, ManualClock, Monotonic, SystemClock, UnixSeconds};
 pub use config::{ConfigError, ConfigErrorKind};
-#[cfg(feature = "moka")]
-pub use dedupe::MokaStore;
-pub use dedupe::{
-    Attempt, Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership,
-    RetrySchedule, ScopesInUse, StoreError, StoreErrorKind, StoreFuture, StoreStats, WhenFull,
-};
-#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
-pub use event::DateAs;
-pub use event::{
-    Actor, ActorId, Change, Changes, DataModelId, Date, DateText, Event, EventData, EventError,
-    EventErrorKind, EventHead, EventId, EventType, Field, File, Json, Number, Other, Properties,
-    RowCreated, RowDeleted, RowId, RowUpdated, Value, WorkspaceId,
-};
-pub use future::CallFuture;
-#[cfg(feature = "metrics")]
-pub use layer::DURATION_BUCKETS;
+pub use dedupe::memory::MemoryStore;
+pub use dedupe::store::DedupeStore;
+pub use event::content::{Event, EventData};
+pub use event::properties::Properties;
+pub use event::row::{RowCreated, RowDeleted, RowUpdated};
 #[cfg(feature = "tower")]
-pub use layer::{
-    AlreadyHandled, Answer, DeadLetter, DeadLettered, Drained, Failed, HandlerError, Reason,
-    Settled, Unhandled, WebhookLayer,
-};
-pub use lookup::{
-    Keys, LookupError, LookupErrorKind, LookupFuture, LookupStats, SecretProvider, SubscriptionId,
-    Verifier, provider_fn,
-};
-pub use outcome::{Failure, Outcome, Refusal, RefusalKind, Unrecorded};
-pub use receiver::{Receiver, ReceiverBuilder};
+pub use layer::handler_error::HandlerError;
+#[cfg(feature = "tower")]
+pub use layer::marks::DeadLetter;
+#[cfg(feature = "tower")]
+pub use layer::service::WebhookLayer;
+pub use lookup::verifier::Verifier;
+pub use outcome::refusal::Refusal;
+pub use outcome::table::Outcome;
+pub use receiver::builder::ReceiverBuilder;
+pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
-pub use route::{EventRouter, Subscription, SubscriptionWarning, Subscriptions};
-#[cfg(feature = "tower")]
-pub use run::{Ran, Run};
-#[cfg(feature = "tower")]
-pub use sink::{Accepted, Acceptor, Sink};
-pub use verify::{
-    BodyTooLarge, Check, DeliveryHeaders, Intake, KeyRing, Malformed, Proof, Secret, Signature,
-    SignedBytes, StaleTimes, Timestamp, Verified, VerifyError, VerifyErrorKind, Window,
-};
-pub use walk::{
-    Admission, Claim, Delivery, HeaderMismatch, Health, RequestHead, StoredDelivery, Unready,
-    guarded,
-};
+pub use route::router::EventRouter;
+#[cfg(feature = "axum")]
+pub use route::subscriptions::Subscriptions;
+pub use verify::keyring::KeyRing;
+pub use verify::secret::Secret;
+pub use verify::verified::Verified;
+pub use walk::delivery::Delivery;
 
 /// README's Rust, compiled. It uses the features that it needs.
 #[cfg(all(doctest, feature = "axum"))]

@@ -32,7 +32,7 @@
 //!
 //! # Choosing a store
 //! [Guarantees](crate::guide::guarantees) has five questions that lead to a store, and the promises of each for each fault. In this
-//! module are [`MemoryStore`], the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. The packages
+//! module are [`MemoryStore`](crate::MemoryStore), the reference, and `MokaStore` (feature `moka`): both forget all events at a restart. The packages
 //! `hookgate-sqlite`, `hookgate-postgres` and `hookgate-redis` have stores that remember them. Your own store implements [`DedupeStore`].
 //!
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
@@ -48,14 +48,15 @@ mod expiry;
 mod hash;
 mod key;
 mod longest_lease;
-mod memory;
+pub(crate) mod memory;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
 mod running;
 mod schedule;
 mod scopes;
-mod store;
+pub(crate) mod store;
 
+pub use crate::future::CallFuture;
 #[cfg(feature = "moka")]
 pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats, WhenFull};
@@ -64,9 +65,9 @@ pub use claimed_in::{ClaimedIn, NotFresh};
 pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey, body_digest};
 pub use longest_lease::LongestLease;
-pub use memory::MemoryStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
-pub use store::{Claimed, DedupeStore, Ownership, StoreFuture};
+pub(crate) use store::DedupeStore;
+pub use store::{Claimed, Ownership, StoreFuture};
 
 pub(crate) use scopes::ScopeHeld;

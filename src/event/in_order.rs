@@ -125,7 +125,7 @@ mod tests {
 
     use serde::de::DeserializeOwned;
 
-    use super::super::{Properties, parse};
+    use super::super::{parse, properties::Properties};
     use super::*;
 
     const CREATED: &str = r#"{"id":"e","type":"row.created","createdAt":"","workspaceId":"w","data":{"datamodelId":"d","datamodelName":"é","rowId":"r","properties":{"a":1},"createdBy":{"id":"u","name":"n","email":"m"}}}"#;

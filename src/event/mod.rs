@@ -2,7 +2,7 @@
 //!
 //! An event can only be made from a [`Verified`]: there is no other constructor and no `Deserialize`. So an `Event` in a
 //! function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own fits
-//! a subscription that is limited to one data model; the default, [`Properties`], takes any row.
+//! a subscription that is limited to one data model; the default, [`Properties`](crate::Properties), takes any row.
 //!
 //! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated fields in the envelope and in
 //! `data`, half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for
@@ -73,7 +73,7 @@
 
 mod again;
 mod changes;
-mod content;
+pub(crate) mod content;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod convert;
 mod date;
@@ -88,14 +88,15 @@ mod json;
 mod model;
 mod number;
 mod parse;
-mod properties;
-mod row;
+pub(crate) mod properties;
+pub(crate) mod row;
 mod scan;
 mod text;
 mod value;
 
 pub use changes::{Change, Changes};
-pub use content::{Event, EventData, Other};
+pub(crate) use content::Event;
+pub use content::Other;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 pub use convert::DateAs;
 pub use date::{Date, DateText};
@@ -108,8 +109,8 @@ pub use json::Json;
 pub(crate) use model::model_id;
 pub(crate) use model::row_of;
 pub use number::Number;
-pub use properties::{Properties, Required};
-pub use row::{Actor, RowCreated, RowDeleted, RowUpdated};
+pub use properties::Required;
+pub use row::Actor;
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

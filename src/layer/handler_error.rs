@@ -13,11 +13,12 @@ use crate::readable::Chain;
 ///
 /// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
 /// this crate, at any depth below an error of yours or of another crate, the answer is the one of that error: 422 for an
-/// [`EventError`](crate::event::EventError), 503 for a [`StoreError`](crate::dedupe::StoreError), and for `NotFresh`, as `claim_in(…)?.fresh()?`
-/// passes it on, 200 for a duplicate and 503 for an event that another transaction holds. [`AlreadyHandled`](crate::layer::AlreadyHandled),
-/// [`DeadLetter`](crate::DeadLetter) and [`Unhandled`](crate::layer::Unhandled) keep their answers as well. **The sender never gets a word of the error.** The operator gets it with its chain of
-/// sources: in the hooks and [`Answer`](crate::layer::Answer), in the span and the log, in the delivery log, and in `hookgate inbox list`.
-/// These show at most 2 KiB of it, the inbox 512 bytes.
+/// [`EventError`](crate::event::EventError), 503 for a [`StoreError`](crate::dedupe::StoreError), and for `NotFresh`, as
+/// `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for an event that another transaction holds.
+/// [`AlreadyHandled`](crate::layer::AlreadyHandled), [`DeadLetter`](crate::DeadLetter) and [`Unhandled`](crate::layer::Unhandled) keep
+/// their answers as well. **The sender never gets a word of the error.** The operator gets it with its chain of sources: in the hooks and
+/// [`Answer`](crate::layer::Answer), in the span and the log, in the delivery log, and in `hookgate inbox list`. These show at most
+/// 2 KiB of it, the inbox 512 bytes.
 ///
 /// It works in axum handlers, in [`Receiver::handle`](crate::Receiver::handle), in the arms of the event router, and in the
 /// workers of an inbox. It is made from each type that converts to `Box<dyn Error + Send + Sync>`: all errors, `anyhow::Error`,

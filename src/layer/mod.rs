@@ -97,14 +97,14 @@ mod gauges;
 mod guard;
 mod handle;
 mod handler;
-mod handler_error;
+pub(crate) mod handler_error;
 mod hang_up;
-mod marks;
+pub(crate) mod marks;
 mod read;
 mod response;
 mod run;
 mod run_state;
-mod service;
+pub(crate) mod service;
 mod settle;
 mod take_in;
 mod timer;
@@ -114,9 +114,11 @@ pub use body::{ResponseBody, VerifiedBody};
 pub use drain::Drained;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
-pub use handler_error::HandlerError;
-pub use marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
-pub use service::{ResponseFuture, WebhookLayer, WebhookService};
+pub(crate) use handler_error::HandlerError;
+pub(crate) use marks::DeadLetter;
+pub use marks::{AlreadyHandled, DeadLettered, Unhandled};
+pub(crate) use service::WebhookLayer;
+pub use service::{ResponseFuture, WebhookService};
 
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]

@@ -11,7 +11,7 @@ mod lookups;
 mod places;
 mod provider;
 mod resolver;
-mod verifier;
+pub(crate) mod verifier;
 
 pub use error::{LookupError, LookupErrorKind};
 pub use id::SubscriptionId;
@@ -24,4 +24,4 @@ pub(crate) use lookups::LONGEST;
 pub use resolver::LookupStats;
 pub(crate) use resolver::Resolver;
 pub(crate) use resolver::Waiting;
-pub use verifier::Verifier;
+pub(crate) use verifier::Verifier;

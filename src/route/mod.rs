@@ -3,9 +3,8 @@
 #![doc = include_str!("../../docs/router.md")]
 
 mod dispatch;
-mod router;
-mod subscriptions;
+pub(crate) mod router;
+pub(crate) mod subscriptions;
 mod table;
 
-pub use router::EventRouter;
-pub use subscriptions::{Subscription, SubscriptionWarning, Subscriptions};
+pub use subscriptions::{Subscription, SubscriptionWarning};

@@ -6,7 +6,7 @@ use std::fmt;
 use super::table::ArmTable;
 use crate::event::{DataModelId, EventType};
 
-/// The subscriptions for an [`EventRouter`](super::EventRouter): the fewest that bring each arm its events, with no event in
+/// The subscriptions for an [`EventRouter`](crate::EventRouter): the fewest that bring each arm its events, with no event in
 /// two of them.
 ///
 /// A subscription has event types and at most one data model. So there is one without a data model, for the types that have

@@ -4,7 +4,7 @@
 mod admit;
 mod authenticate;
 mod claim;
-mod delivery;
+pub(crate) mod delivery;
 mod gate;
 mod head;
 mod health;
@@ -18,7 +18,7 @@ mod verify_stored;
 pub use admit::Admission;
 pub use authenticate::HeaderMismatch;
 pub use claim::Claim;
-pub use delivery::Delivery;
+pub(crate) use delivery::Delivery;
 pub use head::RequestHead;
 pub use health::{Health, Unready};
 pub use stored::StoredDelivery;

@@ -3,6 +3,15 @@
 
 use std::error::Error;
 
+use hookgate::clock::*;
+use hookgate::dedupe::*;
+use hookgate::event::*;
+use hookgate::layer::*;
+use hookgate::lookup::*;
+use hookgate::outcome::*;
+use hookgate::receiver::*;
+use hookgate::sink::*;
+use hookgate::verify::*;
 use hookgate::*;
 
 fn crosses_threads<T: Send + Sync + 'static>() {}

@@ -7,7 +7,8 @@ use super::{KeySource, ReceiverBuilder};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
-use crate::receiver::{Guard, Receiver};
+use crate::receiver::Receiver;
+use crate::receiver::steps::Guard;
 use crate::verify::KeyRing;
 use crate::walk::{Authenticator, Claims, Gate, Store, in_range};
 

@@ -23,7 +23,7 @@ use crate::verify::{VerifyError, VerifyErrorKind};
 /// sources, and [`kind`](Self::kind).
 ///
 /// ```
-/// use hookgate::{MemoryStore, Receiver, RequestHead, Secret};
+/// use hookgate::{MemoryStore, Receiver, Secret, receiver::RequestHead};
 ///
 /// let receiver = Receiver::builder()
 ///     .secret(Secret::new("whsec_made_up_for_this_example")?)

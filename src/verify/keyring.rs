@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::secret::Secret;
 use super::signature::{Key, MOST_KEYS};
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 /// The default name of a ring's first key.
@@ -118,7 +118,9 @@ impl KeyRing {
     /// retry may still be signed with the old one.
     ///
     /// ```
-    /// use hookgate::{DeliveryHeaders, KeyRing, Secret, Signature, Timestamp, UnixSeconds, Verifier, VerifyErrorKind};
+    /// use hookgate::clock::UnixSeconds;
+    /// use hookgate::verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind};
+    /// use hookgate::{KeyRing, Secret, Verifier};
     ///
     /// let old = Secret::new("whsec_made_up_old_secret")?;
     /// let end = UnixSeconds::new(1_763_690_000);

@@ -21,7 +21,7 @@ use zeroize::zeroize_stack;
 use super::error::Malformed;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 
 /// The most keys of a ring. It stands here because the states of a check have room for this many.
 pub(super) const MOST_KEYS: usize = 4;

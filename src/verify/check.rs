@@ -185,10 +185,7 @@ fn verdict(
     stale: Option<Kind>,
     matched: Option<usize>,
 ) -> Result<usize, VerifyError> {
-    let has_ended = |key: usize| {
-        let end = ring.keys[key].end;
-        end.is_some_and(|end| timestamp.seconds() > end)
-    };
+    let has_ended = |key: usize| ring.ends[key].is_some_and(|end| timestamp.seconds() > end);
     let kind = match (ring.is_decoy, stale, matched) {
         (false, None, Some(key)) if has_ended(key) => Kind::KeyEnded,
         (false, None, Some(key)) => return Ok(key),

@@ -36,6 +36,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
+    /// The last timestamp that each key signs, if it has an end date.
+    pub(super) ends: [Option<UnixSeconds>; MOST_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -157,9 +159,7 @@ impl KeyRing {
         end: UnixSeconds,
     ) -> Result<Self, ConfigError> {
         let mut ring = self.with_key(name, secret)?;
-        if let Some(key) = ring.keys.last_mut() {
-            key.end = Some(end);
-        }
+        ring.ends[ring.keys.len() - 1] = Some(end);
         Ok(ring)
     }
 
@@ -233,6 +233,7 @@ impl KeyRing {
     fn of(keys: Vec<Key>) -> Self {
         Self {
             keys,
+            ends: [None; MOST_KEYS],
             scope: None,
             workspace: None,
             subscription: None,

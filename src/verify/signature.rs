@@ -21,7 +21,6 @@ use zeroize::zeroize_stack;
 use super::error::Malformed;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
-use crate::clock::UnixSeconds;
 
 /// The most keys of a ring. It stands here because the states of a check have room for this many.
 pub(super) const MOST_KEYS: usize = 4;
@@ -139,8 +138,6 @@ type Core = HmacCore<Sha256>;
 /// of them would leave a copy behind.
 pub(super) struct Key {
     pub(super) name: Arc<str>,
-    /// The last timestamp that it signs.
-    pub(super) end: Option<UnixSeconds>,
     core: Box<Core>,
 }
 
@@ -156,11 +153,7 @@ impl Key {
     fn of_bytes(name: Arc<str>, key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
         let core = Box::new(Core::new_from_slice(key).expect("HMAC takes keys of any length"));
-        Self {
-            name,
-            end: None,
-            core,
-        }
+        Self { name, core }
     }
 
     /// Returns a key of no secret, which hashes the deliveries of unknown subscriptions.

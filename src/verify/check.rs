@@ -32,7 +32,8 @@ impl KeyRing {
         signature: &Signature,
         body: &[u8],
     ) -> Result<u8, VerifyError> {
-        verdict(self, None, self.matched(timestamp, signature, body))
+        let matched = self.matched(timestamp, signature, body);
+        verdict(self, timestamp, None, matched)
     }
 
     /// Returns the index of the key that has signed a whole body.
@@ -87,7 +88,7 @@ impl Unproven {
             Some(macs) => macs.matched(&self.timestamp, &self.signature, &ring.keys),
             None => ring.matched(&self.timestamp, &self.signature, body),
         };
-        let key = verdict(&ring, self.stale, matched)?;
+        let key = verdict(&ring, &self.timestamp, self.stale, matched)?;
         let signature = Some(self.signature.clone());
         Ok(Proof::new(self.timestamp, signature, ring, key))
     }
@@ -168,8 +169,16 @@ impl Check {
 /// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale
 /// too ends as stale, as it would have before its body was read.
 #[inline]
-fn verdict(ring: &KeyRing, stale: Option<Kind>, matched: Option<u8>) -> Result<u8, VerifyError> {
+fn verdict(
+    ring: &KeyRing,
+    timestamp: &Timestamp,
+    stale: Option<Kind>,
+    matched: Option<u8>,
+) -> Result<u8, VerifyError> {
+    let has_ended =
+        |key: u8| ring.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
     let kind = match (ring.is_decoy, stale, matched) {
+        (false, None, Some(key)) if has_ended(key) => Kind::KeyEnded,
         (false, None, Some(key)) => return Ok(key),
         (false, None, None) => Kind::SignatureMismatch,
         (false, Some(stale), Some(_)) => stale.but_authentic(),

@@ -109,7 +109,7 @@ impl Receiver {
     }
 
     /// Takes a delivery from a queue to its end, for a consumer: [verifies](Self::verify_stored) it, claims it in the receiver's store,
-    /// and [runs](crate::Run) the handler, within [`run_limit`](crate::ReceiverBuilder::run_limit) and under a lease that is renewed.
+    /// and [runs](crate::run::Run) the handler, within [`run_limit`](crate::ReceiverBuilder::run_limit) and under a lease that is renewed.
     ///
     /// With a store, an event that a message brings twice runs once, as behind the layer: a copy of a done event is `Replayed`, and one
     /// of a running event is to be delivered again. A dead letter is released, so that it can be run again from there. Receivers with
@@ -119,7 +119,9 @@ impl Receiver {
     /// for it. If the future is dropped, the handler is dropped with it, and the event stays claimed until the lease ends.
     ///
     /// ```
-    /// use hookgate::{Acknowledgement, Event, MemoryStore, Receiver, Secret, StoredDelivery};
+    /// use hookgate::{
+    ///     Event, MemoryStore, Receiver, Secret, receiver::StoredDelivery, run::Acknowledgement,
+    /// };
     ///
     /// async fn on_event(_: Event) {}
     ///

@@ -29,7 +29,7 @@ use crate::walk::Delivery;
 /// So a message is published **at least once**. It comes twice if the first outcome was unknown, if the commit failed or came after the
 /// lease had ended, or if the store has forgotten the event. Rule 3 of [`Sink`] is kept for as long as the store keeps its records.
 ///
-/// [`Acceptor`](crate::Acceptor) has an example.
+/// [`Acceptor`](crate::sink::Acceptor) has an example.
 pub struct QueueSink<S, P> {
     store: S,
     publish: P,

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::stored::StoredDelivery;
 use super::traceparent::TRACEPARENT;
-use crate::UnixSeconds;
+use crate::clock::UnixSeconds;
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, WEBHOOK_ID};
 
 const SCOPE: &str = "hookgate-scope";
@@ -52,7 +52,7 @@ impl StoredDelivery {
     ///
     /// ```
     /// use std::collections::HashMap;
-    /// use hookgate::StoredDelivery;
+    /// use hookgate::receiver::StoredDelivery;
     ///
     /// let attributes = HashMap::from([("x-service-timestamp", "1763690000"), ("hookgate-scope", "orders")]);
     /// let body = r#"{"id":"evt_1","type":"page.created"}"#;

@@ -8,10 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, Acknowledgement, ClaimToken, Claimed, DeadLetter, DedupeStore, Delivery, Event,
-    EventKey, Failure, MemoryStore, Outcome, Ownership, PublishError, QueueSink, Receiver,
-    RefusalKind, RequestHead, Signature, Sink, StoreError, StoreErrorKind, StoreFuture,
-    StoredDelivery, UnixSeconds, Unrecorded,
+    DeadLetter, DedupeStore, Delivery, Event, MemoryStore, Outcome, Receiver,
+    clock::UnixSeconds,
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
+    outcome::{Failure, RefusalKind, Unrecorded},
+    receiver::{RequestHead, StoredDelivery},
+    run::Acknowledgement,
+    sink::{Accepted, PublishError, QueueSink, Sink},
+    verify::Signature,
 };
 use http::StatusCode;
 use tokio::time::{sleep, timeout};
@@ -110,7 +114,7 @@ mod futures {
     use std::pin::Pin;
 
     pub(super) type Publishing =
-        Pin<Box<dyn Future<Output = Result<(), hookgate::PublishError>> + Send>>;
+        Pin<Box<dyn Future<Output = Result<(), hookgate::sink::PublishError>> + Send>>;
 }
 
 fn delivery_of(body: String) -> Delivery {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, Delivery, Receiver, RequestHead, Secret, Sink, StoreError, StoreErrorKind,
-    StoredDelivery, guarded,
+    Delivery, Receiver, Secret,
+    dedupe::{StoreError, StoreErrorKind},
+    receiver::{RequestHead, StoredDelivery, guarded},
+    sink::{Accepted, Sink},
 };
 use tokio::task::JoinSet;
 
@@ -22,7 +24,7 @@ pub trait SinkUnderTest: Send + Sync + 'static {
     /// Returns each delivery that the last opened sink has made durable, one entry a message: what a consumer would get after a crash.
     fn stored(&self) -> impl Future<Output = Vec<StoredDelivery>> + Send;
 
-    /// Lets `time` pass for the sink: moves a [`ManualClock`](hookgate::ManualClock), or sleeps.
+    /// Lets `time` pass for the sink: moves a [`ManualClock`](hookgate::clock::ManualClock), or sleeps.
     fn advance(&self, time: Duration) -> impl Future<Output = ()> + Send;
 
     /// The wait before a delivery that was refused is sent again. A retention is some of these units. The default suits a clock that is
@@ -39,7 +41,7 @@ pub trait SinkUnderTest: Send + Sync + 'static {
 /// once only.
 ///
 /// The copies of [`SinkRule::OneNew`] must run at the same time, so the suite needs tokio's **multi-thread** runtime. `tests/it/sinks.rs`
-/// of this package has a harness for a [`QueueSink`](hookgate::QueueSink) with publishers that fail, and with broken ones.
+/// of this package has a harness for a [`QueueSink`](hookgate::sink::QueueSink) with publishers that fail, and with broken ones.
 #[derive(Debug)]
 pub struct SinkConformance<H> {
     harness: Arc<H>,

@@ -11,8 +11,15 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, Stor
 use async_nats::jetstream::{self, AckKind, Context};
 use axum::{Router, routing::post_service};
 use futures_util::StreamExt;
-use hookgate::{Accepted, Acknowledgement, Delivery, Event, MemoryStore, Receiver, Secret, Sink};
-use hookgate::{StoreError, StoreErrorKind, StoreFuture, StoredDelivery};
+use hookgate::{
+    Delivery, Event, MemoryStore, Receiver, Secret,
+    run::Acknowledgement,
+    sink::{Accepted, Sink},
+};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::StoredDelivery,
+};
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
 const LONGEST: Duration = Duration::from_secs(20); // of a run

@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
-    Accepted, Delivery, EventKey, MemoryStore, PublishError, QueueSink, Sink, StoreError,
-    StoreErrorKind, StoreFuture, StoredDelivery,
+    Delivery, MemoryStore,
+    dedupe::{EventKey, StoreError, StoreErrorKind, StoreFuture},
+    receiver::StoredDelivery,
+    sink::{Accepted, PublishError, QueueSink, Sink},
 };
 use hookgate_testing::{Report, SinkConformance, SinkRule, SinkUnderTest};
 use tokio::time::sleep;

@@ -44,8 +44,8 @@ pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(discard)
 }
 
-/// Takes the message out of a panic's payload, and drops the payload. Its destructor can panic with a payload whose destructor panics too.
-/// That second payload is leaked: dropping it could go on without end.
+/// Takes the message out of a panic's payload, and drops the payload. Its destructor can panic with a payload whose destructor panics
+/// too. That second payload is leaked: dropping it could go on without end.
 fn discard(payload: Box<dyn Any + Send>) -> Panicked {
     // `panic!` makes one of these two. Other payloads come from `panic_any`.
     let text = match payload.downcast_ref::<&'static str>() {

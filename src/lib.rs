@@ -94,6 +94,8 @@
 #![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
 mod block_on;
+#[cfg(feature = "tower")]
+mod body_limit;
 mod caught;
 pub mod clock;
 mod config;

@@ -130,7 +130,7 @@ impl RefusalKind {
             Self::NotAuthentic => (401, "not_authentic", "not authentic or not fresh"),
             Self::BodyTooSlow => (408, "body_too_slow", "the body took too long"),
             Self::BodyIncomplete => (400, "body_incomplete", "the body is incomplete"),
-            Self::UnusableEvent => (400, "unusable_event", "the body is no event with an id and a type"),
+            Self::UnusableEvent => (400, "unusable_event", "the body is not an event with an id and a type"),
             Self::EventIdDiffers => (400, "event_id_differs", "x-service-event-id differs from the signed body"),
             Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
             Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
@@ -151,13 +151,13 @@ impl RefusalKind {
 }
 
 /// The `Retry-After` of a 503 that has no better value.
-const RETRY_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const DEFAULT_RETRY: Duration = Duration::from_secs(10);
 
 impl Refusal {
     pub(crate) fn new(kind: RefusalKind) -> Self {
         Self {
             kind,
-            retry_after: (kind.status() == 503).then_some(RETRY_AFTER),
+            retry_after: (kind.status() == 503).then_some(DEFAULT_RETRY),
             source: None,
             authentic: None,
             claimed: None,

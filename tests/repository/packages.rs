@@ -140,6 +140,7 @@ fn the_page_of_the_client_counts_packages_right() {
 fn packages_stay_few() {
     assert!(tree(&["--no-default-features"]).len() <= 30);
     assert!(tree(&[]).len() <= 50);
+    assert!(tree(&["-p", "hookgate-cli"]).len() <= 145);
 }
 
 /// Where two are compiled, rustls' own `ClientConfig::builder()` panics in the user's program.

@@ -14,6 +14,7 @@ use crate::fault::{Class, Fault, chain};
 use crate::out::Out;
 use object::{CreateArgs, GetArgs};
 
+#[cfg(feature = "sqlite")]
 pub(crate) use connect::ConnectArgs;
 pub(crate) use structs::RowsArgs;
 pub(crate) use structs::run as run_rows;

@@ -13,13 +13,18 @@ mod event_types;
 mod explain;
 mod fault;
 mod http_client;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod inbox;
 mod interrupt;
+#[cfg(any(test, not(all(feature = "postgres", feature = "sqlite"))))]
+mod left_out;
 mod listen;
 mod log;
 mod out;
 mod panics;
 mod printable;
+mod progress;
+#[cfg(feature = "sqlite")]
 mod reconcile;
 mod replay;
 mod request_text;
@@ -62,13 +67,21 @@ enum Command {
     Emulate(emulate::EmulateArgs),
     Api(api::ApiArgs),
     Rows(api::RowsArgs),
+    #[cfg(feature = "sqlite")]
     Reconcile(reconcile::ReconcileArgs),
+    /// Not in this build: brought by its feature `sqlite`
+    #[cfg(not(feature = "sqlite"))]
+    Reconcile(left_out::LeftOut),
     Sign(sign::SignArgs),
     Verify(verify::VerifyArgs),
     Explain(explain::ExplainArgs),
     Log(log::LogArgs),
     Replay(Box<replay::ReplayArgs>),
+    #[cfg(any(feature = "postgres", feature = "sqlite"))]
     Inbox(inbox::InboxArgs),
+    /// Not in this build: brought by its features `sqlite` (an inbox in a file) and `postgres`
+    #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+    Inbox(left_out::LeftOut),
     Doctor(doctor::Doctor),
     /// Print the completions for a shell
     ///
@@ -112,13 +125,19 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
         Command::Emulate(args) => emulate::run(&args, out),
         Command::Api(args) => api::run(&args, out),
         Command::Rows(args) => api::run_rows(&args, out),
+        #[cfg(feature = "sqlite")]
         Command::Reconcile(args) => reconcile::run(&args, out),
+        #[cfg(not(feature = "sqlite"))]
+        Command::Reconcile(_) => Err(left_out::left_out("the command reconcile", "sqlite")),
         Command::Sign(args) => sign::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Log(args) => log::run(&args, out),
         Command::Replay(args) => replay::run(&args, out),
+        #[cfg(any(feature = "postgres", feature = "sqlite"))]
         Command::Inbox(args) => inbox::run(&args, out),
+        #[cfg(not(any(feature = "postgres", feature = "sqlite")))]
+        Command::Inbox(_) => Err(left_out::left_out("the command inbox", "sqlite")),
         Command::Doctor(doctor) => doctor::run(&doctor, out),
         Command::Completions { shell } => {
             let mut script = Vec::new();

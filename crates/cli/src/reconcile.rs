@@ -14,7 +14,6 @@ use hookgate_client::Client;
 use hookgate_client::reconcile::{
     MemoryMirror, Mirror, Pass, Reconcile, ReconcileError, Reconciled, Settings, SqliteMirror,
 };
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -24,6 +23,7 @@ use crate::fault::{Class, Fault, answer, note};
 use crate::interrupt;
 use crate::out::Out;
 use crate::printable::printable;
+use crate::progress::Progress;
 
 /// Find the rows of a data model that changed without a handled event, deletions too
 ///
@@ -67,11 +67,7 @@ async fn scan(
     out: &mut Out,
     mut interrupted: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<ExitCode, Fault> {
-    let progress = if out.is_json() {
-        ProgressBar::hidden()
-    } else {
-        ProgressBar::new_spinner()
-    };
+    let progress = Progress::new(out);
     let printer = Printer::new(out, progress.clone());
     let mirror: Arc<dyn Mirror> = match &args.mirror {
         Some(path) => {
@@ -98,8 +94,7 @@ async fn scan(
                 } = pass;
                 let of = total.map_or_else(String::new, |total| format!(" of {total}"));
                 let name = name(*number, is_filling);
-                shown.set_message(format!("{name}: {rows}{of} rows in {pages} pages"));
-                shown.tick();
+                shown.show(&format!("{name}: {rows}{of} rows in {pages} pages"));
             },
         )
     };
@@ -125,14 +120,14 @@ async fn scan(
             .await?
             .is_complete;
     }
-    progress.finish_and_clear();
+    progress.clear();
     Ok(answer(is_certain && printer.lock().printed.is_empty()))
 }
 
 /// Prints each finding once.
 struct Printer<'o> {
     state: Mutex<State<'o>>,
-    progress: ProgressBar,
+    progress: Progress,
     /// Nothing can be printed any more.
     has_failed: Notify,
 }
@@ -145,7 +140,7 @@ struct State<'o> {
 }
 
 impl<'o> Printer<'o> {
-    fn new(out: &'o mut Out, progress: ProgressBar) -> Self {
+    fn new(out: &'o mut Out, progress: Progress) -> Self {
         Self {
             state: Mutex::new(State {
                 out,
@@ -201,7 +196,8 @@ impl<'o> Printer<'o> {
                 pass.differing, pass.absent
             );
         }
-        self.progress.suspend(|| note(&counts));
+        self.progress.clear();
+        note(&counts);
         match report.stopped_at {
             Some(_) => Err(Fault::interrupted()),
             None => Ok(pass),
@@ -219,10 +215,10 @@ impl<'o> Printer<'o> {
         }
         let out = &mut state.out;
         let line = json_of(finding);
-        let said = self.progress.suspend(|| {
-            out.say(&text(finding, &line), &line)
-                .and_then(|()| out.flush())
-        });
+        self.progress.clear();
+        let said = out
+            .say(&text(finding, &line), &line)
+            .and_then(|()| out.flush());
         if let Err(error) = said {
             state.error = Some(error);
             self.has_failed.notify_one();

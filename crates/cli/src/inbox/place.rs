@@ -1,22 +1,19 @@
 //! The place of the inbox: an existing file, or a database.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_inbox::Inbox;
-use hookgate_sqlite::InboxOptions;
 
 use crate::fault::{Class, Fault};
-
-/// A command may wait for longer than a sender does.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+#[cfg(not(all(feature = "postgres", feature = "sqlite")))]
+use crate::left_out::left_out;
 
 #[derive(clap::Args)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("inbox").required(true)))]
 pub(crate) struct InboxArg {
-    /// The inbox's file, which the receiver has made
+    /// The inbox's file, which the receiver has made (feature `sqlite`)
     #[arg(long, value_name = "PATH", group = "inbox", conflicts_with = "name")]
     db: Option<PathBuf>,
     /// The name of the environment variable that holds the URL of the PostgreSQL database (feature `postgres`).
@@ -107,9 +104,12 @@ fn again(changed: u64) -> &'static str {
     }
 }
 
+#[cfg(feature = "sqlite")]
 fn open_file(path: &Path) -> Result<Inbox, Fault> {
+    /// A command may wait for longer than a sender does.
+    const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
     const ADVICE: &str = "give the path that the receiver opens, and run this as the receiver's user; this command creates no inbox";
-    let opening = InboxOptions::default()
+    let opening = hookgate_sqlite::InboxOptions::default()
         .existing()
         .busy_timeout(BUSY_TIMEOUT);
     opening.open(path).map_err(|error| {
@@ -199,11 +199,14 @@ fn table_fault(error: &StoreError) -> Fault {
     }
 }
 
+#[cfg(not(feature = "sqlite"))]
+fn open_file(_: &Path) -> Result<Inbox, Fault> {
+    Err(left_out("an inbox in a file", "sqlite"))
+}
+
 #[cfg(not(feature = "postgres"))]
 async fn open_table(_: &str, _: Option<&str>) -> Result<Inbox, Fault> {
-    let message = "this hookgate was built without the feature `postgres`";
-    Err(Fault::new(Class::Usage, message)
-        .advise("install it with it: cargo install --path crates/cli --features postgres"))
+    Err(left_out("an inbox on PostgreSQL", "postgres"))
 }
 
 #[cfg(not(feature = "postgres"))]

@@ -1,18 +1,22 @@
 //! The receiver behind a socket.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
 use bytes::Bytes;
 use hookgate::{
     Delivery, KeyRing, MemoryStore, Receiver,
     clock::{Clock, SystemClock},
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
-use http::{Response, StatusCode};
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -84,14 +88,8 @@ impl Server {
             answers: Arc::new(answers),
             reporter,
         };
-        let app = Router::new().fallback(take).with_state(Arc::new(shared));
         let ending = Arc::new(Notify::new());
-        let told_to_end = Arc::clone(&ending);
-        let serving = tokio::spawn(async move {
-            let end = async move { told_to_end.notified().await };
-            // Serving ends only on request.
-            let _ = axum::serve(listener, app).with_graceful_shutdown(end).await;
-        });
+        let serving = tokio::spawn(serve(listener, Arc::new(shared), Arc::clone(&ending)));
         Ok(Self {
             receiver,
             ending,
@@ -107,23 +105,48 @@ impl Server {
     }
 }
 
-async fn take(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+/// Takes connections until it is told to end, then lets their requests end.
+async fn serve(listener: TcpListener, shared: Arc<Shared>, ending: Arc<Notify>) {
+    /// Until a file handle may be free again.
+    const PAUSE: Duration = Duration::from_secs(1);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new());
+    let connections = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ending.notified() => break,
+        };
+        let Ok((stream, _)) = accepted else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        let service = service_fn(move |request| take(Arc::clone(&shared), request));
+        let connection = http.serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connections.watch(connection));
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+async fn take(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.uri().path() != shared.path {
-        return shared.stray(&request).map(Body::from);
+        return Ok(shared.stray(&request).map(Full::new));
     }
     let headers = request.headers().clone();
     let answers = Arc::clone(&shared.answers);
     let handler = async move |delivery: Delivery| answers.answer(headers, delivery).await;
-    shared
-        .receiver
-        .handle(request, handler)
-        .await
-        .map(Body::from)
+    let response = shared.receiver.handle(request, handler).await;
+    Ok(response.map(Full::new))
 }
 
 impl Shared {
     /// A delivery to another path is the first mistake that is made, so it is shown.
-    fn stray(&self, request: &Request) -> Response<Bytes> {
+    fn stray(&self, request: &Request<Incoming>) -> Response<Bytes> {
         // The sender of a request to another path is unknown, so its headers may hold credentials for other systems.
         let is_ours = |name: &str| {
             name.starts_with("x-service-") || ["content-type", "user-agent"].contains(&name)

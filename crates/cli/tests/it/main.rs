@@ -10,9 +10,13 @@ mod cli;
 mod doctor;
 #[cfg(unix)]
 mod emulate;
+#[cfg(feature = "sqlite")]
 mod erase;
 mod explain;
+#[cfg(feature = "sqlite")]
 mod inbox;
+#[cfg(not(feature = "sqlite"))]
+mod left_out;
 mod listen;
 mod log;
 #[cfg(unix)]
@@ -21,7 +25,7 @@ mod pictures;
 #[path = "../../../../tests/it/process.rs"]
 mod process;
 mod readme;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "sqlite"))]
 mod reconcile;
 mod replay;
 mod send;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::{Clock, SystemClock, UnixSeconds};
-use hookgate::event::EventError;
 use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -91,7 +90,7 @@ impl Sender {
     /// # Errors
     /// The body has no usable id and type at its head: the service sends no such events. The part behind the head is not
     /// checked.
-    pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, EventError> {
+    pub fn emit(&mut self, body: impl Into<Bytes>) -> Result<usize, hookgate::event::EventError> {
         let body = body.into();
         let delivery = crate::delivery(&body)?;
         let model = data_model(&body);

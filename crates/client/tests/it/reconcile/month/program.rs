@@ -3,10 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use hookgate::{
-    Event, Receiver,
-    layer::{AlreadyHandled, FailureReason},
-};
+use hookgate::{Event, HandlerError, Receiver, layer::AlreadyHandled};
 use hookgate_client::reconcile::{MemoryMirror, feed, is_known};
 use hookgate_testing::{Transport, TransportError};
 use http::{Request, Response};
@@ -46,9 +43,9 @@ impl Program {
         outages.any(|(from, until)| (HOUR * from..HOUR * until).contains(&passed))
     }
 
-    async fn on_event(self, event: Event) -> Result<Result<(), AlreadyHandled>, FailureReason> {
+    async fn on_event(self, event: Event) -> Result<Result<(), AlreadyHandled>, HandlerError> {
         if self.history.lock().unwrap().fails(&event) {
-            return Err(FailureReason::new("no_room"));
+            return Err(HandlerError::from("no_room"));
         }
         let is_known = is_known(&*self.mirror, &event).await.unwrap();
         self.history.lock().unwrap().received(&event, is_known);

@@ -37,7 +37,7 @@ impl CauseGroup {
 
 macro_rules! causes {
     ($($group:ident { $($kind:ident $name:literal: $what:literal, $fix:literal;)* })*) => {
-        /// A known mistake. [The page](super#what-is-known) lists all of them.
+        /// A known mistake.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum CauseKind {
@@ -45,7 +45,7 @@ macro_rules! causes {
         }
 
         impl CauseKind {
-            /// All of them, in the order of the page.
+            /// All of them, group by group.
             pub const ALL: &'static [Self] = &[$($(Self::$kind,)*)*];
 
             /// A short name, in snake case. Stable.

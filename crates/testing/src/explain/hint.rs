@@ -16,7 +16,7 @@ use super::strings::Strings;
 
 macro_rules! hints {
     ($($kind:ident $name:literal: $what:literal;)*) => {
-        /// A sign of a mistake that no computation can prove. [The page](super#what-cant-be-undone) lists all of them.
+        /// A sign of a mistake that no computation can prove.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum HintKind {
@@ -24,7 +24,7 @@ macro_rules! hints {
         }
 
         impl HintKind {
-            /// All of them, in the order of the page.
+            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
             /// A short name, in snake case. Stable.

@@ -1,5 +1,6 @@
 //! Replay: a log of deliveries becomes a test.
 //!
+//! [testing page]: https://docs.rs/hookgate/latest/hookgate/guide/testing/
 #![doc = include_str!("../../docs/replay.md")]
 
 mod answered;

@@ -4,9 +4,9 @@
 //! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
 //! ```
 //!
-//! docs/try-it.md shows how to deliver to it. A handler that fails or panics releases its claim, so that the next attempt runs
-//! again, and the lease is renewed while it runs. `WORK_MS=20000` makes the handler take that long. The HTTP here is as small as an example allows: one request for each connection,
-//! and a body with a length.
+//! docs/own-server.md explains the five steps; docs/try-it.md shows how to deliver to it. A handler that fails or panics releases its
+//! claim, so that the next attempt runs again, and the lease is renewed while it runs. `WORK_MS=20000` makes the handler take that long.
+//! The HTTP here is as small as an example allows: one request for each connection, and a body with a length.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -18,6 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use hookgate::outcome::one_line;
 use hookgate::{
     Delivery, Event, MemoryStore, Receiver, Refusal, Secret, block_on,
     dedupe::Ownership,
@@ -60,7 +61,7 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
         Ok(answer) => answer.to_owned(),
         Err(refusal) => {
             // The reason is for the operator; the sender gets only a status.
-            println!("{}", chain(&refusal));
+            println!("{refusal:#}");
             if let Some(id) = refusal.claimed_subscription() {
                 println!("  it claims to come from the subscription {id}, which is unproven");
             }
@@ -119,14 +120,14 @@ fn run(claim: Claim, delivery: &Delivery) -> &'static str {
         // A commit that fails costs a second run at worst; any answer but 2xx costs one for certain.
         Ok(()) => (block_on(claim.commit()), "204 No Content"),
         Err(error) => {
-            println!("{} failed: {}", delivery.event_id(), chain(&*error));
+            println!("{} failed: {}", delivery.event_id(), one_line(&*error));
             (block_on(claim.release()), "500 Internal Server Error")
         }
     };
     match ended {
         Ok(Ownership::Held) => {}
         Ok(Ownership::Lost) => println!("{}: the lease was lost", delivery.event_id()),
-        Err(error) => println!("{}: {}", delivery.event_id(), chain(&error)),
+        Err(error) => println!("{}: {}", delivery.event_id(), one_line(&error)),
     }
     answer
 }
@@ -156,17 +157,6 @@ fn renewing<T>(claim: &Claim, work: impl FnOnce() -> T) -> T {
         drop(done);
         result
     })
-}
-
-/// An error with the chain of its sources, in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut line = error.to_string();
-    let mut below = error.source();
-    while let Some(error) = below {
-        line.push_str(&format!(": {error}"));
-        below = error.source();
-    }
-    line
 }
 
 struct Request {

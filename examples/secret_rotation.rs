@@ -8,7 +8,10 @@
 //!
 //! 1. Put the new secret on a line above the old one: both are accepted from the next request on.
 //! 2. Give the sender the new one.
-//! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line.
+//! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line. Or give the old key an end
+//!    date from the start, `KeyRing::with_key_until`: then nothing has to be deleted in time.
+//!
+//! `hookgate_deliveries_total` counts by key: its first sample under the new name is the first delivery that the new secret signed.
 //!
 //! A file that can't be used, for example half-written, changes nothing: the live keys stay live.
 

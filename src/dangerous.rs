@@ -58,5 +58,5 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         ring,
         stored.body.clone(),
     );
-    Ok(Delivery::given_back(verified, head, stored))
+    Ok(Delivery::from_stored(verified, head, stored))
 }

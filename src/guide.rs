@@ -6,6 +6,8 @@
 //! | [`answers`] | Which answer does the sender get, and when does the handler run? |
 //! | [`handlers`] | How do I handle several data models, and how do I report a failure? |
 //! | [`properties`] | Which Rust type does a TEXT, a NUMBER or a DATE have? |
+//! | [`own_server`] | How do I receive in a server without tower, or only verify? |
+//! | [`names`] | Which types do I have to spell? |
 //! | [`proxy`] | Which parts of a request must a proxy not change? |
 //! | [`tracing`] | Which spans, fields and log lines are there? |
 //! | [`operations`] | Which metrics do I watch, and which sizes do I set? |
@@ -37,6 +39,9 @@ macro_rules! pages {
             #[doc = "[order page]: https://docs.rs/hookgate-order"]
             #[doc = "[reconciliation page]: crate::guide::reconciliation"]
             #[doc = "[client page]: crate::guide::client"]
+            #[doc = "[lookup page]: crate::lookup"]
+            #[doc = "[custom-server page]: https://docs.rs/crate/hookgate/latest/source/examples/custom_server.rs"]
+            #[doc = "[frameworks page]: https://docs.rs/crate/hookgate/latest/source/examples/README.md"]
             #[doc = ""]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
@@ -50,6 +55,9 @@ pages! {
     #[cfg(any(not(doctest), feature = "axum"))]
     handlers "handlers.md";
     properties "properties.md";
+    own_server "own-server.md";
+    #[cfg(not(doctest))] // Its code needs other packages: the package of the tests compiles it.
+    names "names.md";
     proxy "proxy.md";
     #[cfg(not(doctest))] // compiled in examples/more
     tracing "tracing.md";

@@ -6,7 +6,7 @@
 //! | you have | go to |
 //! |---|---|
 //! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
-//! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, the [steps](receiver) |
+//! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, [your own server](guide::own_server) |
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
 //! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
@@ -94,6 +94,8 @@
 #![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
 mod block_on;
+#[cfg(feature = "tower")]
+mod body_limit;
 mod caught;
 pub mod clock;
 mod config;

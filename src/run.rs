@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -10,9 +10,10 @@ use http::{Method, Request, Response};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
+use crate::body_limit::lift_body_limit;
+use crate::caught::caught;
 use crate::layer::{
-    FailureReason, FromDelivery, HandlerService, IntoAnswer, Kept, Reason, VerifiedBody, bounded,
-    caught, classify,
+    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, bounded, classify,
 };
 use crate::outcome::{Failure, Outcome};
 use crate::readable::Chain;
@@ -70,7 +71,7 @@ pub struct Run<A = Pending<()>> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ran {
-    /// The outcome: `Handled`, `Unhandled` and `Replayed` are done. `Failed` may succeed later: the answer was no 2xx, or the handler
+    /// The outcome: `Handled`, `Unhandled` and `Replayed` are done. `Failed` may succeed later: the answer was not 2xx, or the handler
     /// panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike under the
     /// layer, no hook has stored the dead letter, and the caller does.
     pub outcome: Outcome,
@@ -139,10 +140,10 @@ impl<A: Future> Run<A> {
             limit,
             aborted,
         } = self;
-        let mut handling = Kept::new(async move {
+        let mut handler = Handler(Box::pin(Some(async move {
             poll_fn(|context| service.poll_ready(context)).await?;
             service.call(request(&delivery)).await
-        });
+        })));
         async move {
             let began = Instant::now();
             let ends = limit.and_then(|limit| began.checked_add(limit));
@@ -152,10 +153,10 @@ impl<A: Future> Run<A> {
                     None => pending().await,
                 }
             };
-            let mut handled = bounded(handling.as_mut(), pin!(aborted), pin!(limit)).await;
+            let mut handled = bounded(handler.0.as_mut(), pin!(aborted), pin!(limit)).await;
             let elapsed = began.elapsed();
             let (outcome, reason) = classify(&mut handled).unwrap_or_else(|letter| {
-                let reason = FailureReason::new(letter.reason());
+                let reason = HandlerError::from(letter.reason());
                 (Outcome::DeadLettered, Some(reason.into_reason()))
             });
             // The response's body may panic when it is dropped.
@@ -189,9 +190,17 @@ fn request(delivery: &Delivery) -> Request<VerifiedBody> {
         }
     }
     request.extensions_mut().insert(delivery.clone());
-    #[cfg(feature = "axum")]
-    crate::extract::lift_body_limit(&mut request, delivery);
+    lift_body_limit(&mut request, delivery.body().len());
     request
+}
+
+/// The future of a handler. A panic of its destructor is caught, wherever it is dropped.
+struct Handler<F>(Pin<Box<Option<F>>>);
+
+impl<F> Drop for Handler<F> {
+    fn drop(&mut self) {
+        let _ = caught(|| self.0.set(None));
+    }
 }
 
 impl fmt::Display for Ran {

@@ -23,6 +23,8 @@ const PATH: &str = "data.properties";
 /// code that reads it. Where a name appears more than once, all are kept and the last one is read. (A struct of your own as
 /// row type refuses a repeated name, because serde's derive does.)
 ///
+/// `Debug` shows the names and no value, because a row may hold names and e-mail addresses.
+///
 /// ```
 /// use hookgate::Properties;
 ///

@@ -46,17 +46,14 @@ mod rejection;
 pub use rejection::{EventRejection, LayerMissing};
 
 use axum_core::body::Body;
-use axum_core::extract::{DefaultBodyLimit, FromRequestParts, OptionalFromRequestParts};
+use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
 use axum_core::response::{IntoResponse, Response};
-use http::Request;
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use crate::dedupe::{NotFresh, StoreError};
 use crate::event::Event;
-use crate::layer::{
-    AlreadyHandled, DeadLetter, FailureReason, HandlerError, IntoAnswer as _, Unhandled,
-};
+use crate::layer::{AlreadyHandled, DeadLetter, HandlerError, IntoAnswer as _, Unhandled};
 use crate::verify::Verified;
 use crate::walk::Delivery;
 
@@ -94,18 +91,6 @@ impl<S: Sync> FromRequestParts<S> for Verified {
     }
 }
 
-/// Axum's limit is lifted for bodies above this size. For smaller ones it is not, because lifting it costs an allocation. A limit
-/// below this size still holds for them.
-const LIMIT_LIFTED_ABOVE: usize = 1 << 10;
-
-/// Switches off axum's own body limit for this delivery; it is 2 MiB unless the app sets it. The body has passed the receiver's
-/// limit. Axum would refuse it after the layer, at each retry.
-pub(crate) fn lift_body_limit<B>(request: &mut Request<B>, delivery: &Delivery) {
-    if delivery.body().len() > LIMIT_LIFTED_ABOVE {
-        DefaultBodyLimit::disable().apply(request);
-    }
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "a `Delivery` is a proof, which only this crate makes"
@@ -134,9 +119,8 @@ responses! {
     /// Answers 200, empty, `Idempotent-Replayed: true`.
     AlreadyHandled;
     DeadLetter;
-    /// Answers 500. For another status, [`mark`](FailureReason::mark) a response that has it.
-    FailureReason;
-    /// Answers 500, or as the error of this crate that it holds, with an empty body.
+    /// Answers 500, or as the error of this crate that it holds, with an empty body. For another status, [`mark`](HandlerError::mark)
+    /// a response that has it.
     HandlerError;
     NotFresh;
     /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may

@@ -8,7 +8,8 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
 use crate::event::EventError;
-use crate::layer::{FailureReason, TYPE_MISMATCH, envelope};
+use crate::layer::{HandlerError, envelope};
+use crate::outcome::TYPE_MISMATCH;
 
 /// The reasons why a handler got no [`Event`](crate::Event).
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,7 @@ impl IntoResponse for EventError {
             "VALIDATION_ERROR",
             TYPE_MISMATCH,
         );
-        FailureReason::new(self).mark(response)
+        HandlerError::from(self).mark(response)
     }
 }
 

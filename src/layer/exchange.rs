@@ -13,10 +13,10 @@ use tower_service::Service;
 
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, LEAST_TO_BEGIN};
-use super::response::OwnAnswer;
-use super::run::{Attached, Work, run};
+use super::hang_up::attached;
+use super::run::{Work, run};
 use super::run_state::{End, Ended, RunState};
-use crate::observe::{Answer, Observation, Observed, Reason, Span, Step};
+use crate::observe::{Answer, Observation, Reason};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::walk::{Claims, Delivery};
 
@@ -27,8 +27,8 @@ pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
 pub(crate) struct Exchange<N> {
-    guard: Arc<Guard<N>>,
-    observation: Observation,
+    pub(crate) guard: Arc<Guard<N>>,
+    pub(crate) observation: Observation,
 }
 
 /// Takes a delivery from its request to its answer.
@@ -51,8 +51,8 @@ where
     B: Body,
 {
     let (parts, body) = request.into_parts();
-    let exchange = Exchange::begin(receiver, &parts);
-    exchange.span().around(async move {
+    let mut exchange = Exchange::begin(receiver, &parts);
+    exchange.observation.span.clone().around(async move {
         if let Some(delivery) = parts.extensions.get::<Delivery>()
             && delivery.by() == exchange.guard.auth.gate.id
         {
@@ -76,8 +76,8 @@ where
             parts,
         };
         let state = Arc::new(RunState::new(now));
-        let run = Attached::to(Arc::clone(&state), run(work, now, state));
-        let ended = run.until(exchange.budget_ends()).await;
+        let run = run(work, now, Arc::clone(&state));
+        let ended = attached(state, run, exchange.answer_due()).await;
         exchange.conclude(ended, delivery)
     })
 }
@@ -89,52 +89,32 @@ impl<N> Exchange<N> {
         Self { guard, observation }
     }
 
-    /// The span of this request.
-    pub(crate) fn span(&self) -> Span {
-        self.observation.span.clone()
+    /// The latest time for the answer.
+    pub(crate) fn answer_due(&self) -> Instant {
+        self.guard.answer_due(&self.observation)
     }
 
-    pub(crate) fn guard(&self) -> &Arc<Guard<N>> {
-        &self.guard
-    }
-
-    pub(super) fn observed(&self) -> Observed<'_> {
-        Observed {
-            auth: &self.guard.auth,
-            of: &self.observation,
-        }
-    }
-
-    /// The time of the layer's `call`.
-    pub(super) fn started(&self) -> Instant {
-        self.observation.started
-    }
-
-    pub(crate) fn budget_ends(&self) -> Instant {
-        self.started() + self.guard.settings.budget
-    }
-
-    /// Goes on with a delivery, unless it was refused or too little of its budget is left.
+    /// Goes on with a delivery; unless it was refused or too little time is left for a run.
     pub(crate) fn recognised(
-        &self,
+        &mut self,
         taken_in: TakenIn,
     ) -> Result<(Delivery, Instant), (Refusal, Option<Delivery>)> {
         let (delivery, now) = taken_in.map_err(|refusal| (refusal, None))?;
-        self.guard
-            .tell(Step::Recognised(self.observed(), &delivery));
-        if self.budget_ends().saturating_duration_since(now) < LEAST_TO_BEGIN {
+        let observers = &self.guard.settings.observers;
+        observers.recognised(&mut self.observation, &delivery);
+        if self.answer_due().saturating_duration_since(now) < LEAST_TO_BEGIN {
             return Err((Refusal::new(RefusalKind::OutOfTime), Some(delivery)));
         }
         Ok((delivery, now))
     }
 
     pub(crate) fn refuse<R>(
-        &self,
+        &mut self,
         refusal: Refusal,
         delivery: Option<Delivery>,
     ) -> Response<ResponseBody<R>> {
-        let mut response = self.guard.own_response(&OwnAnswer::from(&refusal));
         let (now, outcome) = (Instant::now(), Outcome::Refused(refusal.kind()));
+        let mut response = self.guard.own_response(outcome, refusal.retry_after());
         let refusal = Arc::new(refusal);
         let reason = Some(Arc::clone(&refusal) as Reason);
         let verified = delivery.as_ref().map(Delivery::verified);
@@ -148,7 +128,11 @@ impl<N> Exchange<N> {
         response
     }
 
-    pub(crate) fn conclude<R, E>(&self, ended: Ended<R, E>, delivery: Delivery) -> Answered<R, E> {
+    pub(crate) fn conclude<R, E>(
+        &mut self,
+        ended: Ended<R, E>,
+        delivery: Delivery,
+    ) -> Answered<R, E> {
         let (outcome, reason) = (ended.outcome, ended.reason);
         let now = ended.at.unwrap_or_else(Instant::now);
         let mut response = match ended.end {
@@ -160,7 +144,7 @@ impl<N> Exchange<N> {
                 }
                 return Ok(self.refuse(refusal, Some(delivery)));
             }
-            End::Own(own) => self.guard.own_response(&OwnAnswer::to(own)),
+            End::Own(own) => self.guard.own_response(own, None),
             End::Response(response) => response.map(ResponseBody::inner),
             End::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
@@ -176,7 +160,7 @@ impl<N> Exchange<N> {
 
     /// Tells the answer.
     fn answered(
-        &self,
+        &mut self,
         outcome: Outcome,
         status: u16,
         delivery: Option<Delivery>,
@@ -188,10 +172,12 @@ impl<N> Exchange<N> {
             status,
             delivery,
             reason,
-            elapsed: now.saturating_duration_since(self.started()),
+            elapsed: now.saturating_duration_since(self.observation.started),
         };
         self.observation.end_is_told();
-        self.guard.tell(Step::Answered(self.observed(), &answer));
+        let Guard { auth, settings, .. } = &*self.guard;
+        let observers = &settings.observers;
+        observers.answered(auth, &mut self.observation, &answer);
         answer
     }
 }
@@ -200,7 +186,8 @@ impl<N> Exchange<N> {
 impl<N> Drop for Exchange<N> {
     fn drop(&mut self) {
         if !self.observation.is_end_told() {
-            self.guard.tell(Step::HungUp(self.observed()));
+            let Guard { auth, settings, .. } = &*self.guard;
+            settings.observers.hung_up(auth, &mut self.observation);
         }
     }
 }

@@ -4,18 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::Response;
+use tokio::time::Instant;
 
-use super::body::{ResponseBody, VerifiedBody};
+use super::body::ResponseBody;
 use super::budget::BodyBudget;
-use super::catch::caught;
 use super::drain::ShutdownSignal;
 use super::marks::DeadLetterHook;
-use super::response::{OwnAnswer, Shape};
-use super::waiting::WaitingCopies;
+use super::response::{Shape, own_response};
+use super::waiting_copies::WaitingCopies;
+use crate::caught::caught;
 use crate::config::ConfigError;
 use crate::dedupe::RetrySchedule;
-use crate::observe::{Failed, Observers, Reason, Settled, Step};
+use crate::observe::{Failed, Observation, Observers, Reason, Settled};
 use crate::outcome::{Outcome, RefusalKind};
 use crate::verify::Verified;
 use crate::walk::{Authenticator, Delivery, in_range};
@@ -32,7 +33,7 @@ impl<N> Guard<N> {
     /// Reports the end of a run, and its delivery if it was not handled. A refusal that is sent as an answer is reported together
     /// with that answer.
     pub(crate) fn report_run(&self, run: &Settled) {
-        self.tell(Step::Settled(run));
+        self.settings.observers.settled(run);
         if matches!(run.outcome, Outcome::Failed(_))
             || run.late && matches!(run.outcome, Outcome::Refused(_))
         {
@@ -60,29 +61,37 @@ impl<N> Guard<N> {
         if beside_a_run && !may_be_last {
             return;
         }
-        self.tell(Step::Failed(&Failed {
+        self.settings.observers.failed(&Failed {
             verified: verified.clone(),
             delivery: delivery.cloned(),
             outcome,
             reason,
             attempt,
-        }));
+        });
     }
 
-    /// Tells the observers of a step.
-    #[inline]
-    pub(crate) fn tell(&self, step: Step<'_>) {
-        self.settings.observers.tell(step);
-    }
-
-    /// Makes the response for an answer of the receiver.
-    pub(super) fn own_response<R>(&self, answer: &OwnAnswer) -> Response<ResponseBody<R>> {
-        let shape = self.settings.shape.as_ref();
+    /// Makes the receiver's own response to an outcome.
+    pub(super) fn own_response<R>(
+        &self,
+        outcome: Outcome,
+        retry_after: Option<Duration>,
+    ) -> Response<ResponseBody<R>> {
         // If the shape panics, the delivery still gets the default answer.
-        let shaped = shape.and_then(|shape| caught(|| shape(answer)).ok());
-        shaped
-            .unwrap_or_else(|| answer.to_response())
-            .map(ResponseBody::own)
+        let own = || own_response(outcome, retry_after);
+        let shape = self.settings.shape.as_ref();
+        let shaped = shape.and_then(|shape| caught(|| shape(outcome, own())).ok());
+        shaped.unwrap_or_else(own).map(ResponseBody::own)
+    }
+
+    /// The latest time for the answer to a request.
+    pub(super) fn answer_due(&self, request: &Observation) -> Instant {
+        request.started + self.settings.answer_within
+    }
+
+    /// The latest time for a request's body, of which the first byte was waited for since `since`.
+    pub(super) fn body_deadline(&self, request: &Observation, since: Instant) -> Instant {
+        self.answer_due(request)
+            .min(since + self.settings.body_deadline)
     }
 }
 
@@ -95,18 +104,17 @@ impl<N: fmt::Debug> fmt::Debug for Guard<N> {
     }
 }
 
-/// If no more than this is left of the budget after the body, no run is begun: its answer would be too late.
+/// If no more than this is left of the time after the body, no run is begun: its answer would be too late.
 pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
 
 /// The settings that need the layer: deadlines, which need timers, and hooks, which need an answer.
 pub(crate) struct LayerSettings {
-    pub(crate) budget: Duration,
+    /// The time from a request to its answer.
+    pub(crate) answer_within: Duration,
     pub(crate) body_deadline: Duration,
     pub(crate) bodies: BodyBudget,
     pub(crate) run_limit: Duration,
     pub(crate) waiting: Arc<WaitingCopies>,
-    /// Called with the request before the handler gets it.
-    pub(crate) prepare: Option<fn(&mut Request<VerifiedBody>, &Delivery)>,
     /// Shared with the gate, which tells it the end of the last run.
     pub(crate) shutdown: Arc<ShutdownSignal>,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
@@ -117,12 +125,11 @@ pub(crate) struct LayerSettings {
 impl Default for LayerSettings {
     fn default() -> Self {
         Self {
-            budget: Duration::from_millis(4_500),
+            answer_within: Duration::from_millis(4_500),
             body_deadline: Duration::from_secs(2),
             bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingCopies::new(64, 4)),
-            prepare: None,
             shutdown: Arc::default(),
             dead_letter: None,
             shape: None,
@@ -140,7 +147,7 @@ impl LayerSettings {
         self.bodies.check(max_body)?;
         in_range(
             "budget",
-            self.budget,
+            self.answer_within,
             LEAST_TO_BEGIN,
             schedule.attempt_timeout(),
         )?;

@@ -1,12 +1,19 @@
 //! Handlers outside axum: the arguments that they may take, and the answers that they may give.
 
+use std::error::Error;
+use std::sync::Arc;
+
 use bytes::Bytes;
+use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::failure_reason::FailureReason;
+use super::handler_error::HandlerError;
 use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
+use crate::dedupe::{NotFresh, StoreError};
 use crate::event::{Event, EventError};
+use crate::observe::Reason;
+use crate::readable::sources;
 use crate::walk::Delivery;
 
 /// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
@@ -76,10 +83,9 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 /// | `()` | 200 | |
 /// | [`StatusCode`], `(StatusCode, Bytes)`, `Response<Bytes>` | its own | |
 /// | [`EventError`], as `row.properties.to::<Order>()?` has it | 422 | path and reason |
-/// | [`FailureReason`] | 500 | the reason |
 /// | [`StoreError`](crate::dedupe::StoreError) | 503, `Retry-After` | the reason |
-/// | `NotFresh`, of `claim_in(…)?.fresh()?` | 200 as `AlreadyHandled` for a duplicate; 503, `Retry-After` for a held event | that it is a replay; the reason |
-/// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; for one of the last three errors, its answer | the reason |
+/// | `NotFresh`, of `claim_in(…)?.fresh()?` | duplicate: as `AlreadyHandled`; held event: 503, `Retry-After` | a replay; the reason |
+/// | [`HandlerError`](super::HandlerError), as `?` makes it of any error | 500; for an error of this table, its answer | the reason |
 /// | [`Unhandled`] | 204 | type and data model |
 /// | [`AlreadyHandled`] | 200, empty, `Idempotent-Replayed: true` | that it is a replay |
 /// | [`DeadLetter`] | 200 once its hook has succeeded, else 500 | the reason |
@@ -87,12 +93,12 @@ impl<R: DeserializeOwned> FromDelivery for Event<R> {
 ///
 /// ```
 /// use hookgate::layer::IntoAnswer;
-/// use hookgate::{DeadLetter, layer::FailureReason};
+/// use hookgate::{DeadLetter, HandlerError};
 /// use http::StatusCode;
 ///
-/// fn book(total: u32) -> Result<StatusCode, FailureReason> {
+/// fn book(total: u32) -> Result<StatusCode, HandlerError> {
 ///     if total > 1_000 {
-///         return Err(FailureReason::new("no such sum in the ledger"));
+///         return Err("no such sum in the ledger".into());
 ///     }
 ///     Ok(StatusCode::NO_CONTENT)
 /// }
@@ -136,12 +142,6 @@ impl IntoAnswer for () {
     }
 }
 
-impl IntoAnswer for FailureReason {
-    fn into_answer(self) -> Response<Bytes> {
-        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
-    }
-}
-
 impl IntoAnswer for Unhandled {
     fn into_answer(self) -> Response<Bytes> {
         self.mark(StatusCode::NO_CONTENT.into_answer())
@@ -167,4 +167,97 @@ impl<A: IntoAnswer, E: IntoAnswer> IntoAnswer for Result<A, E> {
             Err(error) => error.into_answer(),
         }
     }
+}
+
+impl IntoAnswer for HandlerError {
+    fn into_answer(self) -> Response<Bytes> {
+        of_reason(self)
+    }
+}
+
+/// In seconds. A transaction that holds a claim ends within the sender's time-out, or when its connection ends.
+const TRY_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+impl IntoAnswer for EventError {
+    fn into_answer(self) -> Response<Bytes> {
+        HandlerError::from(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer())
+    }
+}
+
+impl IntoAnswer for StoreError {
+    fn into_answer(self) -> Response<Bytes> {
+        unavailable(HandlerError::from(self))
+    }
+}
+
+impl IntoAnswer for NotFresh {
+    fn into_answer(self) -> Response<Bytes> {
+        match self {
+            Self::Duplicate { same_body: true } => AlreadyHandled::new().into_answer(),
+            Self::Duplicate { same_body: false } => AlreadyHandled::with_other_body().into_answer(),
+            Self::Held => unavailable(HandlerError::from(self)),
+        }
+    }
+}
+
+/// Returns the answer of a reason with sources: that of this crate's own error among them, and 500 where there is none.
+fn of_reason(reason: HandlerError) -> Response<Bytes> {
+    if is_mismatch(&*reason.0) {
+        return reason.mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer());
+    }
+    if let Some(answer) = sources(&*reason.0).find_map(of_mark) {
+        return answer;
+    }
+    // `NotFresh` is held here: a duplicate has its answer.
+    let is_unavailable = |error: &(dyn Error + 'static)| {
+        of::<NotFresh>(error).is_some() || of::<StoreError>(error).is_some()
+    };
+    if sources(&*reason.0).any(is_unavailable) {
+        return unavailable(reason);
+    }
+    reason.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
+}
+
+/// Returns the answer of an error that says more than that the handler failed.
+fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
+    if let Some(duplicate @ NotFresh::Duplicate { .. }) = of(error) {
+        return Some(duplicate.into_answer());
+    }
+    if let Some(already) = of::<AlreadyHandled>(error) {
+        return Some(already.into_answer());
+    }
+    if let Some(letter) = of::<DeadLetter>(error) {
+        return Some(letter.clone().into_answer());
+    }
+    let unhandled = of::<Unhandled>(error)?;
+    Some(unhandled.clone().into_answer())
+}
+
+/// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
+pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
+    sources(reason).any(|error| of::<EventError>(error).is_some())
+}
+
+/// Returns the error if it is of this type, also behind the pointer by which the error of another crate shares or boxes it.
+fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
+    let shared = || error.downcast_ref::<Arc<T>>().map(|shared| &**shared);
+    let boxed = || error.downcast_ref::<Box<T>>().map(|boxed| &**boxed);
+    // A `Reason` can hold the error. Its `source` skips the error that it holds, so that error is looked at here.
+    let reason = || {
+        error
+            .downcast_ref::<Reason>()
+            .and_then(|reason| of(&**reason))
+    };
+    error
+        .downcast_ref()
+        .or_else(shared)
+        .or_else(boxed)
+        .or_else(reason)
+}
+
+/// The event is neither handled nor refused: a retry may find a database that works, or the end of another transaction.
+fn unavailable(reason: HandlerError) -> Response<Bytes> {
+    let mut answer = reason.mark(StatusCode::SERVICE_UNAVAILABLE.into_answer());
+    answer.headers_mut().insert(RETRY_AFTER, TRY_AGAIN_AFTER);
+    answer
 }

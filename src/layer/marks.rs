@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use http::{Response, StatusCode};
 
-use super::failure_reason::FailureReason;
+use super::handler_error::HandlerError;
 use super::response::mark_as_replayed;
 use crate::event::{DataModelId, EventType, model_id};
 use crate::walk::Delivery;
@@ -248,7 +248,7 @@ impl Unhandled {
 
     /// Marks a response; its status stays. A 422 becomes the receiver's own, with the shape of its other answers.
     pub fn mark<B>(self, response: Response<B>) -> Response<B> {
-        FailureReason::new(self).mark(response)
+        HandlerError::from(self).mark(response)
     }
 }
 

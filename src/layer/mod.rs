@@ -87,17 +87,18 @@
 //! ```
 
 mod body;
+mod bounded;
 mod budget;
-mod catch;
+mod claim;
 mod drain;
 mod exchange;
-mod failure_reason;
 #[cfg(feature = "metrics")]
 mod gauges;
 mod guard;
 mod handle;
 mod handler;
 pub(crate) mod handler_error;
+mod hang_up;
 pub(crate) mod marks;
 mod read;
 mod response;
@@ -105,20 +106,17 @@ mod run;
 mod run_state;
 pub(crate) mod service;
 mod settle;
-mod supervise;
 mod take_in;
 mod timer;
-mod waiting;
+mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
 pub use drain::Drained;
-pub use failure_reason::FailureReason;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
 pub(crate) use handler_error::HandlerError;
 pub(crate) use marks::DeadLetter;
 pub use marks::{AlreadyHandled, DeadLettered, Unhandled};
-pub use response::OwnAnswer;
 pub(crate) use service::WebhookLayer;
 pub use service::{ResponseFuture, WebhookService};
 
@@ -130,18 +128,17 @@ pub use crate::observe::{Answer, Failed, ObservedRequest, Reason, RequestObserve
 #[cfg(feature = "metrics")]
 pub(crate) use gauges::record as record_gauges;
 #[cfg(feature = "axum")]
-pub(crate) use response::{TYPE_MISMATCH, envelope};
+pub(crate) use response::envelope;
 pub(crate) use {
+    bounded::{Handled, bounded},
     budget::BodyBudget,
-    catch::{CatchUnwind, Kept, caught},
     drain::drain,
     exchange::Exchange,
     guard::{Guard, LayerSettings},
     handle::{HandlerService, handle},
-    run::Attached,
+    hang_up::attached,
     run_state::{End, Ended, RunState},
     settle::classify,
-    supervise::{Handled, bounded},
     timer::LATE_STORE_CALL,
-    waiting::WaitingCopies,
+    waiting_copies::WaitingCopies,
 };

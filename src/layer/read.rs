@@ -5,7 +5,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
-use http::{HeaderMap, header};
 use http_body::Body;
 use tokio::task::consume_budget;
 use tokio::time::Instant;
@@ -39,7 +38,8 @@ impl<'b> Reading<'b> {
         self.deadline
     }
 
-    /// Reads on. Ready at the body's end, with the time, or with the refusal that ends it.
+    /// Reads on. Ready at the body's end, with the time, or with the refusal that ends it. A complete body gives its share of the budget
+    /// back.
     pub(super) fn poll<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
@@ -51,6 +51,7 @@ impl<'b> Reading<'b> {
                 return self.poll_end(intake, context).map(Err);
             };
             let Some(frame) = frame else {
+                self.share.finish()?;
                 return Poll::Ready(Ok(Instant::now()));
             };
             let Ok(frame) = frame else {
@@ -64,6 +65,7 @@ impl<'b> Reading<'b> {
                 return refused(RefusalKind::BodyTooSlow);
             }
             if body.is_end_stream() {
+                self.share.finish()?;
                 return Poll::Ready(Ok(now));
             }
             // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
@@ -103,11 +105,6 @@ impl<'b> Reading<'b> {
         intake.gather_in(buffer);
         Ok(())
     }
-
-    /// The body is complete: its share of the budget is given back.
-    pub(super) fn finish(&mut self) -> Result<(), Refusal> {
-        self.share.finish().map_err(Refusal::from)
-    }
 }
 
 fn refused<T>(kind: RefusalKind) -> Poll<Result<T, Refusal>> {
@@ -135,18 +132,12 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     }
 }
 
-/// Returns whether the sender may still be writing when it gets this refusal, so that its body has to be read on.
+/// Returns whether the sender may still be writing when it gets this refusal, so that the rest of its body has to be read first.
 pub(super) fn is_read_on(refusal: &Refusal) -> bool {
     matches!(
         refusal.kind(),
         RefusalKind::BodyTooLarge | RefusalKind::BodyBudgetSpent
     )
-}
-
-/// Returns whether the sender waits for `100 Continue` before it sends the body: it reads the answer first.
-pub(super) fn awaits_leave(headers: &HeaderMap) -> bool {
-    let mut expected = headers.get_all(header::EXPECT).iter();
-    expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 impl From<BudgetSpent> for Refusal {

@@ -1,18 +1,17 @@
 //! The state that a run shares with its request: the phase of the run, and its result.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Response;
 use tokio::time::Instant;
 
-use super::waiting::{WaitingCopies, WaitingPlace};
+use super::waiting_copies::{WaitingCopies, WaitingPlace};
 use crate::dedupe::EventKey;
 use crate::observe::Reason;
 use crate::outcome::{Failure, Outcome, Refusal, RefusalKind};
 
-/// The largest part of the budget that one call of the store gets.
+/// The most time of a request that one call of the store gets.
 const STORE_CALL: Duration = Duration::from_secs(1);
 
 /// The end of a run, as its request gets it.
@@ -57,11 +56,7 @@ impl<R, E> Ended<R, E> {
 }
 
 /// The progress of a run, which run and request share.
-pub(crate) struct RunState<R, E> {
-    /// Whether the request has been answered, or its sender has hung up. Set while the progress is locked.
-    detached: AtomicBool,
-    progress: Mutex<RunProgress<R, E>>,
-}
+pub(crate) struct RunState<R, E>(Mutex<RunProgress<R, E>>);
 
 struct RunProgress<R, E> {
     phase: Phase,
@@ -69,13 +64,21 @@ struct RunProgress<R, E> {
     since: Instant,
     /// The rest of the lease of another copy's run, once this one has waited for it.
     lease_left: Option<Duration>,
-    /// Whether the request has taken the end of its delivery, or is about to take it.
-    heard: bool,
+    request: RequestState,
     /// A copy's place among the copies that wait. It is kept here, so that a copy that hangs up frees its place even while it
     /// waits for a store that hangs.
     place: Option<WaitingPlace>,
     /// The end of a run that waits for its store. Boxed, because most runs return it and never wait.
     ended: Option<Box<Ended<R, E>>>,
+}
+
+/// The request of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RequestState {
+    Waits,
+    Answered,
+    /// Its sender has hung up before it was answered.
+    HungUp,
 }
 
 /// The phase of a run: the thing that it waits for.
@@ -93,22 +96,18 @@ enum Phase {
 
 impl<R, E> RunState<R, E> {
     pub(crate) fn new(since: Instant) -> Self {
-        let progress = RunProgress {
+        Self(Mutex::new(RunProgress {
             phase: Phase::Claiming,
             since,
             lease_left: None,
-            heard: false,
+            request: RequestState::Waits,
             place: None,
             ended: None,
-        };
-        Self {
-            detached: AtomicBool::new(false),
-            progress: Mutex::new(progress),
-        }
+        }))
     }
 
     fn lock(&self) -> MutexGuard<'_, RunProgress<R, E>> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the store for the claim once more.
@@ -128,7 +127,7 @@ impl<R, E> RunState<R, E> {
     ) -> Result<(), Refusal> {
         let refused = |kind| Refusal::new(kind).retry_after_lease(lease_left);
         let mut progress = self.lock();
-        if self.is_detached() {
+        if progress.request != RequestState::Waits {
             return Err(refused(RefusalKind::StillRunning));
         }
         if progress.place.is_none() {
@@ -143,7 +142,7 @@ impl<R, E> RunState<R, E> {
     pub(crate) fn begins_to_handle(&self) -> bool {
         let mut progress = self.lock();
         progress.place = None;
-        if self.is_detached() {
+        if progress.request != RequestState::Waits {
             return false;
         }
         progress.phase = Phase::Handling;
@@ -152,14 +151,13 @@ impl<R, E> RunState<R, E> {
 
     /// Returns whether no request waits for the answer any more.
     pub(crate) fn is_detached(&self) -> bool {
-        self.detached.load(Ordering::SeqCst)
+        self.lock().request != RequestState::Waits
     }
 
     /// Returns whether the sender has hung up before its request took an answer. This does not count for a run, which reports
     /// its own end.
     pub(crate) fn hung_up(&self) -> bool {
-        let progress = self.lock();
-        self.is_detached() && !progress.heard
+        self.lock().request == RequestState::HungUp
     }
 
     /// Stores the answer while the store is waited for, so that a slow store cannot delay it.
@@ -184,18 +182,18 @@ impl<R, E> RunState<R, E> {
     }
 
     /// Returns the latest time for the answer to the request, by the phase of the run.
-    pub(crate) fn due(&self, budget_ends: Instant) -> Instant {
+    pub(crate) fn due(&self, answer_due: Instant) -> Instant {
         let progress = self.lock();
         match progress.phase {
-            Phase::Claiming | Phase::Settling => budget_ends.min(progress.since + STORE_CALL),
-            Phase::Waiting | Phase::Handling => budget_ends,
+            Phase::Claiming | Phase::Settling => answer_due.min(progress.since + STORE_CALL),
+            Phase::Waiting | Phase::Handling => answer_due,
         }
     }
 
     /// Returns the answer to a request that cannot wait any longer.
-    pub(crate) fn answer_due(&self) -> Ended<R, E> {
+    pub(crate) fn answer(&self) -> Ended<R, E> {
         let mut progress = self.lock();
-        progress.heard = true;
+        progress.request = RequestState::Answered;
         if let Some(ended) = progress.ended.take() {
             return *ended;
         }
@@ -209,11 +207,13 @@ impl<R, E> RunState<R, E> {
         }
     }
 
-    /// Marks the request as answered or hung up. Returns whether the run must go on: a run that only waits for another copy
+    /// Marks the request as answered or hung up. Returns whether the run must continue: a run that only waits for another copy
     /// holds no claim.
     pub(crate) fn detach(&self) -> bool {
         let mut progress = self.lock();
-        self.detached.store(true, Ordering::SeqCst);
+        if progress.request == RequestState::Waits {
+            progress.request = RequestState::HungUp;
+        }
         progress.place = None;
         !matches!(progress.phase, Phase::Waiting)
     }

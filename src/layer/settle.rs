@@ -7,13 +7,13 @@ use std::sync::Arc;
 use http::{Response, StatusCode};
 use tokio::time::Instant;
 
-use super::catch::{CatchUnwind, caught};
-use super::failure_reason::FailureReason;
-use super::handler_error::is_mismatch;
+use super::bounded::{ClaimedRun, Handled, supervise};
+use super::handler::is_mismatch;
+use super::handler_error::HandlerError;
 use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
 use super::run_state::{End, Ended};
-use super::supervise::{ClaimedRun, Handled, supervise};
 use super::timer::in_time;
+use crate::caught::caught;
 use crate::dedupe::Ownership;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
@@ -64,26 +64,22 @@ fn is_own(outcome: Outcome, status: StatusCode) -> bool {
 
 /// Classifies a handler's end, for the layer and for a [`Run`](crate::run::Run): it is handled, or it failed, for this reason; or it can
 /// never succeed, and the caller stores the dead letter. The operator's details are taken out of the response.
-pub(crate) fn classify<R, E>(
-    handled: &mut Handled<Result<Response<R>, E>>,
-) -> Result<(Outcome, Option<Reason>), DeadLetter> {
-    let failure = match handled {
-        Handled::Answered(Ok(response)) => return answered(response),
-        Handled::Answered(Err(_)) => Failure::ServiceError,
-        Handled::Panicked(panicked) => {
-            let message: Reason = Arc::new(panicked.clone());
-            return Ok((Outcome::Failed(Failure::Panicked), Some(message)));
-        }
-        Handled::Aborted(failure) => *failure,
-    };
-    Ok((Outcome::Failed(failure), None))
-}
-
 #[expect(
     clippy::disallowed_methods,
     reason = "the handler's own marks on its answer"
 )]
-fn answered<R>(response: &mut Response<R>) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+pub(crate) fn classify<R, E>(
+    handled: &mut Handled<Result<Response<R>, E>>,
+) -> Result<(Outcome, Option<Reason>), DeadLetter> {
+    let failed = |failure, reason| Ok((Outcome::Failed(failure), reason));
+    let response = match handled {
+        Handled::Answered(Ok(response)) => response,
+        Handled::Answered(Err(_)) => return failed(Failure::ServiceError, None),
+        Handled::Panicked(panicked) => {
+            return failed(Failure::Panicked, Some(Arc::new(panicked.clone())));
+        }
+        Handled::Aborted(failure) => return failed(*failure, None),
+    };
     if let Some(letter) = response.extensions_mut().remove::<DeadLetter>() {
         return Err(letter);
     }
@@ -93,13 +89,13 @@ fn answered<R>(response: &mut Response<R>) -> Result<(Outcome, Option<Reason>), 
         let same_body = already.same_body();
         return Ok((Outcome::Replayed { same_body }, None));
     }
-    let reason = response.extensions_mut().remove::<FailureReason>();
+    let reason = response.extensions_mut().remove::<HandlerError>();
     let status = response.status();
     // The status decides: a 2xx means that the event is handled, even if a reason was set.
     let outcome = match &reason {
         Some(reason) if status.is_success() && reason.0.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
-        Some(FailureReason(reason))
+        Some(HandlerError(reason))
             if reason.is::<EventError>()
                 || status == StatusCode::UNPROCESSABLE_ENTITY && is_mismatch(&**reason) =>
         {
@@ -120,27 +116,27 @@ pub(super) async fn dead_letter<R, E>(
     let failed = |failure, reason| (Outcome::Failed(failure), Some(reason));
     let (outcome, reason) = match &run.guard.settings.dead_letter {
         Some(hook) => {
-            let reason = FailureReason::new(letter.reason());
+            let reason = HandlerError::from(letter.reason());
             let letter = DeadLettered {
                 delivery: delivery.clone(),
                 reason: letter.reason().to_owned(),
             };
-            let mut hooked = pin!(CatchUnwind::new(async { hook(letter).await }));
-            match supervise(hooked.as_mut(), run).await {
+            let hooked = pin!(Some(async { hook(letter).await }));
+            match supervise(hooked, run).await {
                 Handled::Answered(Ok(())) => (Outcome::DeadLettered, Some(reason)),
                 Handled::Answered(Err(below)) => {
-                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                    failed(Failure::DeadLetterFailed, HandlerError::from(below))
                 }
                 Handled::Panicked(panicked) => {
                     let below = format!("the dead-letter hook panicked: {panicked}");
-                    failed(Failure::DeadLetterFailed, FailureReason::new(below))
+                    failed(Failure::DeadLetterFailed, HandlerError::from(below))
                 }
                 Handled::Aborted(failure) => (Outcome::Failed(failure), None),
             }
         }
         None => {
             let advice = "a handler answered DeadLetter, but no hook is set: call .on_dead_letter(…) on the receiver's builder";
-            failed(Failure::DeadLetterHookMissing, FailureReason::new(advice))
+            failed(Failure::DeadLetterHookMissing, HandlerError::from(advice))
         }
     };
     Ended {

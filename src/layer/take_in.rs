@@ -1,189 +1,180 @@
-//! The first three steps of a request: head with its look-up, body, signature.
+//! The first steps of a request: its head, the keys of its subscription, its body, its signature.
 
-use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::request::Parts;
+use http::{HeaderMap, header};
 use http_body::Body;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::exchange::{Exchange, TakenIn};
-use super::read::{Reading, awaits_leave, discard, is_read_on};
-use crate::clock::UnixSeconds;
+use super::guard::Guard;
+use super::read::{Reading, discard, is_read_on};
 use crate::lookup::{LONGEST, LookupError, LookupErrorKind, RingSearch, Waiting};
-use crate::observe::{Step, in_this_span};
+use crate::observe::{Observation, in_this_span};
 use crate::outcome::Refusal;
-use crate::verify::Intake;
-use crate::walk::{Authenticator, CheckedHead, RequestHead};
-
-/// A request whose body is read.
-struct Opened<'a> {
-    head: RequestHead<'a>,
-    intake: Intake,
-    reading: Reading<'a>,
-}
+use crate::verify::{Intake, KeyRing};
+use crate::walk::{CheckedHead, RequestHead};
 
 /// The thing that a request waits for.
-enum Rest<'a> {
+enum Wait<'a> {
     LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
-    Body(Opened<'a>),
+    Body(RequestHead<'a>, Intake, Reading<'a>),
     /// The refusal is answered once the rest of the body was read, or at this time.
     Discard(Refusal, Instant),
 }
 
 impl<N> Exchange<N> {
-    /// Takes a delivery in. Most bodies are there at once: nothing is kept for them in the future.
-    pub(crate) async fn take_in<B: Body>(&self, parts: &Parts, mut body: Pin<&mut B>) -> TakenIn {
-        let at_once =
-            poll_fn(|context| Poll::Ready(self.take_at_once(parts, body.as_mut(), context)));
-        let late = match at_once.await {
-            Ok(taken_in) => return taken_in,
-            Err(rest) => Box::pin(self.take_late(*rest, body)),
-        };
-        late.await
-    }
-
-    /// Goes on until it has to wait.
-    #[inline]
-    fn take_at_once<'a, B: Body>(
-        &'a self,
+    /// Takes a delivery in. Most bodies are there at once: nothing is kept for them in this future, which each request allocates.
+    #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
+    pub(crate) fn take_in<'a, B: Body>(
+        &'a mut self,
         parts: &'a Parts,
-        body: Pin<&mut B>,
-        context: &mut Context<'_>,
-    ) -> Result<TakenIn, Box<Rest<'a>>> {
-        let auth = &self.guard().auth;
-        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
-            .announcing(body.size_hint().lower());
-        let mut now = None;
-        let checked = auth.check_head(&head, |reading| {
-            now = Some(reading);
-            self.guard()
-                .tell(Step::AgeChecked(self.observed(), reading));
-        });
-        match checked {
-            Ok((checked, RingSearch::Found(ring))) => {
-                let intake = auth.receive(&checked, ring);
-                let mut opened = self.opened(head, intake, self.started());
-                match opened.reading.poll(body, &mut opened.intake, context) {
-                    Poll::Ready(read) => self.complete(opened, read, now),
-                    Poll::Pending => Err(Box::new(Rest::Body(opened))),
-                }
-            }
-            Ok((checked, RingSearch::Pending(waiting))) => {
-                Err(Box::new(Rest::LookUp(head, checked, waiting)))
-            }
-            Err(refusal) if is_read_on(&refusal) && !awaits_leave(&parts.headers) => {
-                let until = self.body_deadline(self.started());
-                Err(Box::new(Rest::Discard(refusal, until)))
-            }
-            Err(refusal) => Ok(Err(refusal)),
-        }
-    }
-
-    async fn take_late<B: Body>(&self, mut rest: Rest<'_>, mut body: Pin<&mut B>) -> TakenIn {
-        loop {
-            let mut opened = match rest {
-                Rest::LookUp(head, checked, waiting) => {
-                    // The budget starts at `call`, so it may be nearly over when the future is first polled.
-                    let left = self.budget_ends().saturating_duration_since(Instant::now());
-                    let limit = share_of(self.guard().settings.budget).min(left);
-                    let intake = look_up(limit, &self.guard().auth, checked, waiting).await?;
-                    // The time of the receiver's own look-up does not count as slowness of the sender.
-                    self.opened(head, intake, Instant::now())
-                }
-                Rest::Body(opened) => opened,
-                Rest::Discard(refusal, until) => {
-                    discard(body, until).await;
-                    return Err(refusal);
-                }
-            };
-            let Opened {
-                intake, reading, ..
-            } = &mut opened;
-            let read = poll_fn(|context| reading.poll(body.as_mut(), intake, context)).await;
-            rest = match self.complete(opened, read, None) {
+        mut body: Pin<&'a mut B>,
+    ) -> impl Future<Output = TakenIn> + use<'a, B, N> {
+        async move {
+            let at_once = poll_fn(|context| {
+                let (guard, observation) = (&*self.guard, &mut self.observation);
+                let polled = take_in_at_once(guard, observation, parts, body.as_mut(), context);
+                Poll::Ready(polled)
+            });
+            let late = match at_once.await {
                 Ok(taken_in) => return taken_in,
-                Err(rest) => *rest,
-            };
-        }
-    }
-
-    /// The time for the body begins at `started`.
-    fn opened<'a>(&'a self, head: RequestHead<'a>, intake: Intake, started: Instant) -> Opened<'a> {
-        let deadline = self.body_deadline(started);
-        Opened {
-            head,
-            intake,
-            reading: Reading::until(deadline, &self.guard().settings.bodies),
-        }
-    }
-
-    fn body_deadline(&self, started: Instant) -> Instant {
-        let deadline = started + self.guard().settings.body_deadline;
-        self.budget_ends().min(deadline)
-    }
-
-    /// Goes on at the end of the body. `now` is a reading of the receiver's clock, unless there was a wait since.
-    #[inline]
-    fn complete<'a>(
-        &self,
-        opened: Opened<'a>,
-        read: Result<Instant, Refusal>,
-        now: Option<UnixSeconds>,
-    ) -> Result<TakenIn, Box<Rest<'a>>> {
-        let Opened {
-            head,
-            mut intake,
-            mut reading,
-        } = opened;
-        match read.and_then(|at| reading.finish().map(|()| at)) {
-            Ok(at) => {
-                let taken = RefCell::new(&mut intake);
-                let bytes = || taken.borrow_mut().bytes();
-                self.guard().tell(Step::BodyRead(self.observed(), &bytes));
-                let auth = &self.guard().auth;
-                let now = now.unwrap_or_else(|| auth.clock.now());
-                let delivery = auth.recognise_at(now, intake, &head);
-                Ok(delivery.map(|delivery| (delivery, at)))
-            }
-            Err(refusal) => {
-                self.guard()
-                    .tell(Step::BodyBrokeOff(self.observed(), intake.taken()));
-                let is_read_on = is_read_on(&refusal);
-                // Some stale deliveries are read to check their signature. Their answer is the same.
-                let stale = intake.stale().map(Refusal::from);
-                let refusal = head.named_in(stale.unwrap_or(refusal));
-                // The kept part of the body is freed here, before the rest arrives.
-                if is_read_on {
-                    Err(Box::new(Rest::Discard(refusal, reading.deadline())))
-                } else {
-                    Ok(Err(refusal))
+                Err(wait) => {
+                    let (guard, observation) = (&*self.guard, &mut self.observation);
+                    Box::pin(take_in_late(guard, observation, wait, body))
                 }
-            }
+            };
+            late.await
         }
     }
 }
 
-/// The largest share of the budget for a look-up.
-const MOST_TO_LOOK_UP: Duration = Duration::from_secs(1);
-
-/// Returns the look-up's share of the budget: the same as for a call of the store, and never more than half.
-fn share_of(budget: Duration) -> Duration {
-    MOST_TO_LOOK_UP.min(budget / 2)
+/// Goes on until it has to wait.
+#[inline]
+fn take_in_at_once<'a, N, B: Body>(
+    guard: &'a Guard<N>,
+    observation: &mut Observation,
+    parts: &'a Parts,
+    body: Pin<&mut B>,
+    context: &mut Context<'_>,
+) -> Result<TakenIn, Box<Wait<'a>>> {
+    let auth = &guard.auth;
+    let head = RequestHead::new(parts.method.as_str(), &parts.headers)
+        .announcing(body.size_hint().lower());
+    let checked = head.read(auth.max_body).and_then(|headers| {
+        let now = auth.clock.now();
+        observation.age_checked(now);
+        auth.check_age(headers, now)
+    });
+    let opened = checked.and_then(|checked| match auth.keys().find(checked.subscription()) {
+        Ok(RingSearch::Pending(waiting)) => Ok(Err((checked, waiting))),
+        Ok(RingSearch::Found(ring)) => auth.receive::<Refusal>(&checked, Ok(ring)).map(Ok),
+        Err(error) => auth.receive(&checked, Err(error)).map(Ok),
+    });
+    let deadline = guard.body_deadline(observation, observation.started);
+    match opened {
+        Ok(Ok(mut intake)) => {
+            let mut reading = Reading::until(deadline, &guard.settings.bodies);
+            match reading.poll(body, &mut intake, context) {
+                Poll::Ready(read) => complete(guard, observation, (head, intake, reading), read),
+                Poll::Pending => Err(Box::new(Wait::Body(head, intake, reading))),
+            }
+        }
+        Ok(Err((checked, waiting))) => Err(Box::new(Wait::LookUp(head, checked, waiting))),
+        Err(refusal) => {
+            let is_read_on = is_read_on(&refusal) && !awaits_continue(&parts.headers);
+            let refusal = head.named_in(refusal);
+            if is_read_on {
+                return Err(Box::new(Wait::Discard(refusal, deadline)));
+            }
+            Ok(Err(refusal))
+        }
+    }
 }
+
+async fn take_in_late<'a, N, B: Body>(
+    guard: &'a Guard<N>,
+    observation: &mut Observation,
+    mut wait: Box<Wait<'a>>,
+    mut body: Pin<&mut B>,
+) -> TakenIn {
+    loop {
+        let (head, mut intake, mut reading) = match *wait {
+            Wait::LookUp(head, checked, waiting) => {
+                // The time for the answer starts at `call`, so it may be nearly over when the future is first polled.
+                let due = guard.answer_due(observation);
+                let left = due.saturating_duration_since(Instant::now());
+                let longest = LONGEST_LOOK_UP.min(guard.settings.answer_within / 2);
+                let found = look_up(longest.min(left), waiting).await;
+                let opened = guard.auth.receive(&checked, found);
+                let intake = opened.map_err(|refusal| head.named_in(refusal))?;
+                // The time of the receiver's own look-up does not count as slowness of the sender.
+                let deadline = guard.body_deadline(observation, Instant::now());
+                let reading = Reading::until(deadline, &guard.settings.bodies);
+                (head, intake, reading)
+            }
+            Wait::Body(head, intake, reading) => (head, intake, reading),
+            Wait::Discard(refusal, until) => {
+                discard(body, until).await;
+                return Err(refusal);
+            }
+        };
+        let read = poll_fn(|context| reading.poll(body.as_mut(), &mut intake, context)).await;
+        match complete(guard, observation, (head, intake, reading), read) {
+            Ok(taken_in) => return taken_in,
+            Err(discard) => wait = discard,
+        }
+    }
+}
+
+/// Goes on at the end of the body. What was kept of a refused body is freed here, before the rest arrives.
+#[inline]
+fn complete<'a, N>(
+    guard: &Guard<N>,
+    observation: &mut Observation,
+    (head, mut intake, reading): (RequestHead<'_>, Intake, Reading<'_>),
+    read: Result<Instant, Refusal>,
+) -> Result<TakenIn, Box<Wait<'a>>> {
+    let refusal = match read {
+        Ok(at) => {
+            observation.body_read(|| intake.bytes());
+            match guard.auth.recognise(intake, &head) {
+                Ok(delivery) => return Ok(Ok((delivery, at))),
+                Err(refusal) => refusal,
+            }
+        }
+        Err(refusal) => {
+            observation.body_broke_off(intake.taken());
+            let is_read_on = is_read_on(&refusal);
+            // Some stale deliveries are read to check their signature. Their answer is the same.
+            let refusal = intake.stale().map_or(refusal, Refusal::from);
+            if is_read_on {
+                let refusal = head.named_in(refusal);
+                return Err(Box::new(Wait::Discard(refusal, reading.deadline())));
+            }
+            refusal
+        }
+    };
+    Ok(Err(head.named_in(refusal)))
+}
+
+/// Returns whether the sender waits for `100 Continue` before it sends the body: it reads the answer first.
+fn awaits_continue(headers: &HeaderMap) -> bool {
+    let mut expected = headers.get_all(header::EXPECT).iter();
+    expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The most time for a look-up, as for a call of the store. It is also never more than half of the time for the answer.
+const LONGEST_LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Waits for the look-up, at most for this time.
-async fn look_up(
-    limit: Duration,
-    auth: &Authenticator,
-    head: CheckedHead<'_>,
-    waiting: Waiting,
-) -> Result<Intake, Refusal> {
+async fn look_up(limit: Duration, waiting: Waiting) -> Result<Arc<KeyRing>, Arc<LookupError>> {
     let mut look_up = DetachedLookUp {
         waiting: Some(waiting),
         runtime: Handle::try_current().ok(),
@@ -192,8 +183,7 @@ async fn look_up(
         Some(waiting) => timeout(limit, waiting).await.ok(),
         None => None,
     };
-    let too_slow = || Err(Arc::new(LookupError::new(LookupErrorKind::TimedOut)));
-    auth.keys_found(&head, found.unwrap_or_else(too_slow))
+    found.unwrap_or_else(|| Err(Arc::new(LookupError::new(LookupErrorKind::TimedOut))))
 }
 
 /// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a

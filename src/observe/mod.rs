@@ -1,8 +1,5 @@
-//! One observer: each step of a delivery is told once, and tracing, metrics, the hooks and the program's own observers are told of it.
-//!
-//! Each of the four is an [`Observer`] in a file of its own. The layer and the acceptors tell the steps of a request.
+//! Observation: each step of a delivery is told once, to spans, metrics, the hooks and the program's own observers.
 
-mod hooks;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 mod observation;
@@ -10,8 +7,6 @@ mod observer;
 mod observers;
 mod reports;
 mod span;
-mod step;
-mod told;
 #[cfg(feature = "tracing")]
 mod trace;
 #[cfg(feature = "tracing")]
@@ -20,9 +15,4 @@ mod warnings;
 pub use observer::{ObservedRequest, RequestObserver};
 pub use reports::{Answer, Failed, Reason, Settled};
 
-pub(crate) use {
-    observation::Observation,
-    observers::Observers,
-    span::{Span, in_this_span},
-    step::{Observed, Step},
-};
+pub(crate) use {observation::Observation, observers::Observers, span::in_this_span};

@@ -10,6 +10,8 @@ use std::future::Future;
 #[cfg(feature = "tracing")]
 use tracing::field::Empty;
 
+use crate::walk::Delivery;
+
 /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
 #[cfg(feature = "tracing")]
 const LONGEST_METHOD: usize = 32;
@@ -44,6 +46,22 @@ impl Span {
                 traceparent = Empty,
             ),
         )
+    }
+
+    /// Records the data of a delivery that is authentic.
+    pub(super) fn recognised(&self, delivery: &Delivery) {
+        #[cfg(feature = "tracing")]
+        {
+            self.0
+                .record("messaging.message.id", delivery.event_id())
+                .record("messaging.message.body.size", delivery.body().len())
+                .record("hookgate.event.type", delivery.event_type())
+                .record("hookgate.scope", delivery.verified().scope())
+                .record("hookgate.key.name", delivery.verified().key_name());
+            if let Some(traceparent) = delivery.traceparent() {
+                self.0.record("traceparent", traceparent);
+            }
+        }
     }
 
     /// Returns a future that runs inside this span.

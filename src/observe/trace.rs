@@ -8,47 +8,21 @@ use std::time::Duration;
 use tracing::field::display;
 
 use super::reports::{Answer, Reason, Settled};
-use super::step::{Observed, Observer, Step};
+use super::span::Span;
 use super::warnings::Warnings;
-use crate::caught::caught;
 use crate::lookup::SubscriptionId;
 use crate::outcome::Outcome;
 use crate::readable::Chain;
-use crate::walk::Delivery;
+use crate::walk::Authenticator;
 
 /// Stable: filters of a log name it.
 const TARGET: &str = "hookgate";
 
 #[derive(Default)]
-pub(super) struct Tracing {
+pub(crate) struct Tracing {
     warnings: Warnings,
     /// Whether the lines of handled deliveries are at INFO and not at DEBUG.
-    pub(super) handled_at_info: bool,
-}
-
-impl Observer<Step<'_>> for Tracing {
-    #[inline]
-    fn observe(&self, step: Step<'_>) {
-        match step {
-            Step::Recognised(request, delivery) => recognised(request, delivery),
-            // An error's text may panic while it is written.
-            Step::Answered(request, answer) => drop(caught(|| self.answered(request, answer))),
-            Step::Settled(run) if run.late => drop(caught(|| self.ended_late(run))),
-            _ => {}
-        }
-    }
-}
-
-fn recognised(request: Observed<'_>, delivery: &Delivery) {
-    let span = &request.of.span.0;
-    span.record("messaging.message.id", delivery.event_id())
-        .record("messaging.message.body.size", delivery.body().len())
-        .record("hookgate.event.type", delivery.event_type())
-        .record("hookgate.scope", delivery.verified().scope())
-        .record("hookgate.key.name", delivery.verified().key_name());
-    if let Some(traceparent) = delivery.traceparent() {
-        span.record("traceparent", traceparent);
-    }
+    pub(crate) handled_at_info: bool,
 }
 
 /// Returns whether a handler or a sink did its work for this delivery.
@@ -65,13 +39,13 @@ fn is_done(outcome: Outcome) -> bool {
 }
 
 impl Tracing {
-    fn answered(&self, request: Observed<'_>, answer: &Answer) {
-        let span = &request.of.span.0;
+    pub(super) fn answered(&self, auth: &Authenticator, span: &Span, answer: &Answer) {
+        let span = &span.0;
         let name = answer.outcome.name();
         span.record("http.response.status_code", answer.status)
             .record("hookgate.outcome", name);
         let done = is_done(answer.outcome);
-        // Not for a success that needs attention, such as a 204 for an event without a handler: the request is no error.
+        // Not for a success that needs attention, such as a 204 for an event without a handler: the request did not fail.
         let is_error =
             !(200..300).contains(&answer.status) || answer.outcome == Outcome::DeadLettered;
         if is_error {
@@ -93,7 +67,7 @@ impl Tracing {
             Some(reason) if answer.outcome == Outcome::Unhandled => {
                 tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
             }
-            Some(reason) => self.not_handled(request, answer, reason),
+            Some(reason) => self.not_handled(auth, answer, reason),
             None if done => {
                 let elapsed_us = micros(answer.elapsed);
                 if self.handled_at_info && is_handled(answer.outcome) {
@@ -107,13 +81,13 @@ impl Tracing {
     }
 
     /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
-    fn not_handled(&self, request: Observed<'_>, answer: &Answer, reason: &Reason) {
+    fn not_handled(&self, auth: &Authenticator, answer: &Answer, reason: &Reason) {
         let name = answer.outcome.name();
         let warned = match answer.refusal() {
             Some(refusal) if answer.authentic().is_none() => {
                 let error = refusal.verify_error().map(|error| error.kind().name());
                 let error = error.unwrap_or(refusal.kind().name());
-                let now = request.auth.clock.monotonic();
+                let now = auth.clock.monotonic();
                 self.warnings.warned(error, now)
             }
             _ => Some(0),
@@ -138,8 +112,8 @@ impl Tracing {
         }
     }
 
-    /// Logs the end of a run that outlived its request, because no answer does. Told inside its span.
-    fn ended_late(&self, run: &Settled) {
+    /// Logs the end of a run that outlived its request, because no answer does.
+    pub(super) fn ended_late(&self, run: &Settled) {
         let name = run.outcome.name();
         let elapsed_us = micros(run.elapsed);
         match &run.reason {

@@ -7,7 +7,7 @@ pub(crate) mod refusal;
 pub(crate) mod table;
 
 pub use crate::readable::one_line;
-pub(crate) use refusal::Refusal;
 pub use refusal::RefusalKind;
-pub(crate) use table::Outcome;
+pub(crate) use refusal::{DEFAULT_RETRY, Refusal};
 pub use table::{Failure, Unrecorded};
+pub(crate) use table::{Outcome, TYPE_MISMATCH};

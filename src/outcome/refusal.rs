@@ -8,14 +8,41 @@ use std::time::Duration;
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::event::{EventError, EventErrorKind};
 use crate::lookup::{LookupError, LookupErrorKind, SubscriptionId};
+use crate::readable::Chain;
 use crate::verify::{BodyTooLarge, Verified};
 use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// The reason why a delivery was answered without running the handler.
 ///
-/// For the operator: [`kind`](Self::kind) and the chain of sources give the exact reason. The sender sees only
-/// [`RefusalKind::status`], [`code`](RefusalKind::code) and [`message`](RefusalKind::message), which are the same for every
-/// delivery that is not authentic.
+/// | for | write | a delivery with a wrong signature |
+/// |---|---|---|
+/// | the operator's log | `{refusal:#}`, the cause in one line | `delivery refused: not authentic or not fresh: the signature is not …` |
+/// | the sender | [`RefusalKind::status`], [`code`](RefusalKind::code), [`message`](RefusalKind::message) | `the delivery could not be authenticated` |
+///
+/// `{refusal}` alone is the same text for every delivery that is not authentic, so it is useless in a log. The cause is also the chain of
+/// sources, and [`kind`](Self::kind).
+///
+/// ```
+/// use hookgate::{MemoryStore, Receiver, Secret, receiver::RequestHead};
+///
+/// let receiver = Receiver::builder()
+///     .secret(Secret::new("whsec_made_up_for_this_example")?)
+///     .store(MemoryStore::default())
+///     .build()?;
+/// let refusal = receiver.open(&RequestHead::new("POST", [("x-service-timestamp", "1763690000")])).unwrap_err();
+/// // To the log:
+/// assert_eq!(
+///     format!("{refusal:#}"),
+///     "delivery refused: not authentic or not fresh: header x-service-signature is missing"
+/// );
+/// // To the sender:
+/// let kind = refusal.kind();
+/// assert_eq!((kind.status(), kind.message()), (401, "the delivery could not be authenticated"));
+/// # Ok::<(), hookgate::ConfigError>(())
+/// ```
+///
+/// # Security
+/// No text of a refusal holds a secret, a MAC or a body. Never send the cause to the sender: it tells a forger which check failed.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     kind: RefusalKind,
@@ -130,7 +157,7 @@ impl RefusalKind {
             Self::NotAuthentic => (401, "not_authentic", "not authentic or not fresh"),
             Self::BodyTooSlow => (408, "body_too_slow", "the body took too long"),
             Self::BodyIncomplete => (400, "body_incomplete", "the body is incomplete"),
-            Self::UnusableEvent => (400, "unusable_event", "the body is no event with an id and a type"),
+            Self::UnusableEvent => (400, "unusable_event", "the body is not an event with an id and a type"),
             Self::EventIdDiffers => (400, "event_id_differs", "x-service-event-id differs from the signed body"),
             Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
             Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
@@ -151,13 +178,13 @@ impl RefusalKind {
 }
 
 /// The `Retry-After` of a 503 that has no better value.
-const RETRY_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const DEFAULT_RETRY: Duration = Duration::from_secs(10);
 
 impl Refusal {
     pub(crate) fn new(kind: RefusalKind) -> Self {
         Self {
             kind,
-            retry_after: (kind.status() == 503).then_some(RETRY_AFTER),
+            retry_after: (kind.status() == 503).then_some(DEFAULT_RETRY),
             source: None,
             authentic: None,
             claimed: None,
@@ -237,6 +264,9 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if f.alternate() {
+            return Chain(self).fmt(f); // which writes the refusal itself without `#`
+        }
         write!(f, "delivery refused: {}", self.kind.row().2)
     }
 }

@@ -2,6 +2,9 @@
 
 use super::refusal::RefusalKind;
 
+/// The message to the sender for a delivery that does not fit.
+pub(crate) const TYPE_MISMATCH: &str = "the delivery is not an event that is handled here";
+
 /// The outcome of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -85,6 +88,43 @@ impl Outcome {
             Self::DeadLettered => "dead_lettered",
             Self::Failed(failure) => failure.name(),
             Self::RunsOn => "runs_on",
+        }
+    }
+
+    /// Returns code and message of the service's error envelope, for an outcome that the receiver answers itself; `None` for a success.
+    /// Both are the same for all deliveries that are not authentic.
+    ///
+    /// ```
+    /// use hookgate::{Outcome, outcome::RefusalKind};
+    ///
+    /// let refused = Outcome::Refused(RefusalKind::NotAuthentic);
+    /// assert_eq!(refused.error(), Some(("UNAUTHORIZED", "the delivery could not be authenticated")));
+    /// assert_eq!(Outcome::Accepted.error(), None);
+    /// ```
+    #[must_use]
+    pub fn error(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Refused(kind) => Some((kind.code(), kind.message())),
+            // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
+            Self::RunsOn | Self::Failed(Failure::RunLimit | Failure::Drained) => {
+                Self::Refused(RefusalKind::StillRunning).error()
+            }
+            Self::Failed(Failure::TypeMismatch | Failure::Unhandled) => {
+                Some(("VALIDATION_ERROR", TYPE_MISMATCH))
+            }
+            Self::Failed(_) => Some(("INTERNAL_ERROR", "the delivery could not be handled")),
+            _ => None,
+        }
+    }
+
+    /// Returns the status of an answer that the receiver makes itself.
+    pub(crate) fn own_status(self) -> u16 {
+        match self {
+            Self::Refused(kind) => kind.status(),
+            Self::RunsOn | Self::Failed(Failure::RunLimit | Failure::Drained) => 503,
+            Self::Failed(Failure::TypeMismatch | Failure::Unhandled) => 422,
+            Self::Failed(_) => 500,
+            _ => 200,
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::verify::Intake;
 #[cfg(doc)]
 use crate::walk::Claim;
 use crate::walk::{
-    Admission, Authenticator, Claims, Delivery, Health, RequestHead, StoredDelivery,
+    Admission, Authenticator, CheckedHead, Claims, Delivery, Health, RequestHead, StoredDelivery,
 };
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
@@ -47,7 +47,11 @@ impl Receiver {
     /// have to be looked up: see [`RefusalKind`](crate::outcome::RefusalKind). An unknown subscription is refused only by
     /// [`recognise`](Self::recognise), after as much work as for a known one.
     pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        self.auth().open(head)
+        let opened = self.check_head(head).and_then(|checked| {
+            let ring = self.keys().select(checked.subscription());
+            self.auth().receive(&checked, ring)
+        });
+        opened.map_err(|refusal| head.named_in(refusal))
     }
 
     /// As [`open`](Self::open), and waits if the subscription's keys have to be looked up: this applies to keys of a
@@ -90,11 +94,15 @@ impl Receiver {
     /// # Errors
     /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
     pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        let auth = self.auth();
-        match auth.check_head(head, |_| ())? {
-            (checked, RingSearch::Found(selected)) => Ok(auth.receive(&checked, selected)),
-            (checked, RingSearch::Pending(waiting)) => auth.keys_found(&checked, waiting.await),
-        }
+        let opened = async {
+            let checked = self.check_head(head)?;
+            match self.keys().find(checked.subscription()) {
+                Ok(RingSearch::Pending(waiting)) => self.auth().receive(&checked, waiting.await),
+                Ok(RingSearch::Found(ring)) => self.auth().receive::<Refusal>(&checked, Ok(ring)),
+                Err(error) => self.auth().receive(&checked, Err(error)),
+            }
+        };
+        opened.await.map_err(|refusal| head.named_in(refusal))
     }
 
     /// Compares the signature, and reads id and type from the signed body.
@@ -103,8 +111,8 @@ impl Receiver {
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
     pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
-        let auth = self.auth();
-        auth.recognise_at(auth.clock.now(), intake, head)
+        let recognised = self.auth().recognise(intake, head);
+        recognised.map_err(|refusal| head.named_in(refusal))
     }
 
     /// Verifies a delivery that a store or a queue has kept, by the MAC of the stored bytes: the other side of
@@ -189,7 +197,7 @@ impl Receiver {
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
         let Guard { auth, next, .. } = &*self.shared;
-        next.admit_while(auth, delivery, || true).await
+        next.admit(auth, delivery, || true).await
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.
@@ -230,6 +238,11 @@ impl Receiver {
     #[must_use]
     pub fn window(&self) -> crate::verify::Window {
         self.auth().verifier.window()
+    }
+
+    fn check_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
+        let auth = self.auth();
+        auth.check_age(head.read(auth.max_body)?, auth.clock.now())
     }
 
     fn auth(&self) -> &Authenticator {

@@ -149,7 +149,7 @@ impl fmt::Display for SubscriptionWarning {
             ),
             Self::UnknownType { event_type } => write!(
                 f,
-                "warning: {} is no event type that the service documents: is it mistyped?",
+                "warning: {} is not an event type that the service documents: is it mistyped?",
                 event_type.as_str().escape_debug()
             ),
         }

@@ -15,8 +15,8 @@ use tokio::time::{Instant, sleep_until};
 use super::contract::{Accepted, Sink};
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer::{
-    Attached, CatchUnwind, End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, ResponseBody,
-    RunState, bounded,
+    End, Ended, Exchange, Guard, Handled, LATE_STORE_CALL, ResponseBody, RunState, attached,
+    bounded,
 };
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Refusal};
@@ -41,22 +41,20 @@ where
     R: Send + 'static,
 {
     let (parts, body) = request.into_parts();
-    let delivering = Exchange::begin(Arc::clone(acceptor), &parts);
-    delivering.span().around(async move {
+    let mut delivering = Exchange::begin(Arc::clone(acceptor), &parts);
+    delivering.observation.span.clone().around(async move {
         let taken_in = delivering.take_in(&parts, pin!(body)).await;
         let (delivery, now) = match delivering.recognised(taken_in) {
             Ok(recognised) => recognised,
             Err((refusal, delivery)) => return delivering.refuse(refusal, delivery),
         };
         let state = Arc::new(RunState::new(now));
-        let guard = Arc::clone(delivering.guard());
+        let guard = Arc::clone(&delivering.guard);
         let run = run(guard, delivery.clone(), Arc::clone(&state));
-        let ended = Attached::to(state, run)
-            .until(delivering.budget_ends())
-            .await;
+        let ended = attached(state, run, delivering.answer_due()).await;
         if ended.outcome == Outcome::RunsOn {
-            // The sink has used up the budget, so it counts as failed. Its late answer does not show that it works again.
-            delivering.guard().auth.gate.health_signs.store_failed();
+            // The sink has used up the time for the answer, so it counts as failed. Its late answer does not show that it works again.
+            delivering.guard.auth.gate.health_signs.store_failed();
         }
         match delivering.conclude::<R, Infallible>(ended, delivery) {
             Ok(response) => response,
@@ -105,7 +103,7 @@ async fn request(
     delivery: &Delivery,
 ) -> Option<Result<Accepted, StoreError>> {
     let longest = guard.settings.run_limit.min(LATE_STORE_CALL);
-    let call = pin!(CatchUnwind::new(async {
+    let call = pin!(Some(async {
         let Storing { sink, retention } = &guard.next;
         sink.accept(delivery, *retention).await
     }));

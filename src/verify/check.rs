@@ -40,7 +40,8 @@ impl KeyRing {
         signature: &Signature,
         body: &[u8],
     ) -> Result<Proof, VerifyError> {
-        let key = verdict(&self, None, self.matched(timestamp, signature, body))?;
+        let matched = self.matched(timestamp, signature, body);
+        let key = verdict(&self, timestamp, None, matched)?;
         Ok(Proof::new(*timestamp, Some(signature.clone()), self, key))
     }
 
@@ -93,7 +94,7 @@ impl Unproven {
             Some(macs) => macs.matched(timestamp, signature, &self.ring.keys),
             None => self.ring.matched(timestamp, signature, body),
         };
-        let key = verdict(&self.ring, self.stale, matched)?;
+        let key = verdict(&self.ring, timestamp, self.stale, matched)?;
         Ok(Proof::new(
             self.timestamp,
             Some(self.signature),
@@ -180,10 +181,13 @@ impl Check {
 #[inline]
 fn verdict(
     ring: &KeyRing,
+    timestamp: &Timestamp,
     stale: Option<Kind>,
     matched: Option<usize>,
 ) -> Result<usize, VerifyError> {
+    let has_ended = |key: usize| ring.ends[key].is_some_and(|end| timestamp.seconds() > end);
     let kind = match (ring.is_decoy, stale, matched) {
+        (false, None, Some(key)) if has_ended(key) => Kind::KeyEnded,
         (false, None, Some(key)) => return Ok(key),
         (false, None, None) => Kind::SignatureMismatch,
         (false, Some(stale), Some(_)) => stale.but_authentic(),

@@ -64,6 +64,10 @@ pub enum VerifyErrorKind {
     /// No live key of the ring gives this signature for these bytes.
     #[error("the signature is not that of these bytes under any live key")]
     SignatureMismatch,
+    /// The signature is right, and its timestamp is after the end date of the key: see
+    /// [`KeyRing::with_key_until`](crate::KeyRing::with_key_until).
+    #[error("the key that has signed the delivery had ended by then")]
+    KeyEnded,
     /// The ring is pinned to a workspace, and the signed body names another workspace or none.
     #[error("the signed body is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
@@ -141,6 +145,7 @@ impl VerifyErrorKind {
             Self::UnknownSubscription => "unknown_subscription",
             Self::NotLookedUp => "not_looked_up",
             Self::SignatureMismatch => "signature_mismatch",
+            Self::KeyEnded => "key_ended",
             Self::WorkspaceMismatch => "workspace_mismatch",
             Self::ScopeMismatch => "scope_mismatch",
             Self::KeyRemoved => "key_removed",

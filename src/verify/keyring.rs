@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::secret::Secret;
 use super::signature::{Key, MOST_KEYS};
+use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
 /// The default name of a ring's first key.
@@ -35,6 +36,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
+    /// The last timestamp that each key signs, if it has an end date.
+    pub(super) ends: [Option<UnixSeconds>; MOST_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -112,6 +115,54 @@ impl KeyRing {
         Ok(self)
     }
 
+    /// Adds a key with an end date: a delivery that it signed is accepted if its timestamp, which is signed, is not after `end`. So a
+    /// rotation ends by itself, and no one has to remember it. Set `end` at least 27 h after the sender got the new secret: until then, a
+    /// retry may still be signed with the old one.
+    ///
+    /// ```
+    /// use hookgate::clock::UnixSeconds;
+    /// use hookgate::verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind};
+    /// use hookgate::{KeyRing, Secret, Verifier};
+    ///
+    /// let old = Secret::new("whsec_made_up_old_secret")?;
+    /// let end = UnixSeconds::new(1_763_690_000);
+    /// let ring = KeyRing::named("2026-11", Secret::new("whsec_made_up_new_secret")?)?
+    ///     .with_key_until("2026-05", old.clone(), end)?;
+    /// let verifier = Verifier::new(ring);
+    ///
+    /// let verdict = |at: UnixSeconds| {
+    ///     let timestamp = Timestamp::at(at).unwrap();
+    ///     let signature = Signature::sign(&old, &timestamp, b"{}").to_header_value();
+    ///     let head = DeliveryHeaders::from_pairs([
+    ///         ("x-service-timestamp", timestamp.as_str()),
+    ///         ("x-service-signature", signature.as_str()),
+    ///     ])?;
+    ///     verifier.verify(&head, b"{}", at).map(|verified| verified.key_name().to_owned())
+    /// };
+    /// assert_eq!(verdict(end).unwrap(), "2026-05");
+    /// let after = UnixSeconds::new(1_763_690_001);
+    /// assert_eq!(verdict(after).unwrap_err().kind(), VerifyErrorKind::KeyEnded);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Security
+    /// A holder of the old secret can write an earlier timestamp, so forgeries are refused for certain once the window is over too, 300 s
+    /// after the end date unless set; [`verify_stored`](crate::Receiver::verify_stored) has no window. If a secret has leaked, remove its
+    /// key at once.
+    ///
+    /// # Errors
+    /// Those of [`with_key`](Self::with_key).
+    pub fn with_key_until(
+        self,
+        name: &str,
+        secret: Secret,
+        end: UnixSeconds,
+    ) -> Result<Self, ConfigError> {
+        let mut ring = self.with_key(name, secret)?;
+        ring.ends[ring.keys.len() - 1] = Some(end);
+        Ok(ring)
+    }
+
     /// Gives the ring a scope. Rings that share a scope share their events: an event that one of them has handled is a duplicate
     /// for the others. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
     ///
@@ -182,6 +233,7 @@ impl KeyRing {
     fn of(keys: Vec<Key>) -> Self {
         Self {
             keys,
+            ends: [None; MOST_KEYS],
             scope: None,
             workspace: None,
             subscription: None,
@@ -316,5 +368,41 @@ mod tests {
         assert_eq!(kind(of(&[])), Kind::NoSecret);
         assert_eq!(kind(of(&["a", "b", "a"])), Kind::NameTaken);
         assert_eq!(kind(of(&["a", "b", "c", "d", "e"])), Kind::TooManyKeys);
+    }
+
+    #[test]
+    fn a_key_ends_by_the_signed_timestamp_whether_the_body_comes_whole_or_in_pieces() {
+        use crate::verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind};
+
+        let end = UnixSeconds::new(1_763_690_000);
+        let ring = KeyRing::named("new", secret("1")).unwrap();
+        let ring = ring.with_key_until("old", secret("2"), end).unwrap();
+        let verifier = crate::Verifier::new(ring);
+        for (signed_by, at, expected) in [
+            ("2", 1_763_690_000, Ok("old")),
+            ("2", 1_763_690_001, Err(VerifyErrorKind::KeyEnded)),
+            ("1", 1_763_690_001, Ok("new")),
+            ("3", 1_763_690_001, Err(VerifyErrorKind::SignatureMismatch)),
+        ] {
+            let (now, timestamp) = (UnixSeconds::new(at), Timestamp::at(UnixSeconds::new(at)));
+            let timestamp = timestamp.unwrap();
+            let signature = Signature::sign(&secret(signed_by), &timestamp, b"body");
+            let signature = signature.to_header_value();
+            let pairs = [
+                ("x-service-timestamp", timestamp.as_str()),
+                ("x-service-signature", signature.as_str()),
+            ];
+            let head = DeliveryHeaders::from_pairs(pairs).unwrap();
+            let whole = verifier.verify(&head, b"body", now);
+            let whole = whole.map(|verified| verified.key_name().to_owned());
+            let mut check = verifier.begin(&head, now).unwrap();
+            check.update(b"bo");
+            check.update(b"dy");
+            let pieces = check.finish().map(|proof| proof.key_name().to_owned());
+            for found in [whole, pieces] {
+                let found = found.map_err(|error| error.kind());
+                assert_eq!(found, expected.map(str::to_owned), "{signed_by} at {at}");
+            }
+        }
     }
 }

@@ -36,12 +36,13 @@ pub enum Admission {
 }
 
 impl Claims {
-    /// Claims the event. The store's answer counts for its health only if `heard` returns true.
-    pub(crate) async fn admit_while(
+    /// Claims the event. The store's answer counts for its health only if `is_awaited` returns true: a request that has given up the
+    /// call has counted it as failed, and a late answer does not show that the store works.
+    pub(crate) async fn admit(
         &self,
         auth: &Authenticator,
         delivery: &Delivery,
-        heard: impl Fn() -> bool,
+        is_awaited: impl Fn() -> bool,
     ) -> Result<Admission, Refusal> {
         let permit = auth.gate.enter().map_err(Refusal::new)?;
         let Some(store) = &self.store else {
@@ -57,7 +58,7 @@ impl Claims {
             // The lease has ended: another copy may have the event by now, or may have handled it.
             claimed = Err(StoreError::new(StoreErrorKind::TimedOut));
         }
-        if heard() {
+        if is_awaited() {
             auth.gate.health_signs.record_store_answer(&claimed);
         }
         match claimed {

@@ -12,7 +12,7 @@ use crate::dedupe::Attempt;
 use crate::dedupe::RetrySchedule;
 use crate::event::EventHead;
 use crate::event::created_at;
-use crate::lookup::{Keys, LookupError, RingSearch, Verifier};
+use crate::lookup::{Keys, Verifier};
 use crate::outcome::Refusal;
 use crate::verify::Verified;
 use crate::verify::{DeliveryHeaders, Intake, KeyRing, Unproven, VerifyError, VerifyErrorKind};
@@ -52,78 +52,66 @@ pub(crate) struct CheckedHead<'h> {
 }
 
 impl CheckedHead<'_> {
-    /// Refuses a delivery whose keys were not found. The answer to a stale one is the same as if it were not checked.
-    fn refused(&self, error: impl Into<Refusal>) -> Refusal {
-        let refusal = match self.stale {
-            Some(stale) => VerifyError::new(stale).into(),
-            None => error.into(),
-        };
-        refusal.claiming(self.headers.webhook_id())
+    /// Returns the id of the subscription whose keys are needed.
+    pub(crate) fn subscription(&self) -> Option<&[u8]> {
+        self.headers.webhook_id()
     }
 }
 
 impl Authenticator {
-    /// Checks the head, and answers from the cache where keys are looked up.
-    pub(crate) fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
-        let checked = self.read_head(head, |_| ())?;
-        match self.keys().select(checked.headers.webhook_id()) {
-            Ok(ring) => Ok(self.receive(&checked, ring)),
-            Err(error) => Err(checked.refused(error)),
-        }
-    }
-
-    /// As [`open`](Self::open), but begins a look-up where the cache has no answer. `seen` gets the reading of the clock.
-    pub(crate) fn check_head<'h>(
-        &self,
-        head: &RequestHead<'h>,
-        seen: impl FnOnce(UnixSeconds),
-    ) -> Result<(CheckedHead<'h>, RingSearch), Refusal> {
-        let checked = self.read_head(head, seen)?;
-        // A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an
-        // outage, when they are most useful as a sign, no ring is in the cache.
-        match self.keys().find(checked.headers.webhook_id()) {
-            Ok(found) => Ok((checked, found)),
-            Err(error) => Err(checked.refused(error)),
-        }
-    }
-
-    /// Begins to receive the body. Inlined: an intake is large, and is made where it stays.
+    /// Compares the age of the delivery with a reading of this receiver's clock.
+    ///
+    /// A stale delivery that is still checked is looked up like any other. There are at most eight a second. After an outage, when they
+    /// are most useful as a sign, no ring is in the cache.
     #[inline]
-    pub(crate) fn receive(&self, head: &CheckedHead<'_>, ring: Arc<KeyRing>) -> Intake {
-        Intake::of(Unproven::of(ring, &head.headers, head.stale), self.max_body)
+    pub(crate) fn check_age<'h>(
+        &self,
+        headers: DeliveryHeaders<'h>,
+        now: UnixSeconds,
+    ) -> Result<CheckedHead<'h>, Refusal> {
+        let window = self.verifier.window();
+        let stale = match window.check(headers.timestamp().seconds(), now) {
+            Ok(()) => None,
+            Err(error) => Some(self.check_stale(error)?),
+        };
+        Ok(CheckedHead { headers, stale })
     }
 
-    /// Goes on with the result of the look-up.
-    pub(crate) fn keys_found(
+    /// Begins to receive the body, or refuses a delivery whose keys were not found. The answer to a stale one is then the same as if it
+    /// were not checked. Inlined: an intake is large, and is made where it stays.
+    #[inline]
+    pub(crate) fn receive<E: Into<Refusal>>(
         &self,
         head: &CheckedHead<'_>,
-        found: Result<Arc<KeyRing>, Arc<LookupError>>,
+        ring: Result<Arc<KeyRing>, E>,
     ) -> Result<Intake, Refusal> {
-        match found {
-            Ok(ring) => Ok(self.receive(head, ring)),
-            Err(error) => Err(head.refused(error)),
+        match (ring, head.stale) {
+            (Ok(ring), stale) => {
+                let unproven = Unproven::of(ring, &head.headers, stale);
+                Ok(Intake::of(unproven, self.max_body))
+            }
+            (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
+            (Err(error), None) => Err(error.into()),
         }
     }
 
-    /// Compares the signature, and reads id and type from the signed body. `now` is a reading of this receiver's clock.
-    pub(crate) fn recognise_at(
+    /// Compares the signature, and reads id and type from the signed body.
+    pub(crate) fn recognise(
         &self,
-        now: UnixSeconds,
         intake: Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake
-            .finish()
-            .map_err(|error| head.named_in(error.into()))?;
+        let verified = intake.finish()?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
-            Err(error) => return Err(head.named_in(Refusal::of_event_head(error, verified))),
+            Err(error) => return Err(Refusal::of_event_head(error, verified)),
         };
         if self.header_mismatch == HeaderMismatch::Refuse
             && let Some(kind) = head.differs_from(&event)
         {
-            return Err(head.named_in(Refusal::new(kind).of_authentic(verified)));
+            return Err(Refusal::new(kind).of_authentic(verified));
         }
+        let now = self.clock.now();
         self.gate.health_signs.authentic(now);
         Ok(Delivery::new(
             verified,
@@ -146,29 +134,6 @@ impl Authenticator {
 
     pub(crate) fn keys(&self) -> &Keys {
         self.verifier.keys()
-    }
-
-    /// Reads the head and checks the age. `seen` gets the reading of the clock.
-    #[inline]
-    fn read_head<'h>(
-        &self,
-        head: &RequestHead<'h>,
-        seen: impl FnOnce(UnixSeconds),
-    ) -> Result<CheckedHead<'h>, Refusal> {
-        let named = |refusal| head.named_in(refusal);
-        head.refuse_unreadable(self.max_body).map_err(named)?;
-        let headers = head.delivery_headers();
-        let headers = headers.map_err(|error| named(error.into()))?;
-        let (window, now) = (self.verifier.window(), self.clock.now());
-        seen(now);
-        let stale = match window.check(headers.timestamp().seconds(), now) {
-            Ok(()) => None,
-            Err(error) => {
-                let stale = self.check_stale(error);
-                Some(stale.map_err(|error| named(error.into()))?)
-            }
-        };
-        Ok(CheckedHead { headers, stale })
     }
 
     /// Up to eight times a second, a stale delivery that could be a retry is still checked. It is refused in any case. But if

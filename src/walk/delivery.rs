@@ -64,7 +64,11 @@ impl Delivery {
     }
 
     /// Makes a delivery from its stored parts. No receiver of this process has recognised it.
-    pub(crate) fn given_back(verified: Verified, head: EventHead, stored: &StoredDelivery) -> Self {
+    pub(crate) fn from_stored(
+        verified: Verified,
+        head: EventHead,
+        stored: &StoredDelivery,
+    ) -> Self {
         let traceparent = stored.traceparent.as_deref();
         // Another program can have changed the stored text.
         let traceparent = traceparent.and_then(|text| Traceparent::parse(text.as_bytes()));

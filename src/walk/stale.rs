@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use crate::clock::Monotonic;
 
 /// The most stale deliveries that are checked in one second.
-const MOST: u8 = 8;
-/// The average number that is chosen in a busy second. It is less than `MOST`, so that a late delivery mostly still finds a
+const MAX_PER_SECOND: u8 = 8;
+/// The average number that is chosen in a busy second. It is less than `MAX_PER_SECOND`, so that a late delivery mostly still finds a
 /// place.
 const ON_AVERAGE: u64 = 6;
 
@@ -72,7 +72,7 @@ impl Tally {
         self.came = self.came.saturating_add(1);
         let crowd = u64::from(self.came.max(self.before));
         let lucky = random.hash_one((self.second, self.came)) % crowd < ON_AVERAGE;
-        let chosen = lucky && self.chosen < MOST;
+        let chosen = lucky && self.chosen < MAX_PER_SECOND;
         self.chosen += u8::from(chosen);
         chosen
     }
@@ -97,7 +97,7 @@ mod tests {
             let checked = (0..forged(second)).filter(|_| sample.chooses(at(second)));
             let checked = checked.count();
             let authentic = sample.chooses(at(second));
-            assert!(checked + usize::from(authentic) <= usize::from(MOST));
+            assert!(checked + usize::from(authentic) <= usize::from(MAX_PER_SECOND));
             found += usize::from(authentic);
         }
         found

@@ -59,7 +59,7 @@ impl StoredDelivery {
     fn verified_by(&self, ring: Arc<KeyRing>) -> Result<Delivery, Refusal> {
         let verified = self.authentic(ring)?;
         match EventHead::of(&verified) {
-            Ok(head) => Ok(Delivery::given_back(verified, head, self)),
+            Ok(head) => Ok(Delivery::from_stored(verified, head, self)),
             Err(error) => Err(Refusal::of_event_head(error, verified)),
         }
     }

@@ -234,7 +234,7 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
         .fill("Time to pass, such as 90s, 26h36m or 2d", "much")
         .await;
     screen.key("Enter").await;
-    let told = "The time to pass: \"much\" is no duration";
+    let told = "The time to pass: \"much\" is not a duration";
     screen.until_text("#told [role=alert]", told).await;
     screen.was_refused(400).await;
 

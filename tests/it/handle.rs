@@ -10,9 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::layer::{FromDelivery, VerifiedBody};
 use hookgate::{
-    DeadLetter, Delivery, Event, EventData, Outcome, Properties,
+    DeadLetter, Delivery, Event, EventData, HandlerError, Outcome, Properties,
     event::EventError,
-    layer::{Answer, FailureReason, Unhandled},
+    layer::{Answer, Unhandled},
     outcome::{Failure, RefusalKind},
 };
 use http::{Request, Response, StatusCode};
@@ -102,7 +102,7 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
         panic!("later")
     };
     assert_eq!(receiver.handle(request("evt_1"), late).await.status(), 500);
-    let reason = async |_: Delivery| Err::<StatusCode, _>(FailureReason::new("the ledger is shut"));
+    let reason = async |_: Delivery| Err::<StatusCode, _>(HandlerError::from("the ledger is shut"));
     let answer = receiver.handle(request("evt_1"), reason).await;
     assert_eq!((answer.status().as_u16(), answer.body().len()), (500, 0));
     let own = async |_: Delivery| Response::new(Bytes::from_static(b"thanks"));
@@ -167,7 +167,7 @@ async fn what_does_not_fit_is_422_with_the_reason_for_the_operator_alone() {
         .handle(request(), async |_: TypeMismatch| OK)
         .await;
     assert_eq!(answer.status(), 422);
-    let text = r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is no event that is handled here"}}"#;
+    let text = r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is not an event that is handled here"}}"#;
     assert_eq!(answer.body(), text);
     // A part that does not fit and is asked for later gets the same answer.
     let part = async |delivery: Delivery| {

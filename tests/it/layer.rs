@@ -8,10 +8,10 @@ use std::time::Duration;
 use axum::response::IntoResponse;
 use hookgate::extract::EventRejection;
 use hookgate::{
-    DeadLetter, DedupeStore, Delivery, EventData, KeyRing, MemoryStore, Outcome, Properties,
-    Secret,
+    DeadLetter, DedupeStore, Delivery, EventData, HandlerError, KeyRing, MemoryStore, Outcome,
+    Properties, Secret,
     dedupe::{ClaimToken, Claimed, EventKey, StoreError, StoreErrorKind, StoreFuture},
-    layer::{AlreadyHandled, Answer, FailureReason},
+    layer::{AlreadyHandled, Answer},
     outcome::{Failure, RefusalKind, Unrecorded},
 };
 use http::StatusCode;
@@ -490,7 +490,7 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
                 .on_answer(|_| panic!("made-up panic in on_answer"))
                 .on_settled(|_| panic!("made-up panic in on_settled"))
                 .on_failed(|_| panic!("made-up panic in on_failed"))
-                .with_answers(|_| panic!("made-up panic in a shape"))
+                .with_answers(|_, _| panic!("made-up panic in a shape"))
         },
         |_, run| async move {
             if run == 1 {
@@ -509,10 +509,13 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
 async fn own_answers_can_be_replaced_whole() {
     let harness = Harness::new(
         |builder, _| {
-            builder.with_answers(|answer| {
-                let text = answer.code().unwrap_or("fine").to_lowercase();
+            builder.with_answers(|outcome, response| {
+                let text = outcome
+                    .error()
+                    .map_or("fine", |(code, _)| code)
+                    .to_lowercase();
                 http::Response::builder()
-                    .status(answer.status())
+                    .status(response.status())
                     .header("x-shaped", "yes")
                     .body(text.into())
                     .unwrap()
@@ -1327,7 +1330,7 @@ fn a_runtime_that_ends_takes_its_runs_along_without_a_panic() {
 async fn a_handlers_own_reason_reaches_the_operator_and_not_the_sender() {
     let harness = Harness::of(|_, _| async {
         let answer = StatusCode::SERVICE_UNAVAILABLE.into_response();
-        FailureReason::new("the database is down").mark(answer)
+        HandlerError::from("the database is down").mark(answer)
     });
     let answer = harness.send(&Sent::event("evt_1")).await;
     assert_eq!(answer.status(), 503);
@@ -1344,7 +1347,7 @@ async fn a_handlers_own_reason_reaches_the_operator_and_not_the_sender() {
 #[tokio::test(start_paused = true)]
 async fn a_reason_is_an_answer_by_itself() {
     let harness = Harness::of(|_, _| async {
-        Err::<StatusCode, _>(FailureReason::new("the ledger is shut"))
+        Err::<StatusCode, _>(HandlerError::from("the ledger is shut"))
     });
     let answer = harness.send(&Sent::event("evt_1")).await;
     let told = answer.extensions().get::<Answer>().unwrap();
@@ -1394,7 +1397,7 @@ async fn a_2xx_with_a_failure_reason_counts_as_handled() {
     let harness = Harness::of(|delivery, _| async move {
         let found = delivery.event::<Vec<u8>>().map(|_| ()).err();
         assert!(found.is_none(), "a deleted row fits any type");
-        FailureReason::new("found something odd").mark(OK.into_response())
+        HandlerError::from("found something odd").mark(OK.into_response())
     });
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     assert!(replayed(&harness.send(&Sent::event("evt_1")).await));

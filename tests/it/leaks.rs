@@ -136,6 +136,7 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     ] {
         shown.debug(&refusal.kind());
         shown.error(&refusal);
+        shown.0.push(format!("{refusal:#}"));
     }
     let mut needles = needles();
     needles.push("LEAKED".into());

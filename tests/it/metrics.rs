@@ -617,7 +617,7 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn what_an_inbox_does_is_counted_as_the_docs_say() {
-    use hookgate::{layer::FailureReason, sink::Sink};
+    use hookgate::{HandlerError, sink::Sink};
     use hookgate_inbox::Workers;
     use hookgate_sqlite::open_inbox;
 
@@ -667,7 +667,7 @@ async fn what_an_inbox_does_is_counted_as_the_docs_say() {
         .start_handler(async |delivery: Delivery| match delivery.event_id() {
             "evt_good" => Ok(()),
             "evt_dead" => Err(Err(DeadLetter::new("no such customer"))),
-            _ => Err(Ok(FailureReason::new("made up"))),
+            _ => Err(Ok(HandlerError::from("made up"))),
         })
         .unwrap();
     for _ in 0..3 {

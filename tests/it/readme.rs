@@ -1,4 +1,5 @@
-//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged.
+//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged. README's program and that of
+//! `docs/own-server.md`, pasted into a new crate.
 
 #![cfg(feature = "axum")]
 
@@ -9,6 +10,7 @@ use crate::process::{Example, tools_are_there};
 
 const README: &str = include_str!("../../README.md");
 const TRY_IT: &str = include_str!("../../docs/try-it.md");
+const OWN_SERVER: &str = include_str!("../../docs/own-server.md");
 const FIRST: &str = "cargo run --example receiver\n";
 
 /// The fenced blocks of a language in a page, in order.
@@ -84,4 +86,54 @@ fn readme_is_one_screen_and_its_links_lead_to_files() {
             assert!(folder.join(file).exists(), "{page} links to {link}");
         }
     }
+}
+
+/// As a new user does it, in a folder outside the repository: README's dependencies and program, and the loop of an own server.
+#[test]
+fn the_first_programs_compile_in_a_new_crate() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let root = root.canonicalize().unwrap();
+    let crate_of_a_user = std::env::temp_dir().join(format!("hookgate-new-{}", std::process::id()));
+    std::fs::create_dir_all(crate_of_a_user.join("src/bin")).unwrap();
+    let write = |file: &str, text: &str| {
+        std::fs::write(crate_of_a_user.join(file), text).unwrap();
+    };
+
+    let [dependencies] = blocks(README, "toml")[..] else {
+        panic!("one list of dependencies")
+    };
+    let place = format!("path = {:?}", root.to_str().unwrap());
+    assert!(dependencies.contains(r#"path = "../hookgate""#));
+    let dependencies = dependencies.replace(r#"path = "../hookgate""#, &place);
+    write(
+        "Cargo.toml",
+        &format!(
+            "[package]\nname = \"new\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n{dependencies}"
+        ),
+    );
+    // The versions that are compiled already, so that nothing is fetched.
+    std::fs::copy(root.join("Cargo.lock"), crate_of_a_user.join("Cargo.lock")).unwrap();
+    write("src/main.rs", blocks(README, "rust,no_run")[0]);
+    let lines = blocks(OWN_SERVER, "rust")[0].lines();
+    let shown: Vec<_> = lines.filter(|line| !line.starts_with("# ")).collect();
+    let shown = shown.join("\n    ");
+    write(
+        "src/bin/own_server.rs",
+        &format!(
+            "fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    {shown}\n    Ok(())\n}}\n"
+        ),
+    );
+
+    let checked = Command::new(env!("CARGO"))
+        .args(["check", "--quiet", "--offline", "--bins"])
+        .current_dir(&crate_of_a_user)
+        .env(
+            "CARGO_TARGET_DIR",
+            concat!(env!("CARGO_TARGET_TMPDIR"), "/.."),
+        )
+        .output()
+        .unwrap();
+    std::fs::remove_dir_all(&crate_of_a_user).unwrap();
+    let said = String::from_utf8_lossy(&checked.stderr);
+    assert!(checked.status.success() && said.is_empty(), "{said}");
 }

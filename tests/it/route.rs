@@ -412,7 +412,7 @@ async fn refused_unhandled_events_reach_a_corrected_deployment() {
     assert_eq!(got.status, 422);
     assert_eq!(
         got.body,
-        r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is no event that is handled here"}}"#
+        r#"{"error":{"code":"VALIDATION_ERROR","message":"the delivery is not an event that is handled here"}}"#
     );
     assert_eq!(
         guarded.last_answer().to_string(),
@@ -432,11 +432,7 @@ async fn refused_unhandled_events_reach_a_corrected_deployment() {
     // An answer of the receiver's own, so it has the shape that is set for those.
     let shaped = Guarded::with(
         events().refuse_unhandled(),
-        receiver().with_answers(|answer| {
-            let mut response = answer.to_response();
-            *response.body_mut() = Bytes::from_static(b"in another shape");
-            response
-        }),
+        receiver().with_answers(|_, response| response.map(|_| "in another shape".into())),
     );
     let got = shaped.send(&*body).await;
     assert_eq!((got.status, &*got.body), (422, &b"in another shape"[..]));
@@ -744,7 +740,7 @@ fn the_list_of_subscriptions_brings_each_arm_its_events_and_none_twice() {
             vec![
                 "subscription to row.create, row.created; data model: any",
                 "subscription to row.deleted, row.updated; data model: dm_1",
-                "warning: row.create is no event type that the service documents: is it mistyped?",
+                "warning: row.create is not an event type that the service documents: is it mistyped?",
                 "warning: row.created of dm_1: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
                 "warning: row.created of dm_2: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
             ],

@@ -11,9 +11,9 @@ use axum::Router;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
-    DeadLetter, Delivery, Event, KeyRing, MemoryStore, Receiver, Secret,
+    DeadLetter, Delivery, Event, HandlerError, KeyRing, MemoryStore, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    layer::{Answer, Failed, FailureReason, Reason, Unhandled},
+    layer::{Answer, Failed, Reason, Unhandled},
     sink::{Accepted, Sink},
     verify::{Signature, Timestamp},
 };
@@ -428,7 +428,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
                 tracing::info!("the handler");
                 match delivery.event_id() {
                     "evt_good" => OK.into_response(),
-                    "evt_bad" => FailureReason::new("no such customer").into_response(),
+                    "evt_bad" => HandlerError::from("no such customer").into_response(),
                     "evt_never" => DeadLetter::new("made up").into_response(),
                     _ => panic!("made-up panic"),
                 }
@@ -863,7 +863,7 @@ async fn a_reason_that_panics_when_it_is_written_costs_neither_answer_nor_report
             sleep(Duration::from_secs(seconds)).await;
             (
                 StatusCode::BAD_GATEWAY,
-                axum::Extension(FailureReason::new(Unwritable)),
+                axum::Extension(HandlerError::from(Unwritable)),
             )
         });
         assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), status);
@@ -930,7 +930,7 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
             |delivery, _| async move {
                 match delivery.event_id() {
                     "evt_1" => OK.into_response(),
-                    "evt_2" => FailureReason::new("made up").into_response(),
+                    "evt_2" => HandlerError::from("made up").into_response(),
                     "evt_3" => Unhandled::of(&delivery).into_response(),
                     _ => {
                         sleep(Duration::from_secs(7)).await;

@@ -5,13 +5,12 @@ mod list;
 mod show;
 mod source;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::fault::Fault;
 use crate::out::Out;
 
-/// Look into a delivery log: list, show, curl, diff, import.
+/// Look into a delivery log: list, show, curl, diff.
 ///
 /// LOG is a file that a receiver has recorded, or `-` for standard input. Deliveries are named by the number of their line or
 /// by their event's id. Bodies hold names and e-mail addresses: take care who can read the output.
@@ -27,18 +26,6 @@ enum LogCommand {
     Show(show::ShowArgs),
     Curl(show::CurlArgs),
     Diff(changes::DiffArgs),
-    Import(ImportArgs),
-}
-
-/// Make a log of payloads as the service's list of recent deliveries shows them.
-///
-/// JSON or JSON Lines with event id, type, request time, response status, retry count and payload, or bare events. The result
-/// has no signatures; `hookgate replay` can sign it again.
-#[derive(clap::Args)]
-struct ImportArgs {
-    /// The file, or `-` for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
 }
 
 pub(crate) fn run(args: &LogArgs, out: &mut Out) -> Result<ExitCode, Fault> {
@@ -47,13 +34,5 @@ pub(crate) fn run(args: &LogArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         LogCommand::Show(args) => show::show(args, out),
         LogCommand::Curl(args) => show::curl(args, out),
         LogCommand::Diff(args) => changes::run(args, out),
-        LogCommand::Import(args) => import(args, out),
     }
-}
-
-fn import(args: &ImportArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    for delivery in source::imported(&args.file)? {
-        out.json_text(&delivery.to_line())?;
-    }
-    Ok(ExitCode::SUCCESS)
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if delivery.unverifiable {
         return Err(Fault::new(
             Class::Input,
-            "this delivery can't be verified: something was taken out of it when it was logged, or it was imported without its headers",
+            "this delivery can't be verified: something was taken out of it when it was logged",
         )
         .advise("sign it again: hookgate replay, hookgate sign"));
     }

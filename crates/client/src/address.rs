@@ -36,7 +36,7 @@ pub(crate) fn address(text: &str) -> Result<Uri, Error> {
         return Err(config("the address names no host"));
     }
     if authority.len() > host.len() && uri.port_u16().is_none_or(|port| port == 0) {
-        return Err(config("the address's port is no number from 1 to 65535"));
+        return Err(config("the address's port is not a number from 1 to 65535"));
     }
     Ok(uri)
 }
@@ -72,7 +72,7 @@ impl Query {
 /// An empty id, and dots that a server may resolve: the request would be one for another object.
 pub(crate) fn segment(id: &str) -> Result<String, Error> {
     if ["", ".", ".."].contains(&id) {
-        return Err(config(&format!("{id:?} is no id")));
+        return Err(config(&format!("{id:?} is not an id")));
     }
     let mut segment = String::new();
     encode(&mut segment, id);

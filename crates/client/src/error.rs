@@ -38,7 +38,7 @@ pub enum ErrorKind {
     /// The answer does not have the form of the specification, or has more than 64 MiB. After a change it does not say whether the change
     /// was made: [`Error::is_outcome_unknown`] is true.
     Answer,
-    /// The values of a row do not fit the type `R`, or a value to send is no JSON object.
+    /// The values of a row do not fit the type `R`, or a value to send is not a JSON object.
     Row,
     /// The data model has no property of this name.
     UnknownProperty,
@@ -77,7 +77,7 @@ impl fmt::Display for Scope {
 /// The reason why a call failed.
 ///
 /// `Display` has the status, the code, the request and the service's message. It has no key: where the service repeats the key or a
-/// trigger's secret, `[redacted]` stands in its place. It has no value of a row, unless the service's own message contains one.
+/// trigger's secret, `[redacted]` takes its place. It has no value of a row, unless the service's own message contains one.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 

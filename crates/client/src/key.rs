@@ -56,7 +56,7 @@ impl ApiKey {
     /// Reads an environment variable.
     ///
     /// # Errors
-    /// It is not set, or its value is no key; the message names the variable.
+    /// It is not set, or its value is not a key; the message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, Error> {
         let name = variable.as_ref().to_string_lossy();
         let wrong = |why: String| Error::new(ErrorKind::Key, why);

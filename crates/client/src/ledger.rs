@@ -92,7 +92,7 @@ impl Ledger {
     /// or a [`SqliteStore`](hookgate_sqlite::SqliteStore). The table is `hookgate_ledger`.
     ///
     /// # Errors
-    /// The file can't be opened or written, or is no database.
+    /// The file can't be opened or written, or is not a database.
     #[cfg(feature = "sqlite")]
     pub fn open_sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
         sqlite::Sqlite::open(path.as_ref()).map(Self::on)
@@ -160,7 +160,7 @@ impl Ledger {
     /// One write has one event. If that event comes again, it is an echo again; another event with the same values needs
     /// another write. The event's values are compared with the written values and with those of the service's answer. So `12.50`, a text
     /// that the service trims, and properties that it adds to a new row are recognised. An update with a property that
-    /// was not written is no echo.
+    /// was not written is not an echo.
     ///
     /// If a write that may be the cause is not answered yet, this call waits for its answer, up to a second.
     ///

@@ -70,6 +70,10 @@
 //! [`ClientBuilder::allow_plain_http`] permits it. An error holds no value of a row, unless the service's own message contains one.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 #[cfg(all(doctest, feature = "reconcile"))]
 #[doc = include_str!("../../../docs/client.md")]
 mod page {}

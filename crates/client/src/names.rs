@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::DataModel;
 
 /// A limit of memory: the data models that are remembered.
-const MOST: usize = 1_000;
+const MAX_MODELS: usize = 1_000;
 
 /// The names of a data model's properties.
 #[derive(Debug)]
@@ -164,10 +164,10 @@ impl Remembered {
         {
             return entry.clone();
         }
-        if entries.len() >= MOST {
+        if entries.len() >= MAX_MODELS {
             entries.retain(|_, entry| is_fresh(entry));
         }
-        if entries.len() >= MOST {
+        if entries.len() >= MAX_MODELS {
             entries.clear();
         }
         let new = Entry {

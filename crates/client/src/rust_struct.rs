@@ -67,7 +67,7 @@ impl<'m> RustStruct<'m> {
         let name = match &self.name {
             Some(name) if is_type_name(name) => name.clone(),
             Some(name) => {
-                let message = format!("{name:?} is no name of a Rust type");
+                let message = format!("{name:?} is not the name of a Rust type");
                 return Err(Error::new(ErrorKind::Config, message));
             }
             None => type_name(&model.title),

@@ -161,7 +161,7 @@ impl Trigger {
     /// `Key`: the name is not valid for a header, or a header can't carry the secret.
     pub fn header_auth(mut self, name: &str, secret: &str) -> Result<Self, Error> {
         let name = HeaderName::try_from(name)
-            .map_err(|_| Error::new(ErrorKind::Key, "this is no name of a header"))?;
+            .map_err(|_| Error::new(ErrorKind::Key, "this is not the name of a header"))?;
         self.auth = Some((name, secret_header(&[secret])?));
         Ok(self)
     }
@@ -212,7 +212,8 @@ impl TriggerCall<'_> {
     /// # Errors
     /// `Config`: a header can't have this name or this value.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, Error> {
-        let name = HeaderName::try_from(name).map_err(|_| config("this is no name of a header"))?;
+        let name =
+            HeaderName::try_from(name).map_err(|_| config("this is not the name of a header"))?;
         let value =
             HeaderValue::try_from(value).map_err(|_| config("a header can't carry this value"))?;
         self.headers.append(name, value);

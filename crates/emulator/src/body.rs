@@ -13,7 +13,7 @@ pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
         .map_err(|error| ApiError::validation(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(object) => Ok(object),
-        _ => Err(ApiError::validation("the body is no JSON object")),
+        _ => Err(ApiError::validation("the body is not a JSON object")),
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn values(name: &str, value: Value) -> Result<RowData, ApiError> {
     match value {
         Value::Object(values) => Ok(values.into_iter().collect()),
         _ => {
-            let message = format!("`{name}` is no object of values by property id");
+            let message = format!("`{name}` is not an object of values by property id");
             Err(ApiError::validation(message))
         }
     }
@@ -60,7 +60,7 @@ pub(crate) fn optional_text(
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(ApiError::validation(format!("`{name}` is no string"))),
+        Some(_) => Err(ApiError::validation(format!("`{name}` is not a string"))),
     }
 }
 

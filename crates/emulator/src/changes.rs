@@ -12,7 +12,7 @@ use crate::model::{DataModel, Row, RowData, State};
 use crate::switches::Switch;
 
 /// A limit of memory.
-const MOST_ROWS: usize = 1_000_000;
+const MAX_ROWS: usize = 1_000_000;
 
 /// Who makes a change, and whether it emits an event.
 #[derive(Clone, Debug)]
@@ -51,8 +51,8 @@ pub(crate) fn create(
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
     state.check_room()?;
-    if state.row_count() >= MOST_ROWS {
-        let message = format!("the emulator holds at most {MOST_ROWS} rows");
+    if state.row_count() >= MAX_ROWS {
+        let message = format!("the emulator holds at most {MAX_ROWS} rows");
         return Err(ApiError::validation(message));
     }
     let found = of(state, model)?;

@@ -124,7 +124,7 @@ impl Emulator {
     #[track_caller]
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "a `json!` stands in the call"
+        reason = "the caller writes a `json!` here"
     )]
     pub fn assert_delivered(&self, event_type: &str, data: Value) {
         let records = self.deliveries();
@@ -176,7 +176,7 @@ impl Emulator {
     /// Restores a snapshot. If the snapshot is wrong, the state does not change.
     ///
     /// # Errors
-    /// The text is no snapshot.
+    /// The text is not a snapshot.
     pub fn restore(&self, snapshot: &str) -> Result<(), Refused> {
         snapshot::restore(&self.hub, snapshot).map_err(Refused)
     }
@@ -189,7 +189,7 @@ impl RowsHandle<'_> {
     /// As the API's 400 and 404.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "a `json!` stands in the call"
+        reason = "the caller writes a `json!` here"
     )]
     pub fn create(&self, values: Value) -> Result<String, Refused> {
         let hub = &self.emulator.hub;
@@ -205,7 +205,7 @@ impl RowsHandle<'_> {
     /// As the API's 400 and 404.
     #[expect(
         clippy::needless_pass_by_value,
-        reason = "a `json!` stands in the call"
+        reason = "the caller writes a `json!` here"
     )]
     pub fn update(&self, row: &str, values: Value) -> Result<(), Refused> {
         let hub = &self.emulator.hub;
@@ -237,7 +237,7 @@ impl RowsHandle<'_> {
 
 fn row_data(values: &Value) -> Result<RowData, Refused> {
     let values = values.as_object().cloned();
-    let values = values.ok_or_else(|| Refused("the values are no object".to_owned()))?;
+    let values = values.ok_or_else(|| Refused("the values are not an object".to_owned()))?;
     Ok(values.into_iter().collect())
 }
 

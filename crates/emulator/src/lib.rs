@@ -54,6 +54,10 @@
 //! the schedule still follows the emulator's time.
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod answer;
 mod api;
 mod body;

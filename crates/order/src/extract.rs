@@ -2,7 +2,7 @@
 
 use axum_core::extract::FromRequestParts;
 use axum_core::response::{IntoResponse, Response};
-use hookgate::layer::FailureReason;
+use hookgate::HandlerError;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
@@ -23,7 +23,7 @@ impl<S: Sync> FromRequestParts<S> for Order {
             let body = format!(r#"{{"error":{{"code":"INTERNAL_ERROR","message":"{message}"}}}}"#);
             let json = [(CONTENT_TYPE, "application/json")];
             let answer = (StatusCode::INTERNAL_SERVER_ERROR, json, body).into_response();
-            FailureReason::new(message).mark(answer)
+            HandlerError::from(message).mark(answer)
         })
     }
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use hookgate::layer::IntoAnswer;
 use hookgate::{
-    Delivery,
+    Delivery, HandlerError,
     dedupe::{StoreError, StoreErrorKind},
-    layer::FailureReason,
 };
 use http::{Response, StatusCode};
 
@@ -132,7 +131,7 @@ impl OrderGuard {
 /// The event is done. The reason is for the operator alone.
 fn skipped<R: From<&'static str>>() -> Response<R> {
     let reason = "stale: a newer event of the row was handled, so the handler was not called";
-    let answer = FailureReason::new(reason).mark(StatusCode::NO_CONTENT.into_answer());
+    let answer = HandlerError::from(reason).mark(StatusCode::NO_CONTENT.into_answer());
     answer.map(|_| R::from(""))
 }
 

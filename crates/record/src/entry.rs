@@ -69,7 +69,7 @@ pub struct LoggedDelivery {
     )]
     pub hung_up_after: Option<Duration>,
     /// Values were removed from the body or from signed headers: the recorded signature can't be verified any more, and the
-    /// delivery can only be signed again. An imported delivery has no signature, and is marked in the same way.
+    /// delivery can only be signed again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unverifiable: bool,
 }

@@ -28,6 +28,10 @@
 #![doc = include_str!("../docs/testing.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod clock;
 mod clock_offset;
 mod event;

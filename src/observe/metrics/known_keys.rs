@@ -28,8 +28,8 @@ impl KnownKeys {
         found.map(|key| &**key)
     }
 
-    /// Keeps a key that was not found, unless its places are taken. Two threads may keep the same key, which costs a place.
-    pub(super) fn keep(&self, key: &Key) {
+    /// Adds a key that was not found, unless its places are taken. Two threads may add the same key, which costs a place.
+    pub(super) fn insert(&self, key: &Key) {
         let mut places = self.places(first_place(key.name(), own_values(key)));
         if let Some(free) = places.find(|place| place.get().is_none()) {
             let _ = free.set(Box::new(key.clone()));
@@ -75,7 +75,7 @@ mod tests {
         let found = |name, number: usize| known.find(name, [&*number.to_string()]);
         for number in 0..10_000 {
             assert!(found("runs", number).is_none());
-            known.keep(&key("runs", number));
+            known.insert(&key("runs", number));
         }
         let mut kept = 0;
         for number in 0..10_000 {

@@ -65,7 +65,7 @@ impl<'a> Meter<'a> {
         let all = iter::once(Label::new(label, value.clone())).chain(labels);
         let key = Key::from_parts(KeyName::from_const_str(name), all.collect::<Vec<_>>());
         if let Some(known) = self.known {
-            known.keep(&key);
+            known.insert(&key);
         }
         Cow::Owned(key)
     }

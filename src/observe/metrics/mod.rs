@@ -19,32 +19,11 @@ use std::time::Duration;
 
 use labels::{NONE, OTHER, attempt};
 
+use super::observation::Observation;
 use super::reports::{Answer, Failed, Settled};
-use super::step::{Observed, Observer, Step};
 use crate::outcome::{Failure, Outcome};
 use crate::verify::Verified;
-use crate::walk::Delivery;
-
-impl Observer<Step<'_>> for Metrics {
-    #[inline]
-    fn observe(&self, step: Step<'_>) {
-        match step {
-            Step::Recognised(request, delivery) => {
-                let _ = request.of.recognised.set(delivery.clone());
-            }
-            Step::Answered(request, answer) => self.with(|to| self.answered(to, request, answer)),
-            Step::HungUp(request) => self.with(|to| self.hung_up(to, request)),
-            Step::Settled(run) => self.with(|to| settled(to, run)),
-            Step::Failed(Failed {
-                attempt: Some(attempt),
-                ..
-            }) if attempt.may_be_last => {
-                self.with(|to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
-            }
-            _ => {}
-        }
-    }
-}
+use crate::walk::{Authenticator, Delivery};
 
 impl Metrics {
     /// Calls `record` with the meter of this receiver.
@@ -54,29 +33,62 @@ impl Metrics {
         });
     }
 
-    fn answered(&self, to: Meter<'_>, request: Observed<'_>, answer: &Answer) {
-        let of = OutcomeLabels::of(answer.outcome, answer.verify_error());
-        self.delivered(to, request, of, answer.authentic());
-        answered_after(to, of, answer.elapsed);
-        if answer.is_stale_but_authentic() {
-            to.count(names::STALE_BUT_AUTHENTIC, 1, []);
-        }
+    pub(super) fn answered(&self, auth: &Authenticator, answer: &Answer) {
+        self.with(|to| {
+            let of = OutcomeLabels::of(answer.outcome, answer.verify_error());
+            self.delivered(to, auth, of, answer.authentic());
+            answered_after(to, of, answer.elapsed);
+            if answer.is_stale_but_authentic() {
+                to.count(names::STALE_BUT_AUTHENTIC, 1, []);
+            }
+        });
     }
 
-    fn hung_up(&self, to: Meter<'_>, request: Observed<'_>) {
-        let of = OutcomeLabels::HUNG_UP;
-        let verified = request.of.recognised.get().map(Delivery::verified);
-        self.delivered(to, request, of, verified);
-        // A client that opens and closes connections without the secret is no measure of the receiver's speed.
-        if verified.is_some() {
-            answered_after(to, of, request.of.started.elapsed());
+    pub(super) fn hung_up(&self, auth: &Authenticator, request: &Observation) {
+        self.with(|to| {
+            let of = OutcomeLabels::HUNG_UP;
+            let verified = request.recognised.as_ref().map(Delivery::verified);
+            self.delivered(to, auth, of, verified);
+            // A client that opens and closes connections without the secret says nothing about the receiver's speed.
+            if verified.is_some() {
+                answered_after(to, of, request.started.elapsed());
+            }
+        });
+    }
+
+    pub(super) fn settled(&self, run: &Settled) {
+        self.with(|to| {
+            let of = OutcomeLabels::of(run.outcome, None);
+            to.count(
+                names::RUNS,
+                1,
+                [
+                    ("outcome", of.outcome.into()),
+                    ("reason", of.reason.into()),
+                    ("late", if run.late { "true" } else { "false" }.into()),
+                ],
+            );
+            // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
+            if run.outcome != Outcome::Failed(Failure::Drained) {
+                handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+            }
+        });
+    }
+
+    pub(super) fn failed(&self, failed: &Failed) {
+        if failed
+            .attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.may_be_last)
+        {
+            self.with(|to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
         }
     }
 
     fn delivered(
         &self,
         to: Meter<'_>,
-        request: Observed<'_>,
+        auth: &Authenticator,
         of: OutcomeLabels,
         verified: Option<&Verified>,
     ) {
@@ -101,7 +113,7 @@ impl Metrics {
             );
         }
         if let Some(verified) = verified {
-            let number = request.auth.attempt(verified).map(|attempt| attempt.number);
+            let number = auth.attempt(verified).map(|attempt| attempt.number);
             let labels = [("attempt", attempt(number)), ("outcome", of.outcome.into())];
             to.count(names::ATTEMPTS, 1, labels);
         }
@@ -110,23 +122,6 @@ impl Metrics {
 
 fn answered_after(to: Meter<'_>, of: OutcomeLabels, elapsed: Duration) {
     to.time(names::ANSWER, elapsed, [("outcome", of.outcome.into())]);
-}
-
-fn settled(to: Meter<'_>, run: &Settled) {
-    let of = OutcomeLabels::of(run.outcome, None);
-    to.count(
-        names::RUNS,
-        1,
-        [
-            ("outcome", of.outcome.into()),
-            ("reason", of.reason.into()),
-            ("late", if run.late { "true" } else { "false" }.into()),
-        ],
-    );
-    // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
-    if run.outcome != Outcome::Failed(Failure::Drained) {
-        handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
-    }
 }
 
 /// Records the time in the handler, of a run of the layer or of a worker.

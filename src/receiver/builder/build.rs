@@ -44,10 +44,6 @@ impl ReceiverBuilder {
         };
         let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
         let scopes = scopes.cloned();
-        #[cfg(feature = "axum")]
-        {
-            self.layer.prepare = Some(crate::extract::lift_body_limit);
-        }
         let (remembers, retention) = (store.is_some(), self.retention);
         let store = store.map(Store::new);
         let claims = |lease| Claims {

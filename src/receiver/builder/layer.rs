@@ -6,24 +6,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, OwnAnswer, RequestObserver, Settled, WaitingCopies,
+    Answer, BodyBudget, DeadLettered, Failed, RequestObserver, Settled, WaitingCopies,
 };
+use crate::outcome::Outcome;
 
 /// Settings of the layer (feature `tower`).
 impl ReceiverBuilder {
     /// Calls `hook` once for each delivery, when its answer is known. A panic in it does no harm.
     pub fn on_answer(mut self, hook: impl Fn(&Answer) + Send + Sync + 'static) -> Self {
-        self.layer.observers.hooks.answer = Some(Arc::new(hook));
+        self.layer.observers.on_answer = Some(Arc::new(hook));
         self
     }
 
     /// Calls `hook` once for each run, at its end. It differs from [`on_answer`](Self::on_answer) for runs that outlive their
     /// request. A panic in it does no harm.
     pub fn on_settled(mut self, hook: impl Fn(&Settled) + Send + Sync + 'static) -> Self {
-        self.layer.observers.hooks.settled = Some(Arc::new(hook));
+        self.layer.observers.on_settled = Some(Arc::new(hook));
         self
     }
 
@@ -31,21 +33,21 @@ impl ReceiverBuilder {
     /// the attempt. So the operator can see an attempt that may be the last before the sender discards the event. The hook is
     /// also called if the sender hung up while the store was asked for the claim. A panic in it does no harm.
     pub fn on_failed(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
-        self.layer.observers.hooks.failed = Some(Arc::new(hook));
+        self.layer.observers.on_failed = Some(Arc::new(hook));
         self
     }
 
     /// Adds an observer, which is told each step of each request: its head, its body, its answer. Further calls add further observers,
     /// which are told in this order, after the hooks. [`RequestObserver`] has an example.
     ///
-    /// An acceptor tells its observers as a receiver does. Code that calls the steps of a receiver itself tells none. An observer counts as one that shows
-    /// the errors of a store, as a hook does: they are then not written to stderr.
+    /// An acceptor tells its observers as a receiver does. Code that calls the steps of a receiver itself tells none. An observer counts
+    /// as one that shows the errors of a store, as a hook does: they are then not written to stderr.
     ///
     /// # Security
     /// An observer gets whole bodies and all headers, from every client that reaches the address, authentic or not. Bodies hold names and
     /// e-mail addresses.
     pub fn observer(mut self, observer: impl RequestObserver) -> Self {
-        self.layer.observers.add(observer);
+        self.layer.observers.of_requests.push(Box::new(observer));
         self
     }
 
@@ -65,7 +67,7 @@ impl ReceiverBuilder {
     /// Sets the time within which a request is answered, counted from the layer's `call`: look-up, body, claim, waiting and
     /// handler. Default: 4.5 s, because the sender gives up at 5 s. More than 100 ms, and not longer than the sender waits.
     pub fn budget(mut self, budget: Duration) -> Self {
-        self.layer.budget = budget;
+        self.layer.answer_within = budget;
         self
     }
 
@@ -96,10 +98,20 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Shapes the answers that the receiver makes itself, in place of the service's error envelope.
+    /// Shapes the answers that the receiver makes itself. The function gets the outcome and the default response, which has the
+    /// service's error envelope and all headers, and returns the response to send. If it panics, the default response is sent.
+    ///
+    /// ```
+    /// use hookgate::Receiver;
+    ///
+    /// let settings = Receiver::builder().with_answers(|outcome, response| {
+    ///     response.map(|json| outcome.error().map_or(json, |(code, _)| code.to_lowercase().into()))
+    /// });
+    /// # let _ = settings;
+    /// ```
     pub fn with_answers(
         mut self,
-        shape: impl Fn(&OwnAnswer) -> http::Response<Bytes> + Send + Sync + 'static,
+        shape: impl Fn(Outcome, Response<Bytes>) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
         self.layer.shape = Some(Arc::new(shape));
         self
@@ -121,7 +133,7 @@ impl ReceiverBuilder {
     /// Without this setting, these lines are at DEBUG. For an acceptor the same holds for each accepted delivery. Duplicates stay
     /// at DEBUG. [The page about tracing](crate::guide::tracing) lists all lines.
     pub fn log_handled_at_info(mut self) -> Self {
-        self.layer.observers.log_handled_at_info();
+        self.layer.observers.tracing.handled_at_info = true;
         self
     }
 }
@@ -148,7 +160,7 @@ impl ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` that are set so far only while `holds` returns true. Use it in a
+    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` only while `holds` returns true. Use it in a
     /// test that ends a process: then no hook of that process is called.
     ///
     /// ```
@@ -164,8 +176,8 @@ impl ReceiverBuilder {
     /// });
     /// # let _ = settings;
     /// ```
-    pub fn hooks_while(mut self, holds: impl Fn() -> bool + Clone + Send + Sync + 'static) -> Self {
-        self.layer.observers.hooks.only_if(holds);
+    pub fn hooks_while(mut self, holds: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.layer.observers.hooks_while = Some(Arc::new(holds));
         self
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{Delivery, layer::FailureReason};
+use hookgate::{Delivery, HandlerError};
 use http::{HeaderMap, Response, StatusCode};
 
 use super::forward::Forward;
@@ -28,7 +28,7 @@ impl Answers {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
             .is_ok()
         {
-            let reason = FailureReason::new("told to fail by --fail-first");
+            let reason = HandlerError::from("told to fail by --fail-first");
             return reason.mark(empty(StatusCode::INTERNAL_SERVER_ERROR));
         }
         if let Some(forward) = &self.forward {
@@ -39,7 +39,7 @@ impl Answers {
             return response;
         }
         let reason = format!("told to answer so by --status {}", self.status.as_u16());
-        FailureReason::new(reason).mark(response)
+        HandlerError::from(reason).mark(response)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Passes verified deliveries on to another server, byte for byte.
 
 use bytes::Bytes;
-use hookgate::layer::FailureReason;
+use hookgate::HandlerError;
 use hookgate_testing::Transport;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING,
@@ -34,11 +34,11 @@ impl Forward {
                     return response;
                 }
                 let reason = format!("{} answered {}", self.url, response.status().as_u16());
-                return FailureReason::new(reason).mark(response);
+                return HandlerError::from(reason).mark(response);
             }
             Err(error) => format!("no answer from {}: {}", self.url, chain(&*error)),
         };
-        FailureReason::new(reason).mark(empty(StatusCode::BAD_GATEWAY))
+        HandlerError::from(reason).mark(empty(StatusCode::BAD_GATEWAY))
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     if delivery.unverifiable {
         warn(
             "this command does not send what was signed",
-            "something was taken out of it, or it was imported: sign it again with hookgate replay",
+            "something was taken out of it: sign it again with hookgate replay",
         );
     }
     Ok(ExitCode::SUCCESS)
@@ -151,7 +151,7 @@ fn answer(delivery: &LoggedDelivery) -> String {
         (None, None) => lines.push("not answered".into()),
     }
     if delivery.unverifiable {
-        lines.push("unverifiable: something was taken out of it, or it was imported".into());
+        lines.push("unverifiable: something was taken out of it".into());
     }
     lines.join("\n")
 }

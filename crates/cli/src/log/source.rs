@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
 
-use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault, warn};
 
 /// Which log.
@@ -202,13 +201,4 @@ impl Source {
 pub(super) enum Next {
     More,
     Enough,
-}
-
-pub(super) fn imported(file: &Path) -> Result<DeliveryLog, Fault> {
-    let text = bytes_of("the list", file)?;
-    DeliveryLog::import(text).map_err(|error| {
-        Fault::caused_by(Class::Input, &file.display().to_string(), &error).advise(
-            "give JSON with payload and requestTime for each delivery: an array, or one a line; or bare events",
-        )
-    })
 }

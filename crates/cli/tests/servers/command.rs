@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
 use hookgate::{
-    DeadLetter, Delivery,
-    layer::FailureReason,
+    DeadLetter, Delivery, HandlerError,
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Backoff, Inbox, Workers};
@@ -172,7 +171,7 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
                 return DeadLetter::new("no such customer").into_answer();
             }
             if id.starts_with("evt_late") && !mended {
-                return FailureReason::new("the shop is closed").into_answer();
+                return HandlerError::from("the shop is closed").into_answer();
             }
             if id == "evt_slow" {
                 let _ = gate.acquire().await;

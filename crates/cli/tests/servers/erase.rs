@@ -9,9 +9,8 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
 use hookgate::{
-    DeadLetter, Delivery,
+    DeadLetter, Delivery, HandlerError,
     clock::UnixSeconds,
-    layer::FailureReason,
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Backoff, Inbox, Workers};
@@ -69,7 +68,7 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
                 return DeadLetter::new("no account for usr_1").into_answer();
             }
             if id.starts_with("evt_late") {
-                return FailureReason::new("the shop is closed").into_answer();
+                return HandlerError::from("the shop is closed").into_answer();
             }
             if id.starts_with("evt_slow") {
                 let _ = gate.acquire().await;

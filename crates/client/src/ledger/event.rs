@@ -70,7 +70,7 @@ impl Seen {
     }
 
     /// Whether the event carries the values that were written or answered. A new row has all of them; an update has no other, and those
-    /// that the row had before are no change.
+    /// that the row had before are not changes.
     pub(super) fn carries(&self, entry: &Entry) -> bool {
         let fits = |name, value| {
             let answered = entry.answered.as_ref();

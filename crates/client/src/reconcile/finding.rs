@@ -73,7 +73,7 @@ pub struct Unresolved {
     pub reason: UnresolvedReason,
 }
 
-/// The reason why a difference is no finding.
+/// The reason why a difference is not a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UnresolvedReason {

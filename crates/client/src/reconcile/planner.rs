@@ -110,13 +110,13 @@ impl Planner {
             doubted: HashSet::new(),
             has_too_many_deletions: false,
         }
-        .begun(0)
+        .starting_at(0)
     }
 
     /// Plans a first pass that begins at this offset, at which an earlier process was stopped. That pass counts for no deletion.
     #[must_use]
     pub fn resuming(mut self, offset: u64) -> Self {
-        self = self.begun(offset);
+        self = self.starting_at(offset);
         self.pass.number = 1;
         self
     }
@@ -178,7 +178,7 @@ impl Planner {
         }
     }
 
-    fn begun(mut self, offset: u64) -> Self {
+    fn starting_at(mut self, offset: u64) -> Self {
         self.begin(offset);
         self
     }

@@ -163,7 +163,7 @@ impl RowState {
     }
 }
 
-/// Returns the time in microseconds since 1970; `None` for a text that is no date.
+/// Returns the time in microseconds since 1970; `None` for a text that is not a date.
 pub(crate) fn micros(text: &str) -> Option<i64> {
     i64::try_from(Date::parse(text).ok()?.unix_nanos() / 1_000).ok()
 }

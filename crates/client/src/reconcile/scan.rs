@@ -27,7 +27,7 @@ pub(super) struct Scan {
     most: u64,
 }
 
-/// So many pages without a new row are no coincidence: the offset has no effect.
+/// So many pages without a new row are not a coincidence: the offset has no effect.
 const REPEATED: u32 = 4;
 
 /// The next step of a scan.

@@ -64,7 +64,7 @@ impl SqliteMirror {
     /// Opens the file. It creates the file and the table if they do not exist.
     ///
     /// # Errors
-    /// The file can't be opened or written, or is no database.
+    /// The file can't be opened or written, or is not a database.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Ok(Self::on(SqliteFile::open(path.as_ref(), SCHEMA)?, false))
     }
@@ -72,7 +72,7 @@ impl SqliteMirror {
     /// Opens an existing file only for reading: [`swap`](Mirror::swap) is an error.
     ///
     /// # Errors
-    /// The file can't be opened, is no database, or has no mirror.
+    /// The file can't be opened, is not a database, or has no mirror.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         let statement = format!("SELECT {COLUMNS} FROM hookgate_mirror");
         let file = SqliteFile::open_read_only(path.as_ref(), &statement)?;

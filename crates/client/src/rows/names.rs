@@ -49,7 +49,10 @@ impl<R> Rows<R> {
             )
         })?;
         let mut values: Values = serde_json::from_str(&text).map_err(|_| {
-            Error::new(ErrorKind::Row, "the row is no object of values by property")
+            Error::new(
+                ErrorKind::Row,
+                "the row is not an object of values by property",
+            )
         })?;
         if !with_null {
             values.retain(|_, value| value.get() != "null");

@@ -3,7 +3,6 @@ mod driver;
 mod emulator;
 mod kills;
 mod metrics;
-mod month;
 mod planner;
 mod property;
 mod requests;

@@ -129,7 +129,9 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
             "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
             "icon" => {
                 model.icon = json::object(value).map_err(|error: serde_json::Error| {
-                    ApiError::validation(format!("`icon` is no object of type and name: {error}"))
+                    ApiError::validation(format!(
+                        "`icon` is not an object of type and name: {error}"
+                    ))
                 })?;
             }
             _ => {

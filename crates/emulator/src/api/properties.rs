@@ -18,7 +18,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         .remove("remove")
         .unwrap_or_else(|| Value::Array(Vec::new()));
     let remove: Vec<String> = serde_json::from_value(remove)
-        .map_err(|_| ApiError::validation("`remove` is no array of property ids"))?;
+        .map_err(|_| ApiError::validation("`remove` is not an array of property ids"))?;
     let add = fields
         .remove("add")
         .unwrap_or_else(|| Value::Array(Vec::new()));

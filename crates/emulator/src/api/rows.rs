@@ -13,7 +13,7 @@ use crate::query::Query;
 use crate::switches::Switch;
 
 const DEFAULT_LIMIT: u64 = 100;
-const MOST: u64 = 500;
+const MAX_LIMIT: u64 = 500;
 
 /// The `meta` of a list.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -75,11 +75,11 @@ pub(crate) fn list_rows(
 
 fn limit(hub: &Hub, query: &Query) -> Result<u64, ApiError> {
     let limit = query.number("limit", 1, DEFAULT_LIMIT)?;
-    if limit > MOST && hub.switches.is(Switch::LimitAbove500, "refuse") {
-        let message = format!("parameter `limit` is {limit}, expected {MOST} at most");
+    if limit > MAX_LIMIT && hub.switches.is(Switch::LimitAbove500, "refuse") {
+        let message = format!("parameter `limit` is {limit}, expected {MAX_LIMIT} at most");
         return Err(ApiError::validation(message));
     }
-    Ok(limit.min(MOST))
+    Ok(limit.min(MAX_LIMIT))
 }
 
 pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
@@ -110,7 +110,7 @@ pub(crate) fn created_rows(
         }
         (None, Some(Value::Array(rows))) => Ok(batch(hub, &mut state, model, rows, &by)),
         (None, Some(_)) => Err(ApiError::validation(
-            "`rows` is no array of values by property id",
+            "`rows` is not an array of values by property id",
         )),
         _ => Err(ApiError::validation(
             "expected either `values` for one row, or `rows` for several",

@@ -24,7 +24,7 @@ pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
         .remove("data")
         .unwrap_or_else(|| Value::Object(Map::new()));
     if !data.is_object() {
-        return Err(ApiError::validation("`data` is no object"));
+        return Err(ApiError::validation("`data` is not an object"));
     }
     let model = data["datamodelId"].as_str().map(str::to_owned);
     let state = call.hub.state();

@@ -11,7 +11,7 @@ use crate::model::{KEY_FORMS, Key, Scope, State};
 use crate::switches::Switch;
 
 /// A limit of memory.
-const MOST_KEYS: usize = 10_000;
+const MAX_KEYS: usize = 10_000;
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let state = call.hub.state();
@@ -66,9 +66,9 @@ pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
             key.name
         )));
     }
-    if state.keys.len() >= MOST_KEYS {
+    if state.keys.len() >= MAX_KEYS {
         return Err(ApiError::validation(format!(
-            "the emulator holds at most {MOST_KEYS} keys"
+            "the emulator holds at most {MAX_KEYS} keys"
         )));
     }
     let mut shown = key.shown();
@@ -108,7 +108,8 @@ fn set(key: &mut Key, fields: &Map<String, Value>) -> Result<(), ApiError> {
     }
     if let Some(disabled) = fields.get("disabled") {
         let disabled = disabled.as_bool();
-        key.disabled = disabled.ok_or_else(|| ApiError::validation("`disabled` is no boolean"))?;
+        key.disabled =
+            disabled.ok_or_else(|| ApiError::validation("`disabled` is not a boolean"))?;
     }
     Ok(())
 }

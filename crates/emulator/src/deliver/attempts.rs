@@ -25,7 +25,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 pub(super) const WRONG_SECRET: &str = "whsec_made_up_of_another_subscription";
 
 /// What is known of an attempt when it begins.
-struct Begun {
+struct StartedAttempt {
     epoch: u64,
     number: Number,
     subscription: String,
@@ -50,12 +50,12 @@ impl Inner {
         let one_by_one = self.parts.switches.is(Switch::DeliveryOrder, "oneByOne");
         loop {
             let now = self.parts.clock.moment();
-            let begun = state.begin(now, one_by_one);
-            if begun.is_empty() {
+            let started = state.begin(now, one_by_one);
+            if started.is_empty() {
                 break;
             }
-            for (due, number) in begun {
-                // An attempt that begins a moment late counts as begun in time, so that the specification's sums of waits hold.
+            for (due, number) in started {
+                // An attempt that begins a moment late counts as started in time, so that the specification's sums of waits hold.
                 let late = now.saturating_sub(due);
                 let at = if late < PROMPT { due } else { now };
                 self.begin_one(state, number, at);
@@ -101,7 +101,7 @@ impl Inner {
         let Some(sender) = state.lane(&subscription).map(|lane| lane.sender.clone()) else {
             return;
         };
-        state.begun += 1;
+        state.started += 1;
         state.flying.insert((at, number));
         let flight = sender.map(|sender| Flight {
             subscription: self.signing(sender, fault, state, &subscription),
@@ -112,7 +112,7 @@ impl Inner {
             fault,
             timeout: SCHEDULE.attempt_timeout(),
         });
-        let begun = Begun {
+        let started = StartedAttempt {
             epoch,
             number,
             subscription,
@@ -122,7 +122,7 @@ impl Inner {
         let inner = Arc::clone(self);
         state
             .tasks
-            .spawn_on(inner.attempt(begun, flight), &self.runtime);
+            .spawn_on(inner.attempt(started, flight), &self.runtime);
     }
 
     fn signing(
@@ -142,7 +142,7 @@ impl Inner {
         made(subscription, &url, WRONG_SECRET, &self.route).unwrap_or(sender)
     }
 
-    async fn attempt(self: Arc<Self>, begun: Begun, flight: Option<Flight>) {
+    async fn attempt(self: Arc<Self>, started: StartedAttempt, flight: Option<Flight>) {
         let clock = &self.parts.clock;
         let base = clock.base_moment();
         let Some(flight) = flight else {
@@ -153,7 +153,7 @@ impl Inner {
                 received_at: clock.signing_time().as_i64(),
             };
             let end = AttemptEnd::Failed("the subscription has no URL".to_owned());
-            return self.ended(&begun, Duration::ZERO, &end, Duration::ZERO, sent, None);
+            return self.ended(&started, Duration::ZERO, &end, Duration::ZERO, sent, None);
         };
         let received_at = clock.signing_time().as_i64();
         let request = flight.request();
@@ -178,13 +178,13 @@ impl Inner {
             _ => took,
         };
         let answer = answer.as_ref().map(Answer::of);
-        self.ended(&begun, took, &end, elapsed, sent, answer);
+        self.ended(&started, took, &end, elapsed, sent, answer);
     }
 
     /// Records the end of an attempt, and plans the next one.
     fn ended(
         self: &Arc<Self>,
-        begun: &Begun,
+        started: &StartedAttempt,
         took: Duration,
         end: &AttemptEnd,
         elapsed: Duration,
@@ -193,14 +193,14 @@ impl Inner {
     ) {
         let clock = &self.parts.clock;
         let mut state = self.state();
-        if state.epoch != begun.epoch {
+        if state.epoch != started.epoch {
             return;
         }
-        state.flying.remove(&(begun.at, begun.number));
-        if let Some(lane) = state.lane(&begun.subscription) {
+        state.flying.remove(&(started.at, started.number));
+        if let Some(lane) = state.lane(&started.subscription) {
             lane.flying = lane.flying.saturating_sub(1);
         }
-        let Some(delivery) = state.deliveries.get_mut(&begun.number) else {
+        let Some(delivery) = state.deliveries.get_mut(&started.number) else {
             return;
         };
         let weight = delivery.weight();
@@ -209,11 +209,11 @@ impl Inner {
             other => Some(other.to_string()),
         };
         delivery.attempts.push(Attempt {
-            at: clock.millis_at(begun.at),
+            at: clock.millis_at(started.at),
             status: end.status(),
             error,
             duration_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            fault: begun.fault.map(|fault| fault.name().to_owned()),
+            fault: started.fault.map(|fault| fault.name().to_owned()),
             request,
             answer,
         });
@@ -221,15 +221,15 @@ impl Inner {
         let number = u32::try_from(delivery.attempts.len()).unwrap_or(u32::MAX);
         let wait = self.reading().wait_after(&SCHEDULE, number);
         let wait = wait.filter(|_| !delivery.once && delivery.state == DeliveryState::Pending);
-        let over = begun.at + took;
+        let over = started.at + took;
         match wait {
-            _ if end.is_success() => state.end(begun.number, DeliveryState::Delivered),
-            Some(wait) => state.wait_until(begun.number, over + wait),
-            None => state.end(begun.number, DeliveryState::Discarded),
+            _ if end.is_success() => state.end(started.number, DeliveryState::Delivered),
+            Some(wait) => state.wait_until(started.number, over + wait),
+            None => state.end(started.number, DeliveryState::Discarded),
         }
-        self.tell(state.deliveries.get(&begun.number));
+        self.tell(state.deliveries.get(&started.number));
         state.grown(grown);
-        state.release(&begun.subscription, begun.number, clock.moment());
+        state.release(&started.subscription, started.number, clock.moment());
         self.begin(&mut state);
         drop(state);
         self.tell_changed();

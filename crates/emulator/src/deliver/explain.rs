@@ -88,7 +88,7 @@ fn remarks(attempt: &Attempt) -> Vec<String> {
     let result = match (attempt.status, &attempt.error) {
         (Some(200..=299), _) => Some("It was accepted.".to_owned()),
         (Some(status @ 500..), _) => Some(format!(
-            "The answer {status} is no refusal: the receiver's own code failed, and the delivery is tried again."
+            "The answer {status} is not a refusal: the receiver's own code failed, and the delivery is tried again."
         )),
         (None, Some(error)) => Some(format!("There was no answer: {error}.")),
         _ => None,

@@ -41,9 +41,9 @@ impl Deliveries {
         let _one_at_a_time = inner.advancing.lock().await;
         let clock = &inner.parts.clock;
         let target = clock.moment().saturating_add(by);
-        let (epoch, before, begun) = {
+        let (epoch, before, started) = {
             let state = inner.state();
-            (state.epoch, state.next, state.begun)
+            (state.epoch, state.next, state.started)
         };
         loop {
             let mut changed = pin!(inner.changed.notified());
@@ -51,7 +51,7 @@ impl Deliveries {
             {
                 let mut state = inner.state();
                 if state.epoch != epoch || state.stopped {
-                    return state.begun - begun;
+                    return state.started - started;
                 }
                 inner.begin(&mut state);
                 match step(&state, before, target) {
@@ -61,11 +61,11 @@ impl Deliveries {
                             continue;
                         }
                         // The clock is at its end, some 580 years on: what is due later never comes.
-                        return state.begun - begun;
+                        return state.started - started;
                     }
                     Step::Done => {
                         clock.pass_to(target);
-                        let attempts = state.begun - begun;
+                        let attempts = state.started - started;
                         inner.begin(&mut state);
                         inner.wake.notify_one();
                         return attempts;

@@ -123,7 +123,7 @@ pub(super) fn permitted(url: &str, reach: Reach) -> Result<(), String> {
         return wrong("is not http");
     }
     let host = authority.host();
-    // Without this check, 80 would be taken in place of a number that is no port.
+    // Without this check, 80 would be taken in place of a number that is not a port.
     if authority.as_str() != host && authority.port_u16().is_none_or(|port| port == 0) {
         return wrong("has no port from 1 to 65535");
     }

@@ -32,8 +32,8 @@ pub(super) struct State {
     pub(super) due: BTreeSet<(Moment, Number)>,
     /// Attempts under way, by their start.
     pub(super) flying: BTreeSet<(Moment, Number)>,
-    /// All attempts that were begun.
-    pub(super) begun: u64,
+    /// All attempts that were started.
+    pub(super) started: u64,
     pub(super) tasks: JoinSet<()>,
     finished: VecDeque<Number>,
     bytes: usize,
@@ -155,14 +155,14 @@ impl State {
                 lane.ready.insert(first);
             }
         }
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         for lane in &mut self.lanes {
             while let Some(next) = lane.next(one_by_one) {
                 lane.flying += 1;
-                begun.push(next);
+                started.push(next);
             }
         }
-        begun
+        started
     }
 
     /// Whether an attempt of a delivery before this number waits for a place of its subscription.
@@ -238,7 +238,7 @@ impl State {
         *self = Self {
             epoch: self.epoch + 1,
             stopped: self.stopped,
-            begun: self.begun,
+            started: self.started,
             tasks,
             ..Self::default()
         };

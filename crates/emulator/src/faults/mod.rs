@@ -154,7 +154,7 @@ impl Faults {
     }
 
     /// # Errors
-    /// It is no snapshot of faults. Then nothing has changed.
+    /// It is not a snapshot of faults. Then nothing has changed.
     pub(crate) fn restore(&self, snapshot: &Value) -> Result<(), String> {
         let state: State =
             json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;

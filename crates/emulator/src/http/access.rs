@@ -51,7 +51,7 @@ impl Access {
     }
 }
 
-/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is no host with an optional port: a user name before the
+/// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is not a host with an optional port: a user name before the
 /// host, and a text behind the bracket or in place of the port, name another server to another reader.
 fn name_of(host: &str) -> Option<String> {
     let authority = host.parse::<Authority>().ok()?;

@@ -2,12 +2,14 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use bytes::Bytes;
 use hookgate::clock::Clock as _;
 use http::header::{CONTENT_TYPE, DATE, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use http_body_util::{Either, Full};
+use httpdate::fmt_http_date;
 use hyper::body::Body as _;
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -23,7 +25,6 @@ use crate::hub::Hub;
 use crate::page;
 use crate::query::Query;
 use crate::requests;
-use crate::time::http_date;
 
 /// A body of the API: about 10,000 rows in a batch.
 const API_BODY: usize = 8 << 20;
@@ -47,7 +48,8 @@ impl Serve for Hub {
         };
         guard::add_headers(response.headers_mut());
         // The end of a rate's window is told in the emulator's time, and a client compares it with this header.
-        if let Ok(date) = HeaderValue::from_str(&http_date(self.clock.now())) {
+        let now = UNIX_EPOCH + Duration::from_millis(self.clock.unix_millis());
+        if let Ok(date) = HeaderValue::from_str(&fmt_http_date(now)) {
             response.headers_mut().insert(DATE, date);
         }
         Ok(response)

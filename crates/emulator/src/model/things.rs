@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::weight;
 
 /// A limit of memory for each kind.
-const MOST: usize = 100_000;
+const MAX_OBJECTS: usize = 100_000;
 
 /// Objects by id, in the order of their creation.
 #[derive(Clone, Debug, Default)]
@@ -30,7 +30,7 @@ impl Things {
 
     /// Adds an object under this id; `false` if there are too many, or the id is taken.
     pub(crate) fn add(&mut self, id: &str, mut thing: Map<String, Value>) -> bool {
-        if self.list.len() >= MOST || self.find(id).is_some() {
+        if self.list.len() >= MAX_OBJECTS || self.find(id).is_some() {
             return false;
         }
         thing.insert("id".to_owned(), id.into());

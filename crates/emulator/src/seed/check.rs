@@ -141,7 +141,8 @@ fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
 fn date<'a>(field: &'a str, text: Option<&str>) -> Result<(), Wrong<'a>> {
     match text {
         Some(text) if Date::parse(text).is_err() => {
-            let message = format!("{text:?} is no time, expected one such as 2026-01-01T00:00:00Z");
+            let message =
+                format!("{text:?} is not a time, expected one such as 2026-01-01T00:00:00Z");
             Err(wrong(&[Field(field)], message))
         }
         _ => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The reason why a text is no seed, with its line and column.
+/// The reason why a text is not a seed, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedError {
     line: usize,

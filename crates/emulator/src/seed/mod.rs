@@ -33,7 +33,7 @@ impl Seed {
     /// Reads a seed.
     ///
     /// # Errors
-    /// The text is no JSON of this form. The error has the line, the column and the expected form.
+    /// The text is not JSON of this form. The error has the line, the column and the expected form.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
         let mut json = serde_json::Deserializer::from_str(text);
         let file: SeedFile = json::object(&mut json)

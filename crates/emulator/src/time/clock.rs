@@ -126,31 +126,6 @@ pub(crate) fn iso_millis(millis: u64) -> String {
     format!("{}.{:03}Z", whole.trim_end_matches('Z'), millis % 1_000)
 }
 
-/// Writes a time as the header `Date` has it.
-pub(crate) fn http_date(second: UnixSeconds) -> String {
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    const MONTHS: [&str; 12] = [
-        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ];
-    // 1970-01-01 was a Thursday.
-    let weekday = second.as_i64().div_euclid(86_400).rem_euclid(7);
-    let weekday = usize::try_from(weekday).ok().and_then(|day| DAYS.get(day));
-    let iso = iso8601(second);
-    let (date, time) = iso.split_once('T').unwrap_or_default();
-    let mut date = date.splitn(3, '-');
-    let (year, month, day) = (date.next(), date.next(), date.next());
-    let month = month.and_then(|month| month.parse::<usize>().ok());
-    let month = month.and_then(|month| MONTHS.get(month.wrapping_sub(1)));
-    format!(
-        "{}, {} {} {} {} GMT",
-        weekday.copied().unwrap_or_default(),
-        day.unwrap_or_default(),
-        month.copied().unwrap_or_default(),
-        year.unwrap_or_default(),
-        time.trim_end_matches('Z')
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use hookgate::clock::ManualClock;
@@ -194,18 +169,6 @@ mod tests {
         let (_, shared) = self::clock(SigningTime::Emulated);
         shared.pass_to(Duration::from_secs(360));
         assert_eq!(shared.aged(first, offset), first);
-    }
-
-    #[test]
-    fn a_time_is_written_as_a_date_of_http() {
-        for (seconds, date) in [
-            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
-            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
-            (1_709_251_199, "Thu, 29 Feb 2024 23:59:59 GMT"),
-            (START.as_i64(), "Sat, 21 Nov 2026 09:30:00 GMT"),
-        ] {
-            assert_eq!(http_date(UnixSeconds::new(seconds)), date);
-        }
     }
 
     #[test]

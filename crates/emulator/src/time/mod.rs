@@ -4,5 +4,5 @@ mod clock;
 mod sum;
 
 pub use clock::EmulatorClock;
-pub(crate) use clock::{Moment, SigningTime, http_date, iso_millis};
+pub(crate) use clock::{Moment, SigningTime, iso_millis};
 pub(crate) use sum::duration;

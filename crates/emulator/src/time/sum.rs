@@ -11,7 +11,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         // A long text is not repeated in the message.
         let shown: String = text.chars().take(40).collect();
-        format!("{shown:?} is no duration, expected a sum such as 90s, 5m, 26h36m or 2d")
+        format!("{shown:?} is not a duration, expected a sum such as 90s, 5m, 26h36m or 2d")
     };
     let mut total = 0_u64;
     let mut rest = text;

@@ -250,7 +250,7 @@ fn answered(trigger: &Trigger, query: &str, headers: &HeaderMap, body: &Bytes) -
     }
 }
 
-/// What expressions can read. Names of headers are in lower case. A body that is no JSON is a text, and none is null.
+/// What expressions can read. Names of headers are in lower case. A body that is not JSON is a text, and none is null.
 fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
     let parsed = serde_json::from_slice(body);
     let body = match parsed {

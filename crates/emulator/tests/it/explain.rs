@@ -113,19 +113,3 @@ async fn a_delivery_that_is_not_there_or_has_no_attempt_is_not_explained() {
     let early = service.control("POST", &path, Some(json!({}))).await;
     early.refused(409, "CONFLICT");
 }
-
-#[tokio::test]
-async fn the_list_of_deliveries_takes_a_limit() {
-    let service = delivering().await;
-    for _ in 0..3 {
-        service.explained(None).await;
-    }
-    let all = service.control("GET", "deliveries", None).await.data();
-    let newest = service
-        .control("GET", "deliveries?limit=2", None)
-        .await
-        .data();
-    assert_eq!(newest.as_array().unwrap()[..], all.as_array().unwrap()[..2]);
-    let wrong = service.control("GET", "deliveries?limit=0", None).await;
-    wrong.refused(400, "VALIDATION_ERROR");
-}

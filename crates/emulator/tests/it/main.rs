@@ -17,7 +17,6 @@ mod limits;
 mod retries;
 mod rows;
 mod seeds;
-mod specification;
 mod support;
 mod things;
 mod triggers;

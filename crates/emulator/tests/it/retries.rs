@@ -76,43 +76,6 @@ async fn a_receiver_that_is_down_for_30_hours_gets_what_is_not_discarded() {
 }
 
 #[tokio::test]
-async fn the_schedule_is_that_of_the_specification() {
-    let service = by_hand().await;
-    let (handled, url) = receiver(Some(&service.emulator)).await;
-    service.emulator.subscribe(&url, SECRET).unwrap();
-    handled.fail(u32::MAX);
-    let first = changed(&service, 7).await;
-    assert_eq!(first["attempts"][0]["status"], 500);
-    for (wait, attempts) in [
-        ("59s", 0),
-        ("1s", 1),
-        ("5m", 1),
-        ("30m", 1),
-        ("1h59m59s", 0),
-        ("1s", 1),
-        ("30d", 0),
-    ] {
-        assert_eq!(advance(&service, wait).await, attempts, "{wait}");
-    }
-    let last = service.emulator.deliveries().remove(0);
-    let times: Vec<_> = last["attempts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| one["at"].as_str().unwrap())
-        .collect();
-    let expected = ["09:30:00", "09:31:00", "09:36:00", "10:06:00", "12:06:00"];
-    assert_eq!(
-        times,
-        expected.map(|time| format!("2026-11-21T{time}.000Z"))
-    );
-    assert_eq!(
-        (&last["state"], &last["nextAttemptAt"]),
-        (&json!("discarded"), &Value::Null)
-    );
-}
-
-#[tokio::test]
 async fn each_fault_over_a_real_connection_and_the_sound_retry() {
     for (fault, status, error) in [
         ("altered-byte", Some(401), None),

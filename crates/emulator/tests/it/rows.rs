@@ -250,6 +250,11 @@ async fn a_batch_creates_what_is_right_and_reports_the_others() {
         none,
         json!({ "data": [], "meta": { "createdCount": 0, "errors": [] } })
     );
+    // The entries are bare values: `values` is taken for a property.
+    let wrapped = json!({ "rows": [{ "values": { "prop_customer": "C" } }] });
+    let wrapped = service.api("POST", ROWS, Some(wrapped)).await.json();
+    assert_eq!(wrapped["meta"]["createdCount"], 0);
+    assert_eq!(wrapped["meta"]["errors"][0]["index"], 0);
 }
 
 #[tokio::test]

@@ -12,9 +12,8 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::layer::RequestObserver;
 use hookgate::{
-    Delivery, MemoryStore, Receiver, Secret, Verifier,
+    Delivery, HandlerError, MemoryStore, Receiver, Secret, Verifier,
     clock::{Clock, Monotonic, UnixSeconds},
-    layer::FailureReason,
 };
 use hookgate_record::{LoggedDelivery, record_with};
 use hookgate_testing::Signer;
@@ -120,7 +119,7 @@ async fn each_way_to_be_answered_is_recorded_once() {
     let (harness, told) = recording(|_, run| async move {
         match run {
             1 => Ok(OK),
-            2 => Err(FailureReason::new(LedgerShut(std::io::Error::other(
+            2 => Err(HandlerError::from(LedgerShut(std::io::Error::other(
                 "no disk",
             )))),
             3 => panic!("in the handler"),

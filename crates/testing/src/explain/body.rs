@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 
 use super::cause::{Cause, CauseKind as Kind};
 use super::json::{Document, Layout, Order, Style};
-use super::numbers::{self, Numbers};
+use super::numbers::Numbers;
 use super::outer::{self, Visit};
-use super::padded;
-use super::strings::{Strings, Writer};
+use super::strings::Strings;
 
 /// The received body, and the bodies that may have been signed in its place.
 pub(super) struct Bodies<'b> {
@@ -37,41 +36,31 @@ impl<'b> Bodies<'b> {
         }
     }
 
-    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once. Each is
-    /// combined with `others`, the number of repairs of secret and signed string.
-    pub(super) fn each(
-        &self,
-        repairs: usize,
-        others: usize,
-        visit: &mut Visit<'_>,
-    ) -> ControlFlow<()> {
+    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once.
+    pub(super) fn each(&self, repairs: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
         match repairs {
             0 => visit(&[], self.received),
             1 => {
                 outer::each(self.received, self.announced, visit)?;
-                styled(self.received, 1, &ANY, visit)?;
-                padded(self.received, 1, others, visit)
+                styled(self.received, 1, visit)
             }
             2 => {
-                styled(self.received, 2, &ANY, visit)?;
-                padded(self.received, 2, others, visit)?;
+                styled(self.received, 2, visit)?;
                 outer::each(self.received, self.announced, &mut |first, bytes| {
                     let mut both = both(first, visit);
-                    styled(bytes, 1, &ANY, &mut both)?;
+                    styled(bytes, 1, &mut both)?;
                     outer::each(bytes, None, &mut both)
                 })?;
-                styled(self.received, 1, &ANY, &mut |first, bytes| {
+                styled(self.received, 1, &mut |first, bytes| {
                     outer::each(bytes, None, &mut both(first, visit))
                 })
             }
             Self::DEEPEST => {
-                styled(self.received, 3, &ANY, visit)?;
-                padded(self.received, 3, others, visit)?;
+                styled(self.received, 3, visit)?;
                 outer::each(self.received, self.announced, &mut |first, bytes| {
-                    styled(bytes, 2, &ANY, &mut both(first, visit))
+                    styled(bytes, 2, &mut both(first, visit))
                 })
             }
-            4 => padded(self.received, 4, others, visit),
             _ => ControlFlow::Continue(()),
         }
     }
@@ -86,113 +75,16 @@ fn both<'v>(
     move |second, bytes| visit(&[&first, second].concat(), bytes)
 }
 
-/// Puts back the zeros at the end of fractions, with this number of changes in all: the others are those of a program that
-/// writes JSON again. The likeliest ways are combined with more repairs of secret and signed string than the others.
-fn padded(body: &[u8], changes: usize, others: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
-    padded_from(body, padded::DETAIL, changes, others, visit)?;
-    let Some(plain) = plain(body) else {
-        return ControlFlow::Continue(());
-    };
-    if changes == 1 {
-        visit(&[padded::cause(padded::PLAIN_DETAIL)], &plain)?;
-    }
-    padded_from(&plain, padded::PLAIN_DETAIL, changes, others, visit)
-}
-
-/// Returns the body with its fractions in their shortest form and without exponents, where that is another body: Java writes
-/// 12345678.50 as 1.23456785E7, a `BigDecimal` of 100.00 becomes 1E+2, and Gson reads 3 and writes 3.0.
-fn plain(body: &[u8]) -> Option<Vec<u8>> {
-    let document = Document::parse(body)?;
-    let style = Style {
-        numbers: Numbers::Plain,
-        ..Style::AS_IS
-    };
-    let is_written_by_a_program = document.numbers().iter().any(|(_, at)| {
-        let number = body.get(at.clone()).unwrap_or_default();
-        numbers::is_float_of_a_program(number)
-    });
-    is_written_by_a_program.then(|| document.write(&style))?
-}
-
-fn padded_from(
-    body: &[u8],
-    detail: &'static str,
-    changes: usize,
-    others: usize,
-    visit: &mut Visit<'_>,
-) -> ControlFlow<()> {
-    let Some(document) = Document::parse(body) else {
-        return ControlFlow::Continue(());
-    };
-    let numbers = document.numbers();
-    for (rank, way) in padded::ways(body, &numbers).iter().enumerate() {
-        let most = match changes {
-            1 => 1 + usize::from(rank < 3),
-            _ => usize::from(rank < 3),
-        };
-        if others > most {
-            break;
-        }
-        let bytes = padded::write(body, &numbers, way);
-        let cause = [padded::cause(detail)];
-        match changes {
-            0 | 1 => visit(&cause, &bytes)?,
-            _ => styled(
-                &bytes,
-                changes - 1,
-                &WRITTEN_AGAIN,
-                &mut both(&cause, visit),
-            )?,
-        }
-    }
-    ControlFlow::Continue(())
-}
-
-/// The styles to try.
-struct Styles {
-    layouts: &'static [Layout],
-    orders: &'static [Order],
-    strings: &'static [Strings],
-    numbers: &'static [Numbers],
-}
-
-const ANY: Styles = Styles {
-    layouts: &LAYOUTS,
-    orders: &ORDERS,
-    strings: &Strings::ALL,
-    numbers: &Numbers::ALL,
-};
-
-/// The differences that remain where a program has parsed a body and written it again, besides its numbers.
-const WRITTEN_AGAIN: Styles = Styles {
-    layouts: &[
-        Layout::Compact,
-        Layout::Pretty("  "),
-        Layout::Spaced,
-        Layout::AsIs,
-    ],
-    orders: &[Order::Service, Order::AsIs],
-    strings: &[
-        Strings::UnicodeUnescaped,
-        Strings::SlashesUnescaped,
-        Strings::HtmlUnescaped,
-        // Several of these at once, such as PHP's escapes of slashes and of characters.
-        Strings::By(Writer::JavaScript),
-        Strings::AsIs,
-    ],
-    numbers: &[Numbers::AsIs],
-};
-
 /// Writes JSON again with this number of changes among layout, order, strings and numbers.
-fn styled(body: &[u8], changes: usize, styles: &Styles, visit: &mut Visit<'_>) -> ControlFlow<()> {
+fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
     let Some(document) = Document::parse(body) else {
         return ControlFlow::Continue(());
     };
     let own = own_layout(&document, body);
-    for &layout in styles.layouts {
-        for &order in styles.orders {
-            for &strings in styles.strings {
-                for &numbers in styles.numbers {
+    for layout in LAYOUTS {
+        for order in ORDERS {
+            for strings in Strings::ALL {
+                for numbers in Numbers::ALL {
                     let mut style = Style {
                         layout,
                         order,

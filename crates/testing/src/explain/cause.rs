@@ -37,7 +37,7 @@ impl CauseGroup {
 
 macro_rules! causes {
     ($($group:ident { $($kind:ident $name:literal: $what:literal, $fix:literal;)* })*) => {
-        /// A known mistake. [The page](super#what-is-known) lists all of them.
+        /// A known mistake.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum CauseKind {
@@ -45,7 +45,7 @@ macro_rules! causes {
         }
 
         impl CauseKind {
-            /// All of them, in the order of the page.
+            /// All of them, group by group.
             pub const ALL: &'static [Self] = &[$($(Self::$kind,)*)*];
 
             /// A short name, in snake case. Stable.
@@ -60,13 +60,13 @@ macro_rules! causes {
                 match self { $($(Self::$kind => CauseGroup::$group,)*)* }
             }
 
-            /// Returns a description of the mistake, in one sentence. The wording is no contract.
+            /// Returns a description of the mistake, in one sentence. The wording may change.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $($(Self::$kind => $what,)*)* }
             }
 
-            /// Returns the way to repair the mistake. The wording is no contract.
+            /// Returns the way to repair the mistake. The wording may change.
             #[must_use]
             pub fn fix(self) -> &'static str {
                 match self { $($(Self::$kind => $fix,)*)* }
@@ -103,12 +103,8 @@ causes! {
             "Sign with the text itself as key: this service does not decode.";
         SecretStoredEncoded "secret_stored_encoded": "The secret was taken in an encoded form: base64, hex or percent signs.",
             "Decode it once before it is used; a Kubernetes Secret holds base64 under `data` and text under `stringData`.";
-        SecretStoredDecoded "secret_stored_decoded": "The secret was taken decoded from base64 or hex.",
-            "Give the receiver the text as it is shown, `whsec_` included: the text itself is the key.";
         SecretPaddingLost "secret_padding_lost": "The secret was taken without the `=` at its end.",
             "Paste the whole text again; a program that splits a line of settings at each `=` drops the last one.";
-        SecretSignedEncoded "secret_signed_encoded": "It was signed with the secret encoded once more, in base64 or hex.",
-            "Sign with the text itself as key.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
             "Write the secret's file with `printf %s`, or trim what is read from it: `echo` adds a line break.";
         SecretCharset "secret_charset": "The secret was taken from a file that is no UTF-8.",
@@ -151,8 +147,6 @@ causes! {
             "Verify the raw bytes; in Python, `ensure_ascii=False` keeps the characters.";
         BodyUnicodeUnescaped "body_unicode_unescaped": "The body has characters where their `\\u` escapes were signed.",
             "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
-        BodyUnicodeCase "body_unicode_case": "The body's `\\u` escapes are written with hex digits of the other case.",
-            "Verify the raw bytes before anything parses them.";
         BodyHtmlEscaped "body_html_escaped": "The body has `\\u003c` and the like where `<`, `>`, `&` or quotes were signed.",
             "Verify the raw bytes; Go's `json.Marshal`, Rails and others escape for HTML when they write JSON again.";
         BodyHtmlUnescaped "body_html_unescaped": "The body has `<`, `>` or `&` where `\\u003c` and the like were signed.",
@@ -163,8 +157,6 @@ causes! {
             "Verify the raw bytes before anything parses them: 1.0, 1 and 1e0 are one number and three texts.";
         BodyBase64Encoded "body_base64_encoded": "The body is base64 of the signed body.",
             "Decode it before it is verified; API gateways and Lambda set `isBase64Encoded` where they encode.";
-        BodyBase64Decoded "body_base64_decoded": "It was signed over the body in base64.",
-            "Sign the raw bytes of the body, not an encoding of them.";
         BodyJsonString "body_json_string": "The body is a JSON string that holds the signed body.",
             "Pass the text itself on, without `JSON.stringify` around it.";
         BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and the signed body is not.",
@@ -221,7 +213,7 @@ causes! {
             "Send `Content-Type: application/json`; curl's `-d` says that it is a form, unless `-H` names the type.";
         RequestTooLarge "request_too_large": "The body is larger than a receiver accepts by default.",
             "Raise `max_body`, if the service sends deliveries of this size.";
-        EventUnusable "event_unusable": "The signed body is no JSON object with an id and a type that can be used.",
+        EventUnusable "event_unusable": "The signed body is not a JSON object with an id and a type that can be used.",
             "Send an event: a JSON object whose `id` and `type` are texts of 1 to 256 bytes.";
         EventHeader "event_header": "An unsigned header names another event than the signed body.",
             "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";

@@ -98,8 +98,6 @@ impl Explainer {
         let (fit, tried) = Search {
             keys: &secret::variants(&self.secrets),
             signed: signed::variants(&stamps, &header::ids(delivery)),
-            stamps: &stamps,
-            body_bytes: body.len(),
             claims: &header::claims(delivery),
             bodies: &bodies,
             limit: self.limit,

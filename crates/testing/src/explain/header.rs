@@ -76,7 +76,7 @@ fn add(claims: &mut Vec<Claim>, causes: &[Cause], value: &[u8]) {
     if let Some((causes, signature)) = decoded(&text) {
         return push(causes, signature);
     }
-    // A list, in which one signature may be right. A part that is no signature is skipped.
+    // A list, in which one signature may be right. A part that is not a signature is skipped.
     for part in text.split(|char: char| char.is_whitespace() || ",;".contains(char)) {
         let joined = Cause::new(Kind::HeaderJoined);
         if let Some(signature) = as_the_service_writes(part.as_bytes()) {

@@ -9,14 +9,13 @@ use hookgate_record::LoggedDelivery;
 use super::cause::Cause;
 use super::json::{Document, Layout, Style};
 use super::numbers;
-use super::padded;
 use super::request::RequestFault;
 use super::secret::{KnownSecret, looks_decoded};
 use super::strings::Strings;
 
 macro_rules! hints {
     ($($kind:ident $name:literal: $what:literal;)*) => {
-        /// A sign of a mistake that no computation can prove. [The page](super#what-cant-be-undone) lists all of them.
+        /// A sign of a mistake that no computation can prove.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum HintKind {
@@ -24,7 +23,7 @@ macro_rules! hints {
         }
 
         impl HintKind {
-            /// All of them, in the order of the page.
+            /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
 
             /// A short name, in snake case. Stable.
@@ -33,7 +32,7 @@ macro_rules! hints {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// Returns a description of the possible mistake, in one sentence. The wording is no contract.
+            /// Returns a description of the possible mistake, in one sentence. The wording may change.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$kind => $what,)* }
@@ -43,7 +42,7 @@ macro_rules! hints {
 }
 
 hints! {
-    Redacted "redacted": "Something was taken out of the body or the headers when it was logged, or it was imported without them: its signature can't be verified any more, only made anew.";
+    Redacted "redacted": "Something was taken out of the body or the headers when it was logged: its signature can't be verified any more, only made anew.";
     NoBody "no_body": "The body was not recorded: the delivery was refused before it was read.";
     BodyEmpty "body_empty": "The body is empty: often it was read before, and a second reading gives no bytes.";
     BodyCompressed "body_compressed": "The body is compressed. The service sends it as it is signed, so a program on the way has compressed it.";
@@ -51,7 +50,7 @@ hints! {
     ReplacementCharacters "replacement_characters": "The body holds U+FFFD, which a decoder writes in place of bytes that are no UTF-8: this can't be undone. Pass the body on as bytes.";
     KeysSorted "keys_sorted": "All keys of the body are sorted, and the service does not sort them: a program parsed the body and wrote it again, and the order of the properties is lost.";
     WrittenAgain "written_again": "This body looks written again: a program parsed it and wrote it in its own form, and its numbers or texts can't be restored. Verify the raw bytes before anything parses them.";
-    NotJson "not_json": "The body is no JSON: it is not what the service sends, or was changed on the way.";
+    NotJson "not_json": "The body is not JSON: it is not what the service sends, or was changed on the way.";
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
@@ -141,13 +140,13 @@ pub(super) fn all(
     }
     // The weakest sign comes last, and is left out where a form was seen.
     let is_seen = hints.iter().any(|hint| hint.kind == HintKind::WrittenAgain);
-    hints.extend(
-        delivery
-            .body
-            .as_deref()
-            .filter(|_| !is_seen)
-            .and_then(of_numbers),
-    );
+    let document = delivery.body.as_deref().and_then(Document::parse);
+    if !is_seen && document.is_some_and(|document| document.numbers().next().is_some()) {
+        hints.push(Hint {
+            kind: HintKind::NumbersWrittenAgain,
+            detail: None,
+        });
+    }
     hints
 }
 
@@ -212,25 +211,11 @@ fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
         Some("it has escaped slashes")
     } else if !is_written_so(with(Strings::HtmlUnescaped)) {
         Some("it has the escapes of HTML")
-    } else if document
-        .numbers()
-        .iter()
-        .any(|(_, at)| numbers::is_float_of_a_program(body.get(at.clone()).unwrap_or_default()))
-    {
+    } else if document.numbers().any(numbers::is_float_of_a_program) {
         Some("it has numbers such as 100.0 or 1e+20, as many programs write them")
     } else {
         None
     }
-}
-
-/// Returns the sign that numbers may have lost zeros, if the body has a number that could.
-fn of_numbers(body: &[u8]) -> Option<Hint> {
-    let ways = padded::ways(body, &Document::parse(body)?.numbers()).len();
-    let were = if ways == 1 { "way was" } else { "ways were" };
-    (ways > 0).then(|| Hint {
-        kind: HintKind::NumbersWrittenAgain,
-        detail: Some(format!("{ways} {were} tried to put them back")),
-    })
 }
 
 fn of_signature(delivery: &LoggedDelivery, say: &mut impl FnMut(HintKind, Option<String>)) {

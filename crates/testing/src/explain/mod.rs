@@ -10,7 +10,6 @@ mod hint;
 mod json;
 mod numbers;
 mod outer;
-mod padded;
 mod request;
 mod search;
 mod secret;

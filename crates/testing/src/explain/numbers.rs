@@ -8,28 +8,22 @@ pub(super) enum Numbers {
     JavaScript,
     /// `json.dumps`: integers unchanged, the others as floats.
     Python,
-    /// Every integer as a float, as before a program dropped its `.0`.
-    Floats,
-    /// Integers unchanged, the others as JavaScript writes them.
-    Plain,
 }
 
-/// Whether programs write floats so which are no fraction, or very large or small: 100.0, 1e+20, 1.0E7.
+/// Whether programs write floats so that are not fractions, or are very large or small: 100.0, 1e+20, 1.0E7.
 pub(super) fn is_float_of_a_program(number: &[u8]) -> bool {
     number.iter().any(|byte| b"eE".contains(byte)) || number.ends_with(b".0")
 }
 
 impl Numbers {
     /// The likeliest first.
-    pub(super) const ALL: [Self; 4] = [Self::JavaScript, Self::Python, Self::Floats, Self::AsIs];
+    pub(super) const ALL: [Self; 3] = [Self::JavaScript, Self::Python, Self::AsIs];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::AsIs => "as they are",
             Self::JavaScript => "as JavaScript writes them",
             Self::Python => "as Python writes them",
-            Self::Floats => "integers as 1.0",
-            Self::Plain => "without exponents",
         }
     }
 
@@ -45,10 +39,8 @@ impl Numbers {
         let is_integer = !text.contains(['.', 'e', 'E']);
         match self {
             Self::AsIs => None,
-            Self::Floats => is_integer.then(|| format!("{text}.0")),
             Self::Python if is_integer => (text == "-0").then(|| "0".into()),
-            Self::Plain if is_integer => None,
-            Self::JavaScript | Self::Python | Self::Plain => {
+            Self::JavaScript | Self::Python => {
                 let value: f64 = text.parse().ok()?;
                 let decimal = Decimal::of(value)?;
                 Some(match self {
@@ -172,12 +164,7 @@ mod tests {
             assert_eq!(written(Numbers::JavaScript, text), javascript, "{text}");
             assert_eq!(written(Numbers::Python, text), python, "{text}");
         }
-        assert_eq!(written(Numbers::Floats, "12"), "12.0");
-        assert_eq!(written(Numbers::Floats, "12.5"), "12.5");
         assert_eq!(written(Numbers::JavaScript, "1e999"), "1e999");
         assert_eq!(written(Numbers::AsIs, "1.0"), "1.0");
-        let long = "9007199254740993";
-        assert_eq!(written(Numbers::Plain, long), long);
-        assert_eq!(written(Numbers::Plain, "1.23456785E7"), "12345678.5");
     }
 }

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use base64::Engine as _;
 use base64::alphabet;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use super::cause::{Cause, CauseKind as Kind};
@@ -100,19 +99,15 @@ fn encodings(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     if body.contains(&b'%') {
         form(body, visit)?;
     }
-    let encoded = [STANDARD.encode(body), URL_SAFE_NO_PAD.encode(body)];
-    for text in &encoded {
-        visit(&[Cause::new(Kind::BodyBase64Decoded)], text.as_bytes())?;
-    }
     ControlFlow::Continue(())
 }
 
-/// Decodes any form of base64, with or without line breaks. `None` for text that is no base64.
+/// Decodes any form of base64, with or without line breaks. `None` for text that is not base64.
 pub(super) fn base64_decoded(text: &[u8]) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
         .with_decode_allow_trailing_bits(true);
-    // Most bodies are no base64, and this check finds that quickly.
+    // Most bodies are not base64, and this check finds that quickly.
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=\r\n".contains(byte);
     if text.len() < 4 || !text.iter().all(is_base64) {
         return None;

@@ -9,9 +9,12 @@ use hookgate::clock::UnixSeconds;
 
 use super::body::Bodies;
 use super::cause::Cause;
-use super::header::{Claim, Stamp};
+use super::header::Claim;
 use super::secret::KeyVariant;
-use super::signed::{self, FURTHEST, SignedString};
+use super::signed::SignedString;
+
+/// The highest number of repairs that are tried together, besides those of the headers.
+const FURTHEST: usize = 4;
 
 /// The numbers of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +50,6 @@ pub(super) struct Fit {
 pub(super) struct Search<'s> {
     pub(super) keys: &'s [KeyVariant],
     pub(super) signed: Vec<SignedString>,
-    pub(super) stamps: &'s [Stamp],
-    pub(super) body_bytes: usize,
     pub(super) claims: &'s [Claim],
     pub(super) bodies: &'s Bodies<'s>,
     /// The highest number of bytes that may be hashed or written.
@@ -56,7 +57,7 @@ pub(super) struct Search<'s> {
 }
 
 impl Search<'_> {
-    pub(super) fn run(mut self) -> (Option<Fit>, Tried) {
+    pub(super) fn run(self) -> (Option<Fit>, Tried) {
         let mut tried = Tried {
             secrets: self.keys.len(),
             signed_strings: self.signed.len(),
@@ -67,11 +68,6 @@ impl Search<'_> {
         let mut fit = None;
         if !claimed.is_empty() {
             for repairs in 0..=FURTHEST {
-                if repairs == FURTHEST {
-                    let late = signed::milliseconds(self.stamps, self.body_bytes);
-                    self.signed.extend(late);
-                    tried.signed_strings = self.signed.len();
-                }
                 if self.at(repairs, &claimed, &mut tried, &mut fit).is_break() {
                     break;
                 }
@@ -90,20 +86,19 @@ impl Search<'_> {
     ) -> ControlFlow<()> {
         let mut seen = HashSet::new();
         for of_body in 0..=repairs {
-            self.bodies
-                .each(of_body, repairs - of_body, &mut |causes, body| {
-                    tried.bytes = tried.bytes.saturating_add(body.len() as u64);
-                    if !seen.insert(hash(body)) {
-                        return self.within_limit(tried);
-                    }
-                    tried.bodies = tried.bodies.max(seen.len());
-                    let rest = repairs - of_body;
-                    *fit = self.with_body(rest, causes, body, claimed, tried)?;
-                    match fit {
-                        Some(_) => ControlFlow::Break(()),
-                        None => ControlFlow::Continue(()),
-                    }
-                })?;
+            self.bodies.each(of_body, &mut |causes, body| {
+                tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+                if !seen.insert(hash(body)) {
+                    return self.within_limit(tried);
+                }
+                tried.bodies = tried.bodies.max(seen.len());
+                let rest = repairs - of_body;
+                *fit = self.with_body(rest, causes, body, claimed, tried)?;
+                match fit {
+                    Some(_) => ControlFlow::Break(()),
+                    None => ControlFlow::Continue(()),
+                }
+            })?;
         }
         ControlFlow::Continue(())
     }

@@ -1,7 +1,5 @@
 //! The keys that may have signed a delivery.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use zeroize::Zeroizing;
 
 use super::cause::{Cause, CauseKind as Kind};
@@ -61,8 +59,7 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
                 let is_new = texts.iter().all(|(_, _, known)| *known != repaired);
                 // A repair that gives a known text is skipped, even if that text belongs to another secret.
                 if is_new && causes.iter().all(|known| known.kind() != cause.kind()) {
-                    let causes = joined(&causes, cause, &repaired);
-                    texts.push((causes, name, repaired));
+                    texts.push(([&*causes, &[cause]].concat(), name, repaired));
                 }
             }
         }
@@ -87,41 +84,12 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
     variants
 }
 
-/// Adds a cause. What a secret of the service decodes to, in hex or behind the prefix, is held by a receiver: that is its one
-/// mistake, and none of a sender.
-fn joined(causes: &[Cause], cause: Cause, repaired: &[u8]) -> Vec<Cause> {
-    let held = |cause: &Cause| match cause.kind() {
-        Kind::SecretHexDecoded => Some("and written in hex"),
-        Kind::SecretBase64Decoded => Some("and written in base64"),
-        Kind::SecretPrefixStripped => Some("and with `whsec_` put in front"),
-        Kind::SecretLineBreak => Some("and without the line break at its end"),
-        _ => None,
-    };
-    let form = causes.iter().find_map(held);
-    let (mut joined, cause) = match form {
-        Some(form) if cause.kind() == Kind::SecretStoredDecoded => {
-            if repaired.starts_with(PREFIX) {
-                let others = causes.iter().filter(|cause| held(cause).is_none());
-                (others.cloned().collect(), Cause::with(cause.kind(), form))
-            } else {
-                // Without the prefix it is no secret of the service, but what a sender made.
-                (causes.to_vec(), Cause::new(Kind::SecretSignedEncoded))
-            }
-        }
-        _ => (causes.to_vec(), cause),
-    };
-    joined.push(cause);
-    joined
-}
-
-/// Quotes and white space often come together, and count as one. A decoded secret that was written in another form counts as two.
+/// Quotes and white space often come together, and count as one.
 fn distance(causes: &[Cause]) -> usize {
     let has = |kind| causes.iter().any(|cause| cause.kind() == kind);
     let white = has(Kind::SecretWhiteSpace) || has(Kind::SecretBom);
     let together = has(Kind::SecretQuoted) && white;
-    let in_a_form =
-        |cause: &&Cause| cause.kind() == Kind::SecretStoredDecoded && cause.detail().is_some();
-    causes.len() + causes.iter().filter(in_a_form).count() - usize::from(together)
+    causes.len() - usize::from(together)
 }
 
 /// Returns the texts that are one mistake away, the likeliest first.
@@ -222,24 +190,6 @@ fn padded(text: &str, say: &mut impl FnMut(Kind, Vec<u8>)) {
 /// Mistakes of the code that made a key from the text, of the receiver's or of the signing one.
 fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     let random = text.strip_prefix(PREFIX);
-    // A text of the service's form is printable, whatever it was made from.
-    let decoded = match random {
-        Some(random) if random.iter().all(u8::is_ascii_graphic) => None,
-        Some(random) => Some(random),
-        None => Some(text),
-    };
-    let latin1 = decoded.and_then(latin1_encoded);
-    let decoded = [decoded, latin1.as_ref().map(|bytes| bytes.as_slice())];
-    for decoded in decoded.into_iter().flatten() {
-        for encoded in [
-            STANDARD.encode(decoded),
-            URL_SAFE_NO_PAD.encode(decoded),
-            hex::encode(decoded),
-        ] {
-            let whole = [PREFIX, encoded.as_bytes()].concat();
-            say(Kind::SecretStoredDecoded, whole);
-        }
-    }
     if let Some(random) = random {
         say(Kind::SecretPrefixStripped, random.to_vec());
         say(Kind::SecretPrefixAdded, [PREFIX, text].concat());
@@ -263,22 +213,6 @@ fn derived(text: &[u8], say: &mut impl FnMut(Kind, Vec<u8>)) {
     }
     say(Kind::SecretLineBreak, [text, b"\n"].concat());
     say(Kind::SecretLineBreak, [text, b"\r\n"].concat());
-    // A text without the prefix is no secret of the service: more likely it is one that was decoded.
-    let kind = if random.is_some() {
-        Kind::SecretSignedEncoded
-    } else {
-        Kind::SecretStoredDecoded
-    };
-    say(kind, STANDARD.encode(text).into_bytes());
-    say(kind, hex::encode(text).into_bytes());
-}
-
-/// The bytes that this text was before something read them as Latin-1.
-fn latin1_encoded(text: &[u8]) -> Option<Text> {
-    let text = std::str::from_utf8(text).ok()?;
-    let bytes = text.chars().map(|char| u8::try_from(char).ok());
-    let bytes = bytes.collect::<Option<Vec<u8>>>().map(Zeroizing::new);
-    bytes.filter(|_| !text.is_ascii())
 }
 
 /// Whether a text looks like the bytes of a decoded secret: no UTF-8, U+FFFD where something read it as UTF-8, or control characters.

@@ -16,10 +16,6 @@ const SEPARATORS: [(&str, &str); 9] = [
     ("_", "an underscore"),
     (" ", "a space"),
 ];
-/// The size of the largest body that is tried with each of a thousand milliseconds.
-const FEW_BYTES: usize = 64 << 10;
-/// The highest number of repairs that are tried together, besides those of the headers.
-pub(super) const FURTHEST: usize = 4;
 
 /// The bytes before the body and after it.
 pub(super) struct SignedString {
@@ -107,30 +103,6 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
         at: header.and_then(|stamp| stamp.at),
     });
     variants.sort_by_key(|variant| variant.distance);
-    variants
-}
-
-/// Returns signed strings with milliseconds that no header holds, at the greatest distance. None for larger bodies.
-pub(super) fn milliseconds(stamps: &[Stamp], body_bytes: usize) -> Vec<SignedString> {
-    let mut variants = Vec::new();
-    let stamps = stamps
-        .iter()
-        .filter(|stamp| !stamp.guessed && body_bytes <= FEW_BYTES);
-    for stamp in stamps {
-        let text = String::from_utf8_lossy(&stamp.text);
-        if text.len() != 10 || text.parse::<u64>().is_err() {
-            continue;
-        }
-        let cause = Cause::with(Kind::SignedInAnotherUnit, "milliseconds were signed");
-        let causes: Vec<_> = stamp.causes.iter().cloned().chain([cause]).collect();
-        variants.extend((1..1_000).map(|milliseconds| SignedString {
-            causes: causes.clone(),
-            distance: FURTHEST,
-            before: format!("{text}{milliseconds:03}.").into_bytes(),
-            after: Vec::new(),
-            at: stamp.at,
-        }));
-    }
     variants
 }
 

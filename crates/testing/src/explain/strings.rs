@@ -9,18 +9,11 @@ pub(super) enum Strings {
     SlashesUnescaped,
     SlashesEscaped,
     UnicodeUnescaped,
-    UnicodeEscaped(Hex),
-    UnicodeCase(Hex),
+    UnicodeEscaped,
     HtmlUnescaped,
     HtmlEscaped,
     /// Every character as this writer writes it.
     By(Writer),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hex {
-    Lower,
-    Upper,
 }
 
 /// A program that writes JSON.
@@ -30,29 +23,20 @@ pub(super) enum Writer {
     JavaScript,
     Python,
     Php,
-    Go,
-    DotNet,
-    Gson,
 }
 
 impl Strings {
     /// The likeliest first.
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::SlashesUnescaped,
         Self::UnicodeUnescaped,
-        Self::UnicodeEscaped(Hex::Lower),
+        Self::UnicodeEscaped,
         Self::SlashesEscaped,
-        Self::UnicodeEscaped(Hex::Upper),
         Self::HtmlUnescaped,
         Self::HtmlEscaped,
-        Self::UnicodeCase(Hex::Lower),
-        Self::UnicodeCase(Hex::Upper),
         Self::By(Writer::JavaScript),
         Self::By(Writer::Python),
         Self::By(Writer::Php),
-        Self::By(Writer::Go),
-        Self::By(Writer::DotNet),
-        Self::By(Writer::Gson),
         Self::AsIs,
     ];
 
@@ -63,13 +47,7 @@ impl Strings {
             Self::SlashesUnescaped => Cause::new(Kind::BodySlashesEscaped),
             Self::SlashesEscaped => Cause::new(Kind::BodySlashesUnescaped),
             Self::UnicodeUnescaped => Cause::new(Kind::BodyUnicodeEscaped),
-            Self::UnicodeEscaped(hex) => Cause::with(
-                Kind::BodyUnicodeUnescaped,
-                format!("{} was signed", hex.name()),
-            ),
-            Self::UnicodeCase(hex) => {
-                Cause::with(Kind::BodyUnicodeCase, format!("{} was signed", hex.name()))
-            }
+            Self::UnicodeEscaped => Cause::new(Kind::BodyUnicodeUnescaped),
             Self::HtmlUnescaped => Cause::new(Kind::BodyHtmlEscaped),
             Self::HtmlEscaped => Cause::new(Kind::BodyHtmlUnescaped),
             Self::By(writer) => Cause::with(
@@ -100,30 +78,18 @@ impl Strings {
             Self::SlashesUnescaped if unit.text == b"\\/" => Form::Raw,
             Self::SlashesEscaped if unit.text == b"/" => Form::Short(b'/'),
             Self::UnicodeUnescaped if unit.is_unicode_escape() && unit.code >= 0x7f => Form::Raw,
-            Self::UnicodeEscaped(hex) if unit.is_raw() && unit.code >= 0x80 => Form::Unicode(hex),
-            Self::UnicodeCase(hex) if unit.is_unicode_escape() => Form::Unicode(hex),
+            Self::UnicodeEscaped if unit.is_raw() && unit.code >= 0x80 => Form::Unicode,
             Self::HtmlUnescaped if unit.is_unicode_escape() && is_html(unit.code) => {
                 match unit.code {
                     0x22 => Form::Short(b'"'),
                     _ => Form::Raw,
                 }
             }
-            Self::HtmlEscaped if unit.is_raw() && is_go_html(unit.code) => {
-                Form::Unicode(Hex::Lower)
-            }
+            Self::HtmlEscaped if unit.is_raw() && is_go_html(unit.code) => Form::Unicode,
             Self::By(writer) => writer.form(unit.code),
             _ => Form::AsIs,
         };
         form.write(unit, out);
-    }
-}
-
-impl Hex {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Lower => "lower case",
-            Self::Upper => "upper case",
-        }
     }
 }
 
@@ -133,24 +99,17 @@ impl Writer {
             Self::JavaScript => "JavaScript's JSON.stringify writes them",
             Self::Python => "Python's json.dumps writes them",
             Self::Php => "PHP's json_encode writes them",
-            Self::Go => "Go's json.Marshal writes them",
-            Self::DotNet => ".NET's System.Text.Json writes them",
-            Self::Gson => "Gson writes them",
         }
     }
 
     fn form(self, code: u32) -> Form {
-        let hex = match self {
-            Self::DotNet => Hex::Upper,
-            _ => Hex::Lower,
-        };
         let short = match code {
             0x08 => Some(b'b'),
             0x0c => Some(b'f'),
             0x0a => Some(b'n'),
             0x0d => Some(b'r'),
             0x09 => Some(b't'),
-            0x22 if self != Self::DotNet => Some(b'"'),
+            0x22 => Some(b'"'),
             0x5c => Some(b'\\'),
             0x2f if self == Self::Php => Some(b'/'),
             _ => None,
@@ -164,15 +123,8 @@ impl Writer {
                 Self::JavaScript => false,
                 Self::Python => code >= 0x7f,
                 Self::Php => code >= 0x80,
-                Self::Go => is_go_html(code),
-                Self::DotNet => code >= 0x7f || is_html(code),
-                Self::Gson => is_go_html(code) || matches!(code, 0x3d | 0x27),
             };
-        if escaped {
-            Form::Unicode(hex)
-        } else {
-            Form::Raw
-        }
+        if escaped { Form::Unicode } else { Form::Raw }
     }
 }
 
@@ -190,7 +142,7 @@ enum Form {
     AsIs,
     Raw,
     Short(u8),
-    Unicode(Hex),
+    Unicode,
 }
 
 impl Form {
@@ -201,25 +153,14 @@ impl Form {
             }
             (Self::AsIs | Self::Raw, _) => out.extend_from_slice(unit.text),
             (Self::Short(letter), _) => out.extend_from_slice(&[b'\\', letter]),
-            (Self::Unicode(hex), Some(char)) => {
+            (Self::Unicode, Some(char)) => {
                 for unit in char.encode_utf16(&mut [0; 2]) {
-                    hex.write(u32::from(*unit), out);
+                    out.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
                 }
             }
-            // One half of a surrogate pair, which is no character.
-            (Self::Unicode(hex), None) if unit.code <= 0xffff => hex.write(unit.code, out),
-            (Self::Unicode(_), None) => out.extend_from_slice(unit.text),
+            // One half of a surrogate pair is not a character.
+            (Self::Unicode, None) => out.extend_from_slice(unit.text),
         }
-    }
-}
-
-impl Hex {
-    fn write(self, unit: u32, out: &mut Vec<u8>) {
-        let text = match self {
-            Self::Lower => format!("\\u{unit:04x}"),
-            Self::Upper => format!("\\u{unit:04X}"),
-        };
-        out.extend_from_slice(text.as_bytes());
     }
 }
 
@@ -302,7 +243,7 @@ fn hex_unit(text: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Returns a string's text, to sort keys by. Bytes that are no character are left out.
+/// Returns a string's text, to sort keys by. Bytes that are not characters are left out.
 pub(super) fn decoded(string: &[u8]) -> String {
     let mut out = Vec::with_capacity(string.len());
     Strings::By(Writer::JavaScript).write(string, &mut out);
@@ -337,12 +278,8 @@ mod tests {
                 r#"a\/b/céü😀😀<\u003E&\u0026\n\u000a\"\\'"#,
             ),
             (
-                Strings::UnicodeEscaped(Hex::Lower),
+                Strings::UnicodeEscaped,
                 r#"a\/b/c\u00e9\u00fc\ud83d\uDE00\ud83d\ude00<\u003E&\u0026\n\u000a\"\\'"#,
-            ),
-            (
-                Strings::UnicodeCase(Hex::Upper),
-                r#"a\/b/c\u00E9ü\uD83D\uDE00😀<\u003E&\u0026\n\u000A\"\\'"#,
             ),
             (
                 Strings::HtmlUnescaped,
@@ -359,10 +296,6 @@ mod tests {
             (
                 Strings::By(Writer::Php),
                 r#"a\/b\/c\u00e9\u00fc\ud83d\ude00\ud83d\ude00<>&&\n\n\"\\'"#,
-            ),
-            (
-                Strings::By(Writer::DotNet),
-                r#"a/b/c\u00E9\u00FC\uD83D\uDE00\uD83D\uDE00\u003C\u003E\u0026\u0026\n\n\u0022\\\u0027"#,
             ),
         ] {
             assert_eq!(written(strings, text), expected, "{strings:?}");

@@ -75,7 +75,7 @@ impl EdgeValue {
             raw("nested a hundred levels deep", &nested(100)),
             text("half a mebibyte of text", &"x".repeat(512 << 10)),
             value(
-                "a mebibyte of text, over the limit with what stands around it",
+                "a mebibyte of text, over the limit with the rest of the event",
                 JsonText::text(&"x".repeat(1 << 20)),
                 TOO_LARGE,
             ),

@@ -18,7 +18,7 @@ pub enum PathErrorKind {
     EmptyStep,
     /// A step leads into a text, a number or a boolean.
     NoContainer,
-    /// A step into a list is no number, or is greater than the list's length.
+    /// A step into a list is not a number, or is greater than the list's length.
     NoIndex,
 }
 
@@ -47,9 +47,12 @@ impl fmt::Display for PathError {
             PathErrorKind::EmptyStep if path.is_empty() => f.write_str("the path is empty"),
             PathErrorKind::EmptyStep => write!(f, "a step of the path {path} is empty"),
             PathErrorKind::NoContainer => {
-                write!(f, "{path} leads into a value that is no object and no list")
+                write!(
+                    f,
+                    "{path} leads into a value that is neither an object nor a list"
+                )
             }
-            PathErrorKind::NoIndex => write!(f, "{path} is no place in the list"),
+            PathErrorKind::NoIndex => write!(f, "{path} is not a place in the list"),
         }
     }
 }

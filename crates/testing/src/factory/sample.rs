@@ -179,7 +179,7 @@ impl SampleEvent {
     /// Removes a field.
     ///
     /// # Errors
-    /// As [`set`](Self::set). A missing field is no error.
+    /// As [`set`](Self::set). A missing field is not an error.
     pub fn without(mut self, path: &str) -> Result<Self, PathError> {
         self.tree.change(path, Change::Remove)?;
         Ok(self)

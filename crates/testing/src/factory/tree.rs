@@ -116,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// Opens an object or a list that is still text. Any other value stays as it is, and so does a text that is no JSON.
+    /// Opens an object or a list that is still text. Any other value stays as it is, and so does a text that is not JSON.
     fn open(&mut self) {
         let Self::Text(text) = self else { return };
         let mut json = serde_json::Deserializer::from_str(text);

@@ -27,7 +27,7 @@ impl JsonText {
         Self::raw(quoted(text))
     }
 
-    /// NUMBER: these digits as they are written. A text that is no JSON number is sent as well, and receivers refuse it.
+    /// NUMBER: these digits as they are written. A text that is not a JSON number is sent as well, and receivers refuse it.
     #[must_use]
     pub fn number(digits: impl fmt::Display) -> Self {
         Self::raw(digits.to_string())
@@ -85,7 +85,7 @@ impl JsonText {
     }
 
     /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string. `007` and `NaN` are strings
-    /// as well, because they are no JSON. For the string `12` write the quotes too.
+    /// as well, because they are not JSON. For the string `12` write the quotes too.
     #[must_use]
     pub fn lenient(text: &str) -> Self {
         match serde_json::from_str::<&RawValue>(text) {

@@ -8,8 +8,8 @@ use super::{EventFactory, JsonText, SampleEvent};
 use crate::iso8601;
 
 /// The maximum number of rows that are kept at a time.
-const MOST_CUSTOMERS: usize = 200;
-const MOST_ORDERS: usize = 1_000;
+const MAX_CUSTOMERS: usize = 200;
+const MAX_ORDERS: usize = 1_000;
 
 /// The states of an order, and the property that gets the date of the state.
 const ORDER_STATES: [(&str, Option<&str>); 4] = [
@@ -77,8 +77,8 @@ impl World {
     pub fn next_event(&mut self) -> SampleEvent {
         let event = match self.draws.u8(..100) {
             _ if self.customers.is_empty() => self.add_customer(),
-            _ if self.orders.len() >= MOST_ORDERS => self.delete_an_order(),
-            0..8 if self.customers.len() < MOST_CUSTOMERS => self.add_customer(),
+            _ if self.orders.len() >= MAX_ORDERS => self.delete_an_order(),
+            0..8 if self.customers.len() < MAX_CUSTOMERS => self.add_customer(),
             8..14 => self.move_customer(),
             14..50 => self.place_order(),
             50..60 if !self.orders.is_empty() => self.change_total(),

@@ -59,7 +59,7 @@ pub(super) fn to_curl(delivery: &LoggedDelivery, url: &str) -> Option<String> {
     Some(command)
 }
 
-/// One argument for a shell. Bytes that are no text, or can't be seen, are written in a form that bash and zsh know.
+/// One argument for a shell. Bytes that are not text, or can't be seen, are written in a form that bash and zsh know.
 fn quoted(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.chars().any(|char| char != '\n' && is_hidden(char))

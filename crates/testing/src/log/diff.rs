@@ -162,7 +162,7 @@ fn walk(path: String, value: &Json, put: &mut impl FnMut(String, Part)) {
     }
 }
 
-/// Returns a number's text in a form that is the same for all equal numbers. `None` for what is no number, or has an exponent
+/// Returns a number's text in a form that is the same for all equal numbers. `None` for what is not a number, or has an exponent
 /// beyond 64 bits.
 fn normal(text: &str) -> Option<String> {
     let magnitude = text.strip_prefix('-').unwrap_or(text);

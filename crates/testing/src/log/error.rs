@@ -14,7 +14,7 @@ use std::io;
 ///
 /// let error = DeliveryLog::read("{\"received_at\":\n{}\n".as_bytes()).unwrap_err();
 /// assert_eq!((error.kind(), error.line()), (LogErrorKind::BadLine, Some(1)));
-/// assert_eq!(error.to_string(), "line 1 of the log is no delivery");
+/// assert_eq!(error.to_string(), "line 1 of the log is not a delivery");
 ///
 /// let error = DeliveryLog::open("no/such/file.jsonl").unwrap_err();
 /// assert_eq!((error.kind(), error.line()), (LogErrorKind::Unreadable, None));
@@ -32,10 +32,8 @@ pub struct LogError {
 pub enum LogErrorKind {
     /// The file can't be opened or read.
     Unreadable,
-    /// A line is no delivery.
+    /// A line is not a delivery.
     BadLine,
-    /// The import is no list of deliveries, or one of its items is no delivery.
-    BadImport,
 }
 
 impl LogError {
@@ -45,8 +43,7 @@ impl LogError {
         self.kind
     }
 
-    /// The number of the bad line, from 1, where the error is in one line. For an import that has no lines, the number of the
-    /// delivery.
+    /// The number of the bad line, from 1, where the error is in one line.
     #[must_use]
     pub fn line(&self) -> Option<u64> {
         self.line
@@ -58,10 +55,6 @@ impl LogError {
 
     pub(crate) fn bad_line(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(LogErrorKind::BadLine, source)
-    }
-
-    pub(crate) fn bad_import(source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self::new(LogErrorKind::BadImport, source)
     }
 
     pub(crate) fn at_line(mut self, number: u64) -> Self {
@@ -83,15 +76,9 @@ impl fmt::Display for LogError {
         match (self.kind, self.line) {
             (LogErrorKind::Unreadable, _) => f.write_str("the log can't be read"),
             (LogErrorKind::BadLine, Some(line)) => {
-                write!(f, "line {line} of the log is no delivery")
+                write!(f, "line {line} of the log is not a delivery")
             }
-            (LogErrorKind::BadLine, None) => f.write_str("the line is no delivery of a log"),
-            (LogErrorKind::BadImport, Some(number)) => {
-                write!(f, "number {number} of what is imported is no delivery")
-            }
-            (LogErrorKind::BadImport, None) => {
-                f.write_str("what is imported is no list of deliveries")
-            }
+            (LogErrorKind::BadLine, None) => f.write_str("the line is not a delivery of a log"),
         }
     }
 }

@@ -57,8 +57,8 @@ pub trait LoggedDeliveryExt: Sized {
     /// sign.
     ///
     /// Headers keep their order. The headers of the timestamp and the signature are replaced at their first position, or
-    /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers,
-    /// such as an [imported](super::DeliveryLog::import) delivery, gets the headers that the service sends.
+    /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers gets
+    /// those that the service sends.
     ///
     /// ```
     /// use hookgate_record::LoggedDelivery;
@@ -190,14 +190,10 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let received_at = received_at
             .and_then(|(_, text)| Timestamp::parse(text.as_bytes()).ok())
             .map_or(self.received_at, |timestamp| timestamp.seconds());
-        let bare = !self.headers.iter().any(|(name, _)| {
-            // An imported delivery has only these two headers, or none.
-            name != EVENT_ID && name != EVENT_TYPE
-        });
         let mut headers = self.headers.clone();
         for (name, value) in signed {
             let decides = [TIMESTAMP, SIGNATURE, WEBHOOK_ID].contains(&name);
-            if decides || (bare && self.header(name).is_none()) {
+            if decides || self.headers.is_empty() {
                 replace(&mut headers, name, value);
             }
         }
@@ -208,7 +204,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
-        // The receiver's clock stands at the timestamp, and the age is checked here: a receiver also checks some stale
+        // The receiver's clock shows the timestamp, and the age is checked here: a receiver also checks some stale
         // deliveries, chosen at random, and would give them another reason.
         let signed = self.head().map(|head| head.timestamp().seconds());
         #[allow(clippy::expect_used)] // a ring is all that it needs

@@ -76,15 +76,6 @@ impl DeliveryLog {
         LogLines::new(lines)
     }
 
-    /// Reads a file, one line per call.
-    ///
-    /// # Errors
-    /// `Unreadable` where the file can't be opened.
-    pub fn lines_of(path: impl AsRef<Path>) -> Result<LogLines<BufReader<File>>, LogError> {
-        let file = File::open(path).map_err(LogError::unreadable)?;
-        Ok(Self::lines(BufReader::new(file)))
-    }
-
     /// Reads all files that [`open_rotated`](Self::open_rotated) reads, one line per call.
     ///
     /// # Errors

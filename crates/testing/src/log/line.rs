@@ -8,9 +8,9 @@ use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery, TORN_LINE};
 use serde::Deserialize;
+use serde_json::error::Category;
 
-use super::json_error::json_error;
-use super::{LogError, LogErrorKind};
+use super::LogError;
 
 /// A delivery. Fields that a newer version adds are ignored.
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ struct AnswerLine {
     claimed_subscription: Option<String>,
 }
 
-/// A line that is no delivery, but a note about the lines next to it.
+/// A line that is not a delivery, but a note about the lines next to it.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mark {
@@ -84,8 +84,7 @@ impl Text {
 
 /// See [`LoggedDeliveryExt::from_line`](super::LoggedDeliveryExt::from_line).
 pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
-    let line: Line =
-        serde_json::from_slice(line).map_err(|error| json_error(LogErrorKind::BadLine, &error))?;
+    let line: Line = serde_json::from_slice(line).map_err(|error| bad_json(&error))?;
     let mut headers = Vec::with_capacity(line.headers.len());
     for (name, value) in line.headers {
         headers.push((name, value.into_bytes()?));
@@ -99,6 +98,16 @@ pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
     delivery.hung_up_after = line.hung_up_us.map(Duration::from_micros);
     delivery.unverifiable = line.unverifiable;
     Ok(delivery)
+}
+
+/// Holds the position, and not the parser's message: that message would repeat the text of the line.
+fn bad_json(error: &serde_json::Error) -> LogError {
+    let what = match error.classify() {
+        Category::Eof => "it breaks off",
+        Category::Data => "it is JSON of another shape",
+        Category::Io | Category::Syntax => "it is not JSON",
+    };
+    LogError::bad_line(format!("{what} at column {}", error.column()))
 }
 
 impl AnswerLine {

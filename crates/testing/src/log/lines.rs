@@ -8,14 +8,14 @@ use hookgate_record::{LoggedDelivery, TORN_LINE};
 use super::line::{self, Mark, is_beginning};
 use super::{LogError, LogErrorKind};
 
-/// The longest line that is read. A longer one is no log, and would take all memory. A body of 32 MiB fits, even where every
+/// The longest line that is read. A longer one is not a log, and would take all memory. A body of 32 MiB fits, even where every
 /// byte of it is written as six bytes.
 const LONGEST: usize = 256 << 20;
 
 /// Iterates over the deliveries of a log, for logs that are larger than memory. Made by
 /// [`DeliveryLog::lines`](super::DeliveryLog::lines).
 ///
-/// A line that is no delivery is an error with the number of the line, and the iterator can go on after it. Three cases are
+/// A line that is not a delivery is an error with the number of the line, and the iterator can go on after it. Three cases are
 /// no error: an incomplete last line that begins as a recorder writes it, because a recorder that is killed leaves one; an incomplete line before the last one
 /// that a recorder found when it opened the file again, and marked; and a recorder's note about deliveries that it had to
 /// drop. Their numbers are available after the lines are read. A line of more than 256 MiB is an error too, and is skipped
@@ -110,7 +110,7 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// Returns whether a line that is no delivery is incomplete, and marked as such by the next recorder.
+    /// Returns whether a line that is not a delivery is incomplete, and marked as such by the next recorder.
     fn is_marked_as_torn(&mut self) -> Result<bool, LogError> {
         let mark = TORN_LINE.as_bytes();
         while let Some(line) = self.lines.read()? {
@@ -212,7 +212,7 @@ impl<R: BufRead> Numbered<R> {
     /// Reads up to the next line break and keeps nothing. Returns whether there was one.
     ///
     /// # Errors
-    /// There is no line break within the length of another line: a file without an end, such as a device, is no log.
+    /// There is no line break within the length of another line: a file without an end, such as a device, is not a log.
     fn skip_line(&mut self) -> io::Result<bool> {
         let mut skipped = 0;
         while skipped <= self.longest {

@@ -3,7 +3,6 @@
 //! | task | use |
 //! |---|---|
 //! | read | [`DeliveryLog`], or [`LogLines`] line by line |
-//! | import the service's own log of its deliveries | [`DeliveryLog::import`] |
 //! | sign again, compare, send with curl | [`resigned`](LoggedDeliveryExt::resigned), [`differences`](LoggedDeliveryExt::differences), [`to_curl`](LoggedDeliveryExt::to_curl) |
 //!
 //! # Security
@@ -16,8 +15,6 @@ mod diff;
 mod error;
 mod ext;
 mod file;
-mod import;
-mod json_error;
 mod line;
 mod lines;
 mod rotated;

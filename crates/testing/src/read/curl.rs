@@ -105,7 +105,7 @@ pub fn curl(
 }
 
 /// Returns the body that `printf %s … | base64 -d |` gives to curl, and the command after it. [`LoggedDelivery::to_curl`] writes
-/// a body that is no text in this form.
+/// a body that is not text in this form.
 fn behind_printf(command: &str) -> Result<(&str, Option<Vec<u8>>), ReadError> {
     let (words, decoder) = piped(command)?;
     let [printf, form, encoded] = &words[..] else {

@@ -23,7 +23,7 @@ pub enum ReadErrorKind {
     BadHeader,
     /// The chunks of a body are not in the form of HTTP.
     BadChunk,
-    /// The text is no curl command.
+    /// The text is not a curl command.
     NotCurl,
     /// A quote has no end, or the quoting is that of another shell.
     BadQuoting,
@@ -68,9 +68,9 @@ impl ReadErrorKind {
     fn message(self) -> &'static str {
         match self {
             Self::NoHeaders => "there is no header in it",
-            Self::BadHeader => "that is no header: `Name: value` is expected",
+            Self::BadHeader => "that is not a header: `Name: value` is expected",
             Self::BadChunk => "the chunks of the body are not written as HTTP writes them",
-            Self::NotCurl => "that is no curl command",
+            Self::NotCurl => "that is not a curl command",
             Self::BadQuoting => {
                 "a quote has no end; paste the command as for bash (browsers call it `Copy as cURL (bash)`)"
             }

@@ -159,8 +159,8 @@ impl Reader<'_> {
     }
 
     /// Reads the digits that follow, up to this number of them.
-    fn number(&mut self, begun: u32, most: usize, radix: u32) -> u32 {
-        let mut number = begun;
+    fn number(&mut self, start: u32, most: usize, radix: u32) -> u32 {
+        let mut number = start;
         for _ in 0..most {
             let next = self.rest.chars().next();
             let Some(digit) = next.and_then(|char| char.to_digit(radix)) else {

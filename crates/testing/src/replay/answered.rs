@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// The answers, delivery by delivery. `hookgate replay --json` prints this as JSON. An answer is no commit: only a replay
+/// The answers, delivery by delivery. `hookgate replay --json` prints this as JSON. An answer is not a commit: only a replay
 /// [in process](super::Replay::against) can see whether a receiver really did the work.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -206,7 +206,7 @@ impl fmt::Display for Summary {
             writeln!(f, "  no answer  {count}  ({})", failure.escape_debug())?;
         }
         match &self.latency {
-            None => f.write_str("no answer was heard"),
+            None => f.write_str("no answer arrived"),
             Some(latency) => {
                 let [p50, p90, p99, max] = [
                     latency.p50_us,

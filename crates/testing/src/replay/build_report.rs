@@ -19,10 +19,10 @@ pub(super) fn build_report(
 ) -> Report {
     let runs_were_seen = finished.process.has_fault_layer();
     let mut seen = observations.take();
-    let mut begun = HashMap::<usize, usize>::new();
+    let mut runs_by_attempt = HashMap::<usize, usize>::new();
     for run in seen.values().flat_map(|seen| &seen.runs) {
         if let Some(attempt) = run.attempt {
-            *begun.entry(attempt).or_default() += 1;
+            *runs_by_attempt.entry(attempt).or_default() += 1;
         }
     }
     let mut attempts = HashMap::<usize, Vec<AttemptReport>>::new();
@@ -34,7 +34,10 @@ pub(super) fn build_report(
     for entry in entries {
         let own = attempts.remove(&entry.line).unwrap_or_default();
         let EntryKind::Event(event) = &entry.kind else {
-            let runs = own.iter().filter_map(|it| begun.get(&it.number)).sum();
+            let runs = own
+                .iter()
+                .filter_map(|it| runs_by_attempt.get(&it.number))
+                .sum();
             others.push(OtherReport {
                 line: entry.line,
                 authentic: !entry.is_forged(),

@@ -171,14 +171,14 @@ impl<M: Mode> Replay<M> {
     /// It returns once every delivery is answered, the sender's retries have succeeded or are used up, and every run has ended.
     ///
     /// # Errors
-    /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are no error.
-    pub async fn against<F, S, E, R, K>(self, mut make: F) -> Result<Report, ReplayError>
+    /// See [`ReplayErrorKind`](super::ReplayErrorKind). The results of the deliveries are not errors.
+    pub async fn against<F, S, E, R>(self, mut make: F) -> Result<Report, ReplayError>
     where
         F: FnMut(Harness) -> Result<S, E>,
         S: Service<Request<Full<Bytes>>, Response = Response<R>> + Clone + Send + Sync + 'static,
         S::Error: Into<TransportError>,
         S::Future: Send,
-        E: IntoAppError<K>,
+        E: Into<Box<dyn Error>>,
         R: Body + Send,
         R::Data: Send,
         R::Error: Into<TransportError>,
@@ -193,7 +193,7 @@ impl<M: Mode> Replay<M> {
         self.clock.start(begin);
         let observations = Arc::<Observations>::default();
         let needs_layer = self.faults.affect_the_handler();
-        let mut begun = move |harness: Harness| {
+        let mut start = move |harness: Harness| {
             let process = Arc::clone(&harness.0);
             let app = make(harness).map_err(app_error)?;
             if process.window().is_none() {
@@ -207,7 +207,7 @@ impl<M: Mode> Replay<M> {
         };
         let keys = self.secrets.keys()?;
         let harness = Harness::new(0, self.clock.clone(), keys, Arc::clone(&observations));
-        let running = begun(harness)?;
+        let running = start(harness)?;
         let window = running.process.window().unwrap_or_default();
         let plan = Plan::of(&entries, &self.faults, window, begin);
         let raw = self.mode.signing() == Signing::Raw;
@@ -222,7 +222,7 @@ impl<M: Mode> Replay<M> {
             longest_wait: self.longest_wait,
             observations: Arc::clone(&observations),
         };
-        let finished = Runner::new(settings, running, begun).run(plan).await?;
+        let finished = Runner::new(settings, running, start).run(plan).await?;
         Ok(build_report(
             &entries,
             finished,
@@ -259,10 +259,11 @@ impl<M: Mode> Replay<M> {
 }
 
 /// Where the closure passes on an error of the harness, that error is returned unchanged.
-fn app_error<K>(error: impl IntoAppError<K>) -> ReplayError {
-    match error.into_app_error().downcast::<ReplayError>() {
+fn app_error(error: impl Into<Box<dyn Error>>) -> ReplayError {
+    match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
-        Err(other) => ReplayError::new(Kind::App).caused_by(other),
+        // It may hold what can't go to another thread, so its messages are kept.
+        Err(other) => ReplayError::new(Kind::App).caused_by(Messages::of(&*other)),
     }
 }
 
@@ -273,36 +274,5 @@ impl<M: fmt::Debug> fmt::Debug for Replay<M> {
             .field("mode", &self.mode)
             .field("faults", &self.faults)
             .finish_non_exhaustive()
-    }
-}
-
-/// An error of the closure that makes the app. `K` only tells the two implementations apart: no conversion of the standard
-/// library takes both kinds of boxes.
-pub trait IntoAppError<K> {
-    #[doc(hidden)]
-    fn into_app_error(self) -> TransportError;
-}
-
-/// For errors that can go to another thread, and for texts.
-#[derive(Debug)]
-pub enum Sendable {}
-
-impl<E: Into<TransportError>> IntoAppError<Sendable> for E {
-    fn into_app_error(self) -> TransportError {
-        self.into()
-    }
-}
-
-/// For a `Box<dyn Error>`.
-#[derive(Debug)]
-pub enum Boxed {}
-
-impl IntoAppError<Boxed> for Box<dyn Error> {
-    fn into_app_error(self) -> TransportError {
-        match self.downcast::<ReplayError>() {
-            Ok(error) => error,
-            // It may hold what can't go to another thread, so its messages are kept.
-            Err(other) => Messages::of(&*other).into(),
-        }
     }
 }

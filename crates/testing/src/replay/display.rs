@@ -97,8 +97,8 @@ impl fmt::Display for EventReport {
         writeln!(f)?;
         for attempt in &self.attempts {
             writeln!(f, "  {attempt}")?;
-            let begun = |run: &&RunReport| run.attempt == Some(attempt.number);
-            for run in self.runs.iter().filter(begun) {
+            let of_attempt = |run: &&RunReport| run.attempt == Some(attempt.number);
+            for run in self.runs.iter().filter(of_attempt) {
                 writeln!(f, "    {run}")?;
             }
         }

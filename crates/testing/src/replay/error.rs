@@ -5,7 +5,7 @@ use std::fmt;
 
 /// The reason why a replay could not begin or continue. The message says how to solve it.
 ///
-/// The results of the replayed deliveries are no errors: they are in the report.
+/// The results of the replayed deliveries are not errors: they are in the report.
 pub struct ReplayError {
     kind: ReplayErrorKind,
     lines: Vec<usize>,
@@ -104,7 +104,7 @@ impl ReplayErrorKind {
                 "the app was made without the harness: guard its route with harness.layer(…)"
             }
             Self::NoFaultLayer => {
-                "the plan has faults for the handler, but none of the harness's layers stands before it: use harness.layer(…)"
+                "the plan has faults for the handler, but no layer of the harness is before it: use harness.layer(…)"
             }
         }
     }

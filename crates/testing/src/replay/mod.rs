@@ -1,5 +1,6 @@
 //! Replay: a log of deliveries becomes a test.
 //!
+//! [testing page]: https://docs.rs/hookgate/latest/hookgate/guide/testing/
 #![doc = include_str!("../../docs/replay.md")]
 
 mod answered;
@@ -8,7 +9,6 @@ mod build_report;
 mod builder;
 mod choices;
 mod clock;
-mod diff;
 mod display;
 mod end_signal;
 mod entry;
@@ -29,7 +29,6 @@ mod through;
 pub use answered::{Answered, AnsweredReport, Latency, Summary};
 pub use builder::Replay;
 pub use clock::ReplayClock;
-pub use diff::{EventDiff, EventResult, ReportDiff};
 pub use error::{ReplayError, ReplayErrorKind};
 pub use fault_layer::{FaultLayer, FaultService};
 pub use faults::Faults;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the expression that repeats the
-/// replay. As JSON it can be kept, and [compared](Self::diff) with a report of another replay.
+/// replay. It can be kept as JSON, and compared with the report of another replay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -129,7 +129,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// Sends all deliveries.
     ///
     /// # Errors
-    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is no error: the report says so for each
+    /// `Empty`, `NoSecret`, `Keys`, `Unsendable`. A receiver that can't be reached is not an error: the report says so for each
     /// delivery.
     pub async fn run(mut self) -> Result<AnsweredReport, ReplayError> {
         let portable = self.replay.entries(Evidence::SignatureOrLog)?;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::faults::{NetworkFault, Way};
 use super::report::AttemptEnd;
 use super::subscription::Subscription;
+use crate::messages::chain;
 
 /// One attempt that is over: see [`Subscription::attempt`].
 #[derive(Debug)]
@@ -149,7 +150,7 @@ async fn carried(
     poll_fn(|context| {
         // Unwind safety: the future is dropped after a panic.
         match catch_unwind(AssertUnwindSafe(|| carried.as_mut().poll(context))) {
-            Ok(poll) => poll.map_err(|error| reason(&*error)),
+            Ok(poll) => poll.map_err(|error| chain(&*error)),
             Err(payload) => {
                 // Leaked, as its destructor may panic too.
                 std::mem::forget(payload);
@@ -158,16 +159,6 @@ async fn carried(
         }
     })
     .await
-}
-
-fn reason(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut reason = error.to_string();
-    let mut next = error.source();
-    while let Some(error) = next {
-        reason = format!("{reason}: {error}");
-        next = error.source();
-    }
-    reason
 }
 
 fn with_copy(mut ended: Attempted, copy: Attempted) -> Attempted {

@@ -1,8 +1,7 @@
-//! The delivery log: how it is read and imported.
+//! The delivery log: how it is read.
 
 #[allow(dead_code)] // other packages use the rest
 mod folder;
-mod imported;
 mod read;
 
 use folder::{delivery, delivery_of, ids};

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use hookgate::{Secret, clock::UnixSeconds, dedupe::RetrySchedule};
 use hookgate_testing::factory::EventFactory;
-use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::sender::{
     AttemptEnd, Disposition, NetworkFault, NetworkFaults, Reading, RetryTimestamps, Sender,
     SenderBuilder, SenderErrorKind, SenderReport, SentEvent, Subscription,
@@ -372,60 +371,6 @@ async fn a_payload_of_several_lines_stays_on_one_line_of_the_log() {
     assert_eq!(ids, ["evt_1_4", "evt_1_5"], "no more than is to be kept");
 }
 
-/// The sender's log can be imported, signed again and replayed, byte for byte.
-#[tokio::test(start_paused = true)]
-async fn the_log_of_recent_deliveries_is_one_that_a_delivery_log_imports() {
-    let receiver = Plain::scripted(|run| if run % 2 == 0 { 204 } else { 500 });
-    let mut sender = sender(&receiver).build();
-    let factory = EventFactory::new();
-    let mut bodies = vec![bytes::Bytes::from(
-        "{ \"id\":\"evt_x\",\r\n\"type\":\"page.created\" }\n",
-    )];
-    bodies.extend(
-        factory
-            .edges()
-            .into_iter()
-            .filter(|edge| edge.answer == 204)
-            .map(|edge| edge.body),
-    );
-    let mut expected = HashMap::new();
-    for body in &bodies {
-        sender.emit(body.clone()).unwrap();
-        let id = hookgate_testing::delivery(body)
-            .unwrap()
-            .event_id()
-            .to_owned();
-        expected.insert(id, body.clone());
-    }
-    let report = sender.settle().await;
-    let lines: Vec<_> = sender
-        .recent()
-        .iter()
-        .map(hookgate_testing::sender::RecentDelivery::to_line)
-        .collect();
-    let log = hookgate_testing::DeliveryLog::import(lines.join("\n")).unwrap();
-    assert_eq!(log.deliveries().len(), report.attempts());
-    assert!(report.attempts() > bodies.len());
-    for (delivery, recent) in log.deliveries().iter().zip(sender.recent()) {
-        assert_eq!(
-            delivery.body,
-            expected.get(&recent.event_id).cloned(),
-            "{}",
-            recent.event_id
-        );
-        assert_eq!(delivery.received_at, recent.request_time);
-        let answer = delivery.answer.as_ref().unwrap();
-        assert_eq!(Some(answer.status), recent.response_status);
-        assert_eq!(answer.attempt, Some(recent.retry_count + 1));
-        assert!(
-            delivery
-                .resigned(&Signer::new(secret()))
-                .unwrap()
-                .is_verifiable()
-        );
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn an_unanswered_attempt_has_no_status_in_the_log() {
     let faults = NetworkFaults::seeded(1).refused(1.0);
@@ -673,11 +618,10 @@ async fn another_senders_schedule_is_followed() {
 async fn every_attempt_is_reported_with_its_next_wait() {
     let receiver = Plain::scripted(|run| if run < 3 { 500 } else { 204 });
     let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
+    let seen = Arc::clone(&told);
     let builder = sender(&receiver).on_attempt(move |event| {
         let last = event.attempts.last().unwrap();
-        heard
-            .lock()
+        seen.lock()
             .unwrap()
             .push((last.number, event.disposition, event.next_wait));
     });

@@ -125,8 +125,8 @@ emulate --addr TAKEN | 4 | can't listen on TAKEN: Address already in use & somet
 send --to http://127.0.0.1:1/                       | 2 | no event type is given & row.created, row.updated, & member.removed; or & --body FILE | EVENT_TYPE
 api list models --url http://127.0.0.1:1            | 2 | the address of the API has no path & whose path ends in /api/v1 |  id
 reconcile --model m --url http://127.0.0.1:1/       | 2 | the address of the API has no path & whose path ends in /api/v1 |  id
-log list NO_LOG                                     | 3 | line 1 of the log is no delivery & one delivery a line | LINE
-log show NO_LOG 1                                   | 3 | line 1 of the log is no delivery & one delivery a line | incomplete
+log list NO_LOG                                     | 3 | line 1 of the log is not a delivery & one delivery a line | LINE
+log show NO_LOG 1                                   | 3 | line 1 of the log is not a delivery & one delivery a line | incomplete
 reconcile --model m --url http://127.0.0.1:1/api/v1 --mirror /nowhere/m.db | 3 | the mirror /nowhere/m.db can't be read: No such file & docs/reconciliation.md | may not
 ";
 

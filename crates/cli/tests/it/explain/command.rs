@@ -521,7 +521,6 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
         (&["--line", "6"], "line 6 of", ""),
         (&[], "5 deliveries are in", "--line N"),
         (&["--line", "4"], "something was taken out", "sign it again"),
-        (&["--line", "4"], "or it was imported", "sign it again"),
         (
             &["--line", "5"],
             "refused before its body was read (415 deliveries are sent as application/json)",
@@ -567,7 +566,7 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
             (
                 &["--headers", &bad],
                 3,
-                "line 2: that is no header",
+                "line 2: that is not a header",
                 "Name: value",
             ),
             (

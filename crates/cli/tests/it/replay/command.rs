@@ -230,7 +230,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (
             &[&broken, "--to", url],
             3,
-            "line 1 of the log is no delivery",
+            "line 1 of the log is not a delivery",
         ),
         (&[path, "--to", "localhost"], 2, "write it whole"),
         (&[path], 2, "--to"),

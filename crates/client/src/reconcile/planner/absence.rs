@@ -11,7 +11,7 @@ use super::super::row_state::{Life, RowState};
 use super::{ABSENCES, CHUNK, Planner, State};
 
 impl Planner {
-    /// The row was put in doubt for its finding: its new revision is no sign of an event.
+    /// The row was put in doubt for its finding: its new revision is not a sign of an event.
     pub(in super::super) fn marked(&mut self, finding: &Finding) {
         let row = finding.reconciled.row_id();
         if let Some(absence) = self.absent.get_mut(row) {

@@ -83,7 +83,7 @@ async fn values_that_the_service_writes_in_another_form_are_recognised() {
         )
         .await
     );
-    // A property that was not written is no echo, also where the answer has its value.
+    // A property that was not written is not an echo, also where the answer has its value.
     orders
         .update("row_1", &json!({ "Customer": "Ada" }))
         .await

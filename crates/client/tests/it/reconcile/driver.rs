@@ -86,7 +86,7 @@ pub async fn filled(source: &Source) -> Arc<MemoryMirror> {
     let mirror = Arc::new(MemoryMirror::with_values());
     let mut filling = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(true));
     let never = |_| -> std::future::Ready<Result<(), Infallible>> {
-        panic!("a row that is taken over is no finding")
+        panic!("a row that is taken over is not a finding")
     };
     let report = filling.pass(never).await.unwrap();
     assert_eq!(

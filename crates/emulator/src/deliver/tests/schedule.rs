@@ -34,16 +34,6 @@ async fn retries_come_at_the_times_of_the_specification() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_wait_is_used_with_six_attempts() {
-    let room = room(500);
-    room.parts.switches.set("attempts", &json!("6")).unwrap();
-    room.emit("evt_1");
-    assert_eq!(room.advance("26h36m").await, 5);
-    assert_eq!(room.times(), [0, 60, 360, 2_160, 9_360, 95_760]);
-    assert_eq!(room.state("evt_1"), DeliveryState::Discarded);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_answer_after_five_seconds_is_a_failure_and_the_wait_begins_there() {
     for (millis, status) in [(4_999, Some(200)), (5_001, None)] {
         let answer = move |number, _: &str| {

@@ -78,40 +78,6 @@ async fn an_attempt_under_way_ends_although_its_subscription_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delivery_is_sent_again_as_one_of_its_own() {
-    let room = room_on(ManualClock::at(START), |number, _| {
-        (if number == 1 { 500 } else { 200 }, Duration::ZERO)
-    });
-    room.emit("evt_1");
-    room.deliveries.settled().await;
-    let first = room.record("evt_1");
-    let again = room.deliveries.redeliver(&first.id).unwrap().unwrap();
-    room.deliveries.settled().await;
-    assert_ne!(again.id, first.id);
-    let records = room.deliveries.records(Some("evt_1"));
-    assert_eq!(records[0].state, DeliveryState::Delivered);
-    assert_eq!(records[1].state, DeliveryState::Pending);
-    assert_eq!(room.arrived(0).body(), room.arrived(1).body());
-    assert!(room.deliveries.redeliver("dlv_none").is_none());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_test_event_has_one_attempt_and_no_filter() {
-    let room = room(500);
-    let patch = json!({ "events": [] });
-    room.deliveries.change("wh_1", &patch).unwrap().unwrap();
-    let record = room.deliveries.test_event("wh_1", "ws_1").unwrap().unwrap();
-    room.advance("3d").await;
-    assert_eq!(room.times(), [0]);
-    let body: Value = serde_json::from_slice(room.arrived(0).body()).unwrap();
-    assert_eq!(body["type"], "test");
-    assert_eq!(body["workspaceId"], "ws_1");
-    assert_eq!(body["id"], record.event_id.as_str());
-    assert_eq!(room.state(&record.event_id), DeliveryState::Discarded);
-    assert!(room.deliveries.test_event("wh_2", "ws_1").is_none());
-}
-
-#[tokio::test(start_paused = true)]
 async fn one_by_one_waits_for_the_retries_of_the_one_before() {
     let room = room_on(ManualClock::at(START), |number, _| {
         (if number <= 2 { 500 } else { 200 }, Duration::ZERO)

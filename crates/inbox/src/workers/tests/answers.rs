@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use hookgate::{
     DeadLetter, HandlerError,
-    layer::{AlreadyHandled, FailureReason, IntoAnswer, Unhandled, VerifiedBody},
+    layer::{AlreadyHandled, IntoAnswer, Unhandled, VerifiedBody},
 };
 use hookgate::{
     Event, Outcome,
@@ -100,7 +100,7 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
             .starts_with("type_mismatch: data.properties.Total does not fit")
     );
 
-    let (attempt, listed) = after(|_| FailureReason::new("the database is down")).await;
+    let (attempt, listed) = after(|_| HandlerError::from("the database is down")).await;
     assert_eq!(attempt.outcome, Outcome::Failed(Failure::Status(500)));
     assert_eq!(
         (listed.state, attempt.disposition),

@@ -53,7 +53,7 @@ pub(super) struct Document<'b> {
 }
 
 impl<'b> Document<'b> {
-    /// `None` where the body is no JSON text.
+    /// `None` where the body is not JSON text.
     pub(super) fn parse(source: &'b [u8]) -> Option<Self> {
         let (tokens, ending) = Walk::over(source);
         matches!(ending, Ending::Whole).then_some(Self { source, tokens })
@@ -110,27 +110,13 @@ impl<'b> Document<'b> {
         sequence.iter().enumerate().all(in_place) && sequence.iter().any(|&index| is_comma(index))
     }
 
-    /// Returns the key and the place of each number. Numbers in an array have the array's key, and the values before and after
-    /// a change have the key of the property, so that all numbers of one property have one key.
-    pub(super) fn numbers(&self) -> Vec<(&'b [u8], Range<usize>)> {
-        let mut found = Vec::new();
-        let mut key: &[u8] = b"";
-        let mut around = Vec::new();
-        for (index, token) in self.tokens.iter().enumerate() {
-            let text = self.text(token.at.clone());
-            match token.kind {
-                Kind::Open(_) => around.push(key),
-                Kind::Close => key = around.pop().unwrap_or_default(),
-                Kind::Number => found.push((key, token.at.clone())),
-                Kind::Text if self.kind(index + 1) == Some(Kind::Colon) => {
-                    let of_change = matches!(text, b"\"before\"" | b"\"after\"");
-                    let outer = around.last().copied().filter(|_| of_change);
-                    key = outer.unwrap_or(text);
-                }
-                _ => {}
-            }
-        }
-        found
+    /// Returns the text of each number.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = &'b [u8]> {
+        let numbers = self
+            .tokens
+            .iter()
+            .filter(|token| token.kind == Kind::Number);
+        numbers.map(|token| self.text(token.at.clone()))
     }
 
     fn write_token(&self, token: &Token, style: &Style, out: &mut Vec<u8>) {
@@ -265,7 +251,6 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::strings::Hex;
 
     const TEXT: &str = r#" {"b":1.0,"a":[true,null,[],{}],"c":{"long":"ü","z":"x\/y"}}"#;
 
@@ -329,7 +314,7 @@ mod tests {
     #[test]
     fn strings_and_numbers_are_written_in_place() {
         let style = Style {
-            strings: Strings::UnicodeEscaped(Hex::Lower),
+            strings: Strings::UnicodeEscaped,
             numbers: Numbers::JavaScript,
             ..Style::AS_IS
         };

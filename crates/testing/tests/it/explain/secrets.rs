@@ -32,50 +32,6 @@ fn of_secret(explanation: &Explanation) -> Vec<(CauseKind, Option<&str>)> {
 }
 
 #[test]
-fn a_receiver_that_holds_a_decoded_secret_is_named_and_no_sender() {
-    let decoded = CauseKind::SecretStoredDecoded;
-    let of_bytes = format!("whsec_{}", STANDARD.encode(BYTES));
-    let latin1: String = BYTES.iter().map(|&byte| char::from(byte)).collect();
-    for (held, detail) in [
-        (BYTES.to_vec(), None),
-        (hex::encode(BYTES).into_bytes(), Some("and written in hex")),
-        (
-            format!("whsec_{}", hex::encode(BYTES)).into_bytes(),
-            Some("and written in hex"),
-        ),
-        (latin1.clone().into_bytes(), None),
-        (format!("whsec_{latin1}").into_bytes(), None),
-    ] {
-        let explanation = explain(&of_bytes, &held);
-        assert_eq!(
-            of_secret(&explanation),
-            [(decoded, detail)],
-            "{held:?}: {explanation}"
-        );
-        assert!(!explanation.to_string().contains("It was signed with"));
-    }
-    let printable = "made-up key of printable text";
-    for (decoded_text, detail) in [
-        (printable.to_owned(), None),
-        (
-            printable.replace(' ', "-"),
-            Some("and with `whsec_` put in front"),
-        ),
-    ] {
-        let signed = format!("whsec_{}", STANDARD.encode(&decoded_text));
-        let explanation = explain(&signed, format!("whsec_{decoded_text}"));
-        assert_eq!(of_secret(&explanation), [(decoded, detail)]);
-    }
-    // What was signed with is no secret of the service, so a sender has made it.
-    let explanation = explain(&STANDARD.encode("made-up-key"), "whsec_made-up-key");
-    let expected = [
-        (CauseKind::SecretPrefixStripped, None),
-        (CauseKind::SecretSignedEncoded, None),
-    ];
-    assert_eq!(of_secret(&explanation), expected, "{explanation}");
-}
-
-#[test]
 fn what_looks_like_a_decoded_secret_is_said_to_be() {
     let signed = format!("whsec_{}", STANDARD.encode(BYTES));
     let lossy = String::from_utf8_lossy(BYTES).into_owned();

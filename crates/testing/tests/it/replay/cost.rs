@@ -12,7 +12,7 @@ use super::apps::{Effects, forgetful};
 use super::*;
 
 /// A debug build optimises the hash and not the replay, so its limit is only there to notice that the replay has grown.
-const MOST: f64 = if cfg!(debug_assertions) { 50.0 } else { 25.0 };
+const MAX_RATIO: f64 = if cfg!(debug_assertions) { 50.0 } else { 25.0 };
 
 /// The CPU time of this thread: the replay runs in no other, and other work of the machine is left out.
 #[cfg(unix)]
@@ -66,13 +66,13 @@ fn a_replay_costs_no_more_than_it_may() {
     // More rounds while the machine is busy with other work; a real slow-down shows in each of them.
     for round in 0..40 {
         best = best.min(replay() / verify());
-        if round >= 6 && best <= MOST {
+        if round >= 6 && best <= MAX_RATIO {
             break;
         }
     }
     println!("{best:.1} times the bare verification");
     assert!(
-        best <= MOST,
-        "{best:.1} times the bare verification, at most {MOST} are allowed"
+        best <= MAX_RATIO,
+        "{best:.1} times the bare verification, at most {MAX_RATIO} are allowed"
     );
 }

@@ -420,15 +420,13 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let error = failed.await.unwrap_err();
     assert_eq!(error.kind(), Kind::App);
     assert!(format!("{error:?}").ends_with("no database"), "{error:?}");
-    // The two boxes that an app's own code returns, and an error of the library.
-    let boxed = replay().against(|_| Err::<Router, Box<dyn std::error::Error>>("no file".into()));
-    assert!(format!("{:?}", boxed.await.unwrap_err()).ends_with("no file"));
-    type Sendable = Box<dyn std::error::Error + Send + Sync>;
-    let boxed = replay().against(|_| Err::<Router, Sendable>("no file".into()));
+    // The box that an app's own code returns, and an error of the library.
+    type Boxed = Box<dyn std::error::Error>;
+    let boxed = replay().against(|_| Err::<Router, Boxed>("no file".into()));
     assert!(format!("{:?}", boxed.await.unwrap_err()).ends_with("no file"));
     let config = replay().against(|_| {
         Secret::new("tk_live_0123456789abcdef")?;
-        Ok::<Router, Box<dyn std::error::Error>>(Router::new())
+        Ok::<Router, Boxed>(Router::new())
     });
     let error = config.await.unwrap_err();
     assert!(
@@ -438,7 +436,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     let inner = replay().against(|harness| {
         let settings = Receiver::builder();
         harness.receiver(settings)?;
-        Ok::<Router, Box<dyn std::error::Error>>(Router::new())
+        Ok::<Router, Boxed>(Router::new())
     });
     assert_eq!(inner.await.unwrap_err().kind(), Kind::Settings);
     let unguarded = replay().against(|_| Ok::<_, ReplayError>(Router::new()));

@@ -89,22 +89,3 @@ async fn the_recorded_log_passes_with_each_fault_and_with_all() {
         );
     }
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_copied_log_gets_no_delivery_in() {
-    let effects = Effects::default();
-    let log = recorded();
-    let a_day_later = log.deliveries()[0].received_at.as_i64() + 24 * 3_600;
-    let report = Replay::of(log)
-        .secret(Secret::new(RECORDED_WITH).unwrap())
-        .raw()
-        .at(UnixSeconds::new(a_day_later))
-        .against(|harness| app(&harness, durable(harness.clock()), &effects))
-        .await
-        .unwrap();
-    assert_eq!(report.runs(), 0, "{report}");
-    assert!(
-        report.attempts().all(|attempt| attempt.status == Some(401)),
-        "{report}"
-    );
-}

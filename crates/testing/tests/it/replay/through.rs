@@ -230,19 +230,19 @@ async fn unanswered_deliveries_are_reported_with_their_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn it_ends_on_request_and_reports_the_answers_until_then() {
-    let mut heard = Vec::new();
+    let mut answered_lines = Vec::new();
     let says = FixedAnswer::new(200, 1_000);
     let through = Replay::of(events(10)).raw().through(says.clone());
     assert_eq!(through.planned(), 10);
     let report = through
-        .on_answer(|answered| heard.push(answered.line))
+        .on_answer(|answered| answered_lines.push(answered.line))
         .until(tokio::time::sleep(Duration::from_millis(3_500)))
         .run()
         .await
         .unwrap();
     assert!(report.interrupted && !report.all_accepted());
     assert_eq!((report.answers.len(), report.planned), (3, 10));
-    assert_eq!(heard, [1, 2, 3]);
+    assert_eq!(answered_lines, [1, 2, 3]);
     assert_eq!(says.ids().len(), 4, "the fourth was under way");
     let text = report.summary().to_string();
     assert!(

@@ -1,4 +1,4 @@
-//! Supervises a handler: its panics, its limit, its claim's lease, and the order to abort.
+//! Each handler is bounded: by its limit, by the order to abort, and by the lease of its claim. Its panics are caught.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
-use super::catch::{CatchUnwind, Panicked, caught};
 use super::guard::Guard;
 use super::run_state::RunState;
+use crate::caught::{Panicked, caught};
 use crate::dedupe::Ownership;
 use crate::outcome::Failure;
 use crate::walk::{Claim, Claims};
@@ -42,11 +42,12 @@ impl<R, E> ClaimedRun<'_, R, E> {
         self.renew_every().saturating_sub(self.claim.age())
     }
 
-    /// Returns whether lease and limit need timers. While the request waits, its budget ends before either of them: most runs
+    /// Returns whether lease and limit need timers. While the request waits, its answer is due before either of them: most runs
     /// end without any timer.
     fn needs_timers(&self) -> bool {
         let settings = &self.guard.settings;
-        self.first_renewal().min(settings.run_limit) < settings.budget || self.state.is_detached()
+        self.first_renewal().min(settings.run_limit) < settings.answer_within
+            || self.state.is_detached()
     }
 
     /// Renews the lease after each third of its length, as long as the claim is held.
@@ -72,7 +73,7 @@ impl<R, E> ClaimedRun<'_, R, E> {
 /// frames, and a run with a large frame costs more to allocate than to execute.
 #[allow(clippy::manual_async_fn)] // an `async fn` keeps each argument twice: as passed, and as used
 pub(super) fn supervise<'a, F: Future, R, E>(
-    future: Pin<&'a mut CatchUnwind<F>>,
+    future: Pin<&'a mut Option<F>>,
     run: &'a ClaimedRun<'a, R, E>,
 ) -> impl Future<Output = Handled<F::Output>> + use<'a, F, R, E> {
     async move {
@@ -96,14 +97,20 @@ pub(super) fn supervise<'a, F: Future, R, E>(
 /// Polls a future from outside this crate to its end, to the order to abort, or to its limit, whichever comes first. It is
 /// dropped before this is ready: everything that a handler holds must be free before its event is.
 pub(crate) fn bounded<F: Future>(
-    mut future: Pin<&mut CatchUnwind<F>>,
+    mut future: Pin<&mut Option<F>>,
     mut aborted: Pin<&mut impl Future>,
     mut limit: Pin<&mut impl Future>,
 ) -> impl Future<Output = Handled<F::Output>> {
     // Not an async function, which keeps each argument twice.
     poll_fn(move |context| {
-        let handled = if let Poll::Ready(answer) = future.as_mut().poll(context) {
-            answer.map_or_else(Handled::Panicked, Handled::Answered)
+        let polled = caught(|| match future.as_mut().as_pin_mut() {
+            Some(future) => future.poll(context),
+            None => Poll::Pending,
+        });
+        let handled = if let Err(panicked) = polled {
+            Handled::Panicked(panicked)
+        } else if let Ok(Poll::Ready(answer)) = polled {
+            Handled::Answered(answer)
         } else if is_ready(aborted.as_mut(), context) {
             Handled::Aborted(Failure::Drained)
         } else if is_ready(limit.as_mut(), context) {
@@ -112,7 +119,7 @@ pub(crate) fn bounded<F: Future>(
             return Poll::Pending;
         };
         // A future can panic in its destructor too.
-        let _ = caught(|| future.set(CatchUnwind::ended(None)));
+        let _ = caught(|| future.set(None));
         Poll::Ready(handled)
     })
 }

@@ -128,8 +128,7 @@ impl fmt::Debug for Signature {
 /// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form includes: one buffer serves all keys.
 type Core = HmacCore<Sha256>;
 
-/// A live key: its name, and the secret, keyed once: two compressed pads, cloned for each delivery. They are boxed, because a move
-/// of them would leave a copy behind.
+/// A live key: its name, and the secret, keyed once and cloned for each delivery. Boxed: a move would leave a copy behind.
 pub(super) struct Key {
     pub(super) name: Arc<str>,
     core: Box<Core>,

@@ -111,7 +111,7 @@ mod tests {
             steps.push(2 * number + 1, number ^ 5);
         }
         for number in 0..120 {
-            assert_eq!(steps.time_of(number), Some(number / 2 ^ 5));
+            assert_eq!(steps.time_of(number), Some((number / 2) ^ 5));
         }
     }
 

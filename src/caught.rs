@@ -9,11 +9,11 @@ use crate::readable::cut_to;
 /// The most bytes that are kept of a panic's message.
 const LONGEST_MESSAGE: usize = 512;
 
-/// The call panicked. The panic hook has already had the message and the place; the message is kept for the operator.
+/// The error of a call that panicked. `Display` writes the message of the panic, at most 512 bytes of it. The panic hook has had the
+/// whole message and the place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Panicked(Option<Box<str>>);
+pub struct Panicked(Option<Box<str>>);
 
-/// The message.
 impl fmt::Display for Panicked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.0.as_deref().unwrap_or("a panic without a text"))
@@ -22,9 +22,25 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// Runs `call` and catches its panic.
-pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
-    // Unwind safety: state shared with the call is dropped with it, or is locked against poisoning.
+/// Calls code from outside, such as a hook, and catches its panic, also one of the payload's destructor. For a program that calls the user's
+/// code by itself, as a receiver does; [`guarded`](crate::receiver::guarded) is the same for a call of a store.
+///
+/// State that the call shares with the rest of the program must be sound after a panic: dropped with the call, or locked.
+///
+/// # Errors
+/// The call panicked.
+///
+/// # Security
+/// A panic's message can contain what the call worked on: log it, and answer no sender with it.
+///
+/// ```
+/// use hookgate::receiver::caught;
+///
+/// assert_eq!(caught(|| 7).ok(), Some(7));
+/// let panicked = caught(|| panic!("made up")).unwrap_err();
+/// assert_eq!(panicked.to_string(), "made up");
+/// ```
+pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
     catch_unwind(AssertUnwindSafe(call)).map_err(discard)
 }
 

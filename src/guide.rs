@@ -13,6 +13,7 @@
 //! | [`operations`] | Which metrics do I watch, and which sizes do I set? |
 //! | [`runbook`] | An alert fires: what does it mean, and what do I do? |
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
+//! | [`queues`] | How do I put a queue between receiving and handling? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`client`] | How do I read and change rows through the service's API? |
@@ -35,6 +36,8 @@ macro_rules! pages {
             #[doc = "[guarantees-claims-in-your-own-transaction page]: crate::guide::guarantees#claims-in-your-own-transaction"]
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
+            #[doc = "[queues page]: crate::guide::queues"]
+            #[doc = "[sink]: crate::sink::Sink"]
             #[doc = "[emulator page]: crate::guide::emulator"]
             #[doc = "[order page]: https://docs.rs/hookgate-order"]
             #[doc = "[reconciliation page]: crate::guide::reconciliation"]
@@ -65,6 +68,7 @@ pages! {
     operations "operations.md";
     runbook "runbook.md";
     guarantees "guarantees.md";
+    queues "queues.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.

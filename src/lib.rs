@@ -10,7 +10,7 @@
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
 //! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
-//! | a queue or store of your own in between | [`Delivery::to_stored`], [`Receiver::verify_stored`], then `Run` (feature `tower`) |
+//! | a queue or store of your own in between | [queues](guide::queues): `QueueSink`, then `Receiver::run_stored` (feature `tower`) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
 //! | an alert that fires | the [runbook](guide::runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
 //!

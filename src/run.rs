@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -15,14 +16,14 @@ use crate::caught::caught;
 use crate::layer::{
     FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, bounded, classify,
 };
-use crate::outcome::{Failure, Outcome};
+use crate::outcome::{Failure, Outcome, Refusal};
 use crate::readable::Chain;
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 use crate::walk::{Delivery, TRACEPARENT};
 
 /// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
 /// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
-/// workers of an inbox use it.
+/// workers of an inbox use it, and [`Receiver::run_stored`](crate::Receiver::run_stored), which also verifies and claims.
 ///
 /// A panic of the handler is caught, also where it is dropped. If the run's future is dropped, the handler is dropped with it.
 ///
@@ -30,7 +31,7 @@ use crate::walk::{Delivery, TRACEPARENT};
 ///
 /// ```
 /// use std::time::Duration;
-/// use hookgate::{DeadLetter, Event, EventData, Outcome, run::Run};
+/// use hookgate::{DeadLetter, Event, EventData, run::{Acknowledgement, Run}};
 /// # use hookgate::{clock::UnixSeconds, dangerous, receiver::StoredDelivery};
 /// # let body = r#"{"id":"evt_1","type":"row.deleted","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","deletedBy":{"id":"usr_1","name":"Bo"}}}"#;
 /// # let delivery = dangerous::restore(&StoredDelivery {
@@ -49,11 +50,7 @@ use crate::walk::{Delivery, TRACEPARENT};
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// // `delivery` comes from a queue, by `Receiver::verify_stored`.
 /// let ran = Run::of(&delivery).limit(Duration::from_secs(60)).handler(on_event).await;
-/// match ran.outcome {
-///     Outcome::DeadLettered => {} // store it with its reason, then acknowledge
-///     Outcome::Failed(_) => {}    // again later
-///     _ => {}                     // done: acknowledge
-/// }
+/// assert_eq!(ran.acknowledgement(), Acknowledgement::DeadLetter);
 /// assert_eq!(ran.to_string(), "dead_lettered: no such customer");
 /// # });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -71,14 +68,56 @@ pub struct Run<A = Pending<()>> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Ran {
-    /// The outcome: `Handled`, `Unhandled` and `Replayed` are done. `Failed` may succeed later: the answer was not 2xx, or the handler
-    /// panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike under the
-    /// layer, no hook has stored the dead letter, and the caller does.
+    /// The outcome; [`acknowledgement`](Self::acknowledgement) says what follows from it. `Failed` may succeed later: the answer was no
+    /// 2xx, or the handler panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike
+    /// under the layer, no hook has stored the dead letter, and the caller does.
     pub outcome: Outcome,
     /// The reason, if the run failed, can never succeed, or no handler exists for the event.
     pub reason: Option<Reason>,
     /// From the beginning of the handler to its end.
     pub elapsed: Duration,
+}
+
+/// What a consumer does with the message of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledgement {
+    /// Acknowledge it: the event is done.
+    Done,
+    /// Return it to the queue, which delivers it again, or puts it to its dead letters after its own limit of deliveries.
+    Retry,
+    /// It can never succeed: put it to the dead letters with its reason, then acknowledge it.
+    DeadLetter,
+}
+
+impl Ran {
+    /// Returns a run that did not begin, since the delivery was refused.
+    pub(crate) fn refused(refusal: Refusal) -> Self {
+        let outcome = Outcome::Refused(refusal.kind());
+        Self {
+            reason: Some(Arc::new(refusal)),
+            ..Self::without_handler(outcome)
+        }
+    }
+
+    pub(crate) fn without_handler(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            reason: None,
+            elapsed: Duration::ZERO,
+        }
+    }
+
+    /// Returns what to do with the message.
+    #[must_use]
+    pub fn acknowledgement(&self) -> Acknowledgement {
+        match self.outcome {
+            Outcome::DeadLettered => Acknowledgement::DeadLetter,
+            // Not authentic, or no event: a second look finds the same.
+            Outcome::Refused(kind) if kind.status() != 503 => Acknowledgement::DeadLetter,
+            Outcome::Refused(_) | Outcome::Failed(_) | Outcome::RunsOn => Acknowledgement::Retry,
+            _ => Acknowledgement::Done,
+        }
+    }
 }
 
 impl Run {

@@ -117,12 +117,12 @@ fn a_full_memory_store_takes_22_bytes_a_record() {
     assert!(bytes <= records * MemoryStore::BYTES_PER_RECORD);
 }
 
-/// The tokens of a lease are 24 bytes a record. What stays of them is smaller buffers, and does not grow with their number.
+/// Before the first lease has ended, with the token of each record.
 #[test]
-fn a_memory_store_that_was_filled_within_one_lease_gives_its_peak_back() {
+fn a_memory_store_that_was_filled_within_one_lease_takes_31_bytes_a_record() {
     let (records, bytes) = readings_of("burst");
     println!("{bytes} bytes for {records} records");
-    assert!(bytes <= records * MemoryStore::BYTES_PER_RECORD + 6_000_000);
+    assert!(bytes <= records * 31);
 }
 
 /// Only has something to do in the process of a scenario.
@@ -138,7 +138,7 @@ fn in_a_process_of_its_own() {
         .unwrap();
     let (first, second) = match name.as_str() {
         "records" => records(1_000_000, RETAIN * 9 / 10),
-        "burst" => records(500_000, LEASE / 2),
+        "burst" => records(1_000_000, LEASE / 2),
         name => runtime.block_on(scenario(name)),
     };
     println!("readings {first} {second}");
@@ -147,8 +147,7 @@ fn in_a_process_of_its_own() {
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
-/// Fills a store with this number of records, spread over this time, ends their leases, and looks for as many events as free the tokens
-/// of one lease. Returns the number and the growth of the resident set in bytes.
+/// Fills a store with this number of records, spread over this time. Returns the number and the growth of the resident set in bytes.
 fn records(usual: usize, spread: Duration) -> (usize, usize) {
     let records = std::env::var("HOOKGATE_RECORDS");
     let records = records.map_or(usual, |number| number.parse().unwrap());
@@ -166,23 +165,15 @@ fn filled(records: usize, spread: Duration) -> MemoryStore {
     let wait = spread / u32::try_from(records).unwrap();
     let store = MemoryStore::new(records).with_clock(clock.clone());
     let token = ClaimToken::new(b"{}");
-    let claim = |number: usize| {
-        let key = EventKey::new("default", &number.to_string());
-        (key, block_on(store.claim(&key, token, LEASE)).unwrap())
-    };
     for number in 0..records {
-        let (key, claimed) = claim(number);
+        let key = EventKey::new("default", &number.to_string());
+        let claimed = block_on(store.claim(&key, token, LEASE)).unwrap();
         assert_eq!(claimed, Claimed::Fresh);
         assert_eq!(
             block_on(store.commit(&key, token, RETAIN)).unwrap(),
             Ownership::Held
         );
         clock.advance(wait);
-    }
-    if spread < LEASE {
-        clock.advance(LEASE);
-        let is_known = |number| matches!(claim(number).1, Claimed::Done { .. });
-        assert!((0..records * 2 / 3).all(is_known));
     }
     store
 }

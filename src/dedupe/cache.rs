@@ -7,7 +7,7 @@ use moka::{notification::RemovalCause, policy::EvictionPolicy, sync::Cache};
 
 use super::expiry::{Nanos, nanos, nanos_of};
 use super::hash::KeyState;
-use super::running::Running;
+use super::running::{Lease, Running};
 use super::{Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership};
 use super::{ScopesInUse, StoreStats, store::Answer};
 use crate::clock::{Clock, SystemClock};
@@ -127,23 +127,24 @@ impl fmt::Debug for MokaStore {
 impl DedupeStore for MokaStore {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
         let (mut running, now) = self.enter();
-        let claimed = running.claim_again(key, token, now, lease);
+        let lease = || Lease::new(token, now, lease);
+        let claimed = running.claim_again(key, lease());
         Answer::ready(Ok(claimed.unwrap_or_else(|| match self.find(key, now) {
             Some(Done { by, .. }) => Claimed::Done {
                 body_mark: by.body_mark(),
             },
-            None => running.claim(key, token, now, lease),
+            None => running.claim(key, lease()),
         })))
     }
 
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Ownership> {
         let (mut running, now) = self.enter();
-        Answer::ready(Ok(running.renew(key, token, now, lease)))
+        Answer::ready(Ok(running.renew(key, Lease::new(token, now, lease))))
     }
 
     fn commit(&self, key: &EventKey, by: ClaimToken, retain: Duration) -> Answer<Ownership> {
         let (mut running, at) = self.enter();
-        let is_held = match running.release(key, by, at) {
+        let is_held = match running.release(key, by) {
             Some(lease) => {
                 let with = Done {
                     by,
@@ -162,8 +163,8 @@ impl DedupeStore for MokaStore {
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
-        let (mut running, now) = self.enter();
-        let is_held = running.release(key, token, now).is_some();
+        let (mut running, _) = self.enter();
+        let is_held = running.release(key, token).is_some();
         Answer::ready(Ok(Ownership::held(is_held)))
     }
 

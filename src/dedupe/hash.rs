@@ -24,9 +24,11 @@ impl Default for KeyState {
 impl KeyState {
     /// Hashes these 128 bits.
     pub(super) fn hash(&self, bits: u128) -> u64 {
-        let mut hasher = self.build_hasher();
-        hasher.write_u128(bits);
-        hasher.finish()
+        // The low half of a product depends on the low bits alone, so both halves are combined.
+        let (low, high) = halves(bits);
+        let product = u128::from(low ^ self.seeds[0]) * u128::from(high ^ self.seeds[1]);
+        let (low, high) = halves(product);
+        low ^ high
     }
 }
 
@@ -35,7 +37,7 @@ impl BuildHasher for KeyState {
 
     fn build_hasher(&self) -> KeyHasher {
         KeyHasher {
-            seeds: self.seeds,
+            state: self.clone(),
             hash: 0,
         }
     }
@@ -43,32 +45,22 @@ impl BuildHasher for KeyState {
 
 #[derive(Debug)]
 pub(super) struct KeyHasher {
-    seeds: [u64; 2],
+    state: KeyState,
     hash: u64,
 }
 
 impl Hasher for KeyHasher {
     /// Hashes the 128 bits that a key writes.
-    #[inline]
     fn write_u128(&mut self, key: u128) {
-        let (low, high) = halves(key);
-        // The low half of a product depends on the low bits alone, so both halves are combined.
-        let product =
-            u128::from(low ^ self.hash ^ self.seeds[0]) * u128::from(high ^ self.seeds[1]);
-        let (low, high) = halves(product);
-        self.hash = low ^ high;
+        self.hash = self.state.hash(key ^ u128::from(self.hash));
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let (words, tail) = bytes.as_chunks::<16>();
-        let mut last = [0; 16];
-        last[..tail.len()].copy_from_slice(tail);
-        for word in words.iter().chain([&last]) {
-            self.write_u128(u128::from_le_bytes(*word));
+        for byte in bytes {
+            self.write_u128(u128::from(*byte));
         }
     }
 
-    #[inline]
     fn finish(&self) -> u64 {
         self.hash
     }

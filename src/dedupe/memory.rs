@@ -22,21 +22,17 @@ use crate::clock::{Clock, SystemClock};
 /// Remembers in this process, with the standard library only. It is the store for one process, and the reference for every other.
 ///
 /// The events are spread over 64 shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie
-/// in one shard, or in one place of it. **All steps of one event happen under the lock of its shard.** The order of all commits is
-/// kept for the store as a whole, so the capacity is exact.
+/// in one shard, or in one place of it. **All steps of one event happen under the lock of its shard.**
 ///
-/// - **Capacity.** With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record that was committed first;
-///   where the retentions of a store differ, to a 4,000th of the capacity and of the retention, as the ages in
-///   [`stats`](Self::stats). Duplicates change nothing in this order. With
-///   [`Refuse`](WhenFull::Refuse), records and running claims are counted exactly, and ended ones free their space. While another
-///   thread is about to free an ended record, a claim can still be refused for want of its space. A store holds at most two
-///   billion records.
-/// - **Retention.** Except by eviction, no record is forgotten before its end, and each at most a 240th of its retention later.
+/// - **Capacity** is exact. With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record that was committed
+///   first; where the retentions of a store differ, to a 4,000th of the capacity and of the retention, as the ages in
+///   [`stats`](Self::stats). With [`Refuse`](WhenFull::Refuse), ended records and claims free their space; while another
+///   thread is about to free one, a claim can still be refused. A store holds at most two billion records.
+/// - **Retention.** Except by eviction, no record is forgotten before its end, and each at most a 4,000th of its retention later.
 ///   Each length of retention has a queue of its own, of some kilobytes: use few, as receivers do.
 /// - **Memory.** A remembered event takes about 22 bytes where a million or more are remembered (growth of the resident set of a full
-///   store, x86-64 Linux, the allocator of glibc); each commit of the last lease takes 24 more, for its token. Later claims
-///   give that back, except 6 MB at most. The store grows with its records. They never move; when a part of the index grows, its
-///   4,096 places or fewer are written anew. Size it by `rate × retention`: see [`Capacity`].
+///   store, x86-64 Linux, the allocator of glibc); each commit of the last lease takes 8 more, for its token. The store grows with its
+///   records. Size it by `rate × retention`: see [`Capacity`].
 /// - **Identity.** A record holds 101 bits of its key: 88 in the record, 6 by its shard and 7 in the index. A false duplicate at
 ///   10,000 events a second, kept for 48 h, comes once in five billion years: a year brings 3.2 × 10¹¹ claims, each beside
 ///   1.7 × 10⁹ records, among 2¹⁰¹ values.
@@ -72,16 +68,6 @@ use crate::clock::{Clock, SystemClock};
 /// assert_eq!(block_on(store.claim(&key, copy, lease))?, Claimed::Fresh);
 /// # Ok::<(), hookgate::dedupe::StoreError>(())
 /// ```
-///
-/// Settings, made before the first use:
-///
-/// ```
-/// use hookgate::{MemoryStore, dedupe::WhenFull};
-///
-/// let store = MemoryStore::new(100_000).with_when_full(WhenFull::Refuse);
-/// assert_eq!(store.capacity().records(), 100_000);
-/// assert_eq!(store.stats().done, 0);
-/// ```
 #[derive(Clone)]
 pub struct MemoryStore {
     table: Arc<Table>,
@@ -112,6 +98,13 @@ impl MemoryStore {
     }
 
     /// Returns an empty store with this behaviour when it is full.
+    ///
+    /// ```
+    /// use hookgate::{MemoryStore, dedupe::WhenFull};
+    ///
+    /// let store = MemoryStore::new(100_000).with_when_full(WhenFull::Refuse);
+    /// assert_eq!(store.capacity().records(), 100_000);
+    /// ```
     #[must_use]
     pub fn with_when_full(self, when_full: WhenFull) -> Self {
         Self::with(

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use super::guard::Guard;
 use super::run_state::RunState;
 use crate::caught::{Panicked, caught};
-use crate::dedupe::Ownership;
+use crate::dedupe::{Ownership, StoreError};
 use crate::outcome::Failure;
 use crate::walk::{Claim, Claims};
 
@@ -50,23 +50,52 @@ impl<R, E> ClaimedRun<'_, R, E> {
             || self.state.is_detached()
     }
 
-    /// Renews the lease after each third of its length, as long as the claim is held.
     async fn keep_lease(&self) {
-        let every = self.renew_every();
-        let mut next = self.started + self.first_renewal();
-        loop {
-            // There is no burst of renewals for time that has already passed.
-            next = next.max(Instant::now());
-            sleep_until(next).await;
-            // A call that hangs must not delay the next one. A call that fails decides nothing: the next one may succeed.
-            let longest = every.max(Duration::from_millis(1));
-            if let Ok(Ok(Ownership::Lost)) = timeout(longest, self.claim.renew()).await {
-                // The lease is lost. The effects under way cannot be stopped; the commit will report the loss.
-                pending::<()>().await;
-            }
-            next += every;
-        }
+        let first = self.started + self.first_renewal();
+        keep_lease(self.renew_every(), first, || self.claim.renew()).await;
     }
+}
+
+/// Renews a lease after each third of its length, as long as the claim is held. It is never ready.
+async fn keep_lease<F>(every: Duration, mut next: Instant, renew: impl Fn() -> F)
+where
+    F: Future<Output = Result<Ownership, StoreError>>,
+{
+    loop {
+        // There is no burst of renewals for time that has already passed.
+        next = next.max(Instant::now());
+        sleep_until(next).await;
+        // A call that hangs must not delay the next one. A call that fails decides nothing: the next one may succeed.
+        let longest = every.max(Duration::from_millis(1));
+        if let Ok(Ok(Ownership::Lost)) = timeout(longest, renew()).await {
+            // The lease is lost. The effects under way cannot be stopped; the commit will report the loss.
+            pending::<()>().await;
+        }
+        next += every;
+    }
+}
+
+/// Awaits a future, and renews a lease meanwhile. The lease began at `claimed`, when the claim was called.
+pub(crate) async fn under_lease<T, F>(
+    work: impl Future<Output = T>,
+    lease: Duration,
+    claimed: Instant,
+    renew: impl Fn() -> F,
+) -> T
+where
+    F: Future<Output = Result<Ownership, StoreError>>,
+{
+    let every = lease / 3;
+    let mut work = pin!(work);
+    let mut renewals = pin!(keep_lease(every, claimed + every, renew));
+    poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        if polled.is_pending() {
+            let _ = is_ready(renewals.as_mut(), context);
+        }
+        polled
+    })
+    .await
 }
 
 /// Polls a handler, or a dead-letter hook, to its end. The future is borrowed: if it were passed by value, it would be in two

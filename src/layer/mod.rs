@@ -130,7 +130,7 @@ pub(crate) use gauges::record as record_gauges;
 #[cfg(feature = "axum")]
 pub(crate) use response::envelope;
 pub(crate) use {
-    bounded::{Handled, bounded},
+    bounded::{Handled, bounded, under_lease},
     budget::BodyBudget,
     drain::drain,
     exchange::Exchange,

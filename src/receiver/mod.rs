@@ -51,6 +51,7 @@ pub(crate) mod builder;
 mod serve;
 pub(crate) mod steps;
 
+pub use crate::caught::{Panicked, caught};
 pub use crate::walk::{
     Admission, Claim, HeaderMismatch, Health, RequestHead, StoredDelivery, Unready, guarded,
 };

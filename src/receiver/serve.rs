@@ -7,13 +7,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use tokio::time::Instant;
 
 use super::Receiver;
-use crate::layer::{self, Drained, FromDelivery, IntoAnswer, WebhookLayer};
+use crate::dedupe::Ownership;
+use crate::layer::{
+    self, Drained, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, under_lease,
+};
+use crate::outcome::{Outcome, Refusal, RefusalKind, Unrecorded};
+use crate::run::{Acknowledgement, Ran, Run};
 #[cfg(feature = "metrics")]
 use crate::walk::Claims;
 #[cfg(doc)]
 use crate::walk::Delivery;
+use crate::walk::{Admission, StoredDelivery};
 
 impl Receiver {
     /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
@@ -99,6 +106,96 @@ impl Receiver {
         F: Future<Output: IntoAnswer> + Send + 'static,
     {
         layer::handle(Arc::clone(&self.shared), request, handler)
+    }
+
+    /// Takes a delivery from a queue to its end, for a consumer: [verifies](Self::verify_stored) it, claims it in the receiver's store,
+    /// and [runs](crate::run::Run) the handler, within [`run_limit`](crate::ReceiverBuilder::run_limit) and under a lease that is renewed.
+    ///
+    /// With a store, an event that a message brings twice runs once, as behind the layer: a copy of a done event is `Replayed`, and one
+    /// of a running event is to be delivered again. A dead letter is released, so that it can be run again from there. Receivers with
+    /// `without_deduplication` run each message.
+    ///
+    /// The run is reported to [`on_settled`](crate::ReceiverBuilder::on_settled), `on_failed` and the metrics. [`drain`](Self::drain) waits
+    /// for it. If the future is dropped, the handler is dropped with it, and the event stays claimed until the lease ends.
+    ///
+    /// ```
+    /// use hookgate::{
+    ///     Event, MemoryStore, Receiver, Secret, receiver::StoredDelivery, run::Acknowledgement,
+    /// };
+    ///
+    /// async fn on_event(_: Event) {}
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
+    /// # struct Message { body: &'static str }
+    /// # impl Message { fn attribute(&self, _: &str) -> Option<&str> { None } }
+    /// # for message in [Message { body: "{}" }] {
+    /// // For each message of the queue:
+    /// let stored = StoredDelivery::from_attributes(message.body, |name| message.attribute(name));
+    /// let ran = receiver.run_stored(&stored, on_event).await;
+    /// match ran.acknowledgement() {
+    ///     Acknowledgement::Done => {}  // acknowledge
+    ///     Acknowledgement::Retry => {} // return it to the queue
+    ///     Acknowledgement::DeadLetter => eprintln!("{ran}"), // to the dead letters, with this reason
+    /// }
+    /// # assert_eq!(ran.to_string(), "not_authentic: delivery refused: not authentic or not fresh: header x-service-signature is missing");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// Without a tokio runtime that has its timers enabled.
+    ///
+    /// # Security
+    /// As for [`verify_stored`](Self::verify_stored). Without a store, whoever can write to the queue can make an old event run again.
+    pub async fn run_stored<D, H, F>(&self, stored: &StoredDelivery, handler: H) -> Ran
+    where
+        D: FromDelivery + 'static,
+        H: FnOnce(D) -> F + Send + 'static,
+        F: Future<Output: IntoAnswer> + Send + 'static,
+    {
+        let delivery = match self.verify_stored(stored).await {
+            Ok(delivery) => delivery,
+            Err(refusal) => return Ran::refused(refusal),
+        };
+        let Guard { settings, next, .. } = &*self.shared;
+        let asked = Instant::now();
+        let claim = match self.admit(&delivery).await {
+            Ok(Admission::Fresh(claim)) => claim,
+            Ok(Admission::Replayed { same_body }) => {
+                return Ran::without_handler(Outcome::Replayed { same_body });
+            }
+            Ok(Admission::Running { retry_after }) => {
+                let running = Refusal::new(RefusalKind::StillRunning);
+                return Ran::refused(running.retry_after_lease(retry_after));
+            }
+            Err(refusal) => return Ran::refused(refusal),
+        };
+        let run = Run::of(&delivery).limit(settings.run_limit);
+        let run = run.abort_on(settings.shutdown.aborted()).handler(handler);
+        let mut ran = under_lease(run, next.lease, asked, || claim.renew()).await;
+        if ran.acknowledgement() == Acknowledgement::Done {
+            let unrecorded = match claim.commit().await {
+                Ok(Ownership::Held) => None,
+                Ok(Ownership::Lost) => Some(Unrecorded::Lost),
+                Err(_) => Some(Unrecorded::StoreFailed),
+            };
+            ran.outcome = unrecorded.map_or(ran.outcome, Outcome::HandledUnrecorded);
+        } else {
+            // A release that fails costs time: the lease ends by itself.
+            let _ = claim.release().await;
+        }
+        self.shared.report_run(&Settled {
+            outcome: ran.outcome,
+            delivery,
+            reason: ran.reason.clone(),
+            elapsed: ran.elapsed,
+            late: false,
+        });
+        ran
     }
 
     /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on after `limit` are aborted and

@@ -35,17 +35,9 @@ use crate::walk::Health;
 /// not stop the call of the sink. Of copies that arrive together, each calls the sink, and one call returns `New`.
 ///
 /// ```
-/// use std::collections::HashSet;
-/// use std::sync::Mutex;
 /// use std::time::Duration;
 /// use bytes::Bytes;
-/// use hookgate::{
-///     Delivery,
-///     Receiver,
-///     Secret,
-///     dedupe::{EventKey, StoreFuture},
-///     sink::{Accepted, Sink},
-/// };
+/// use hookgate::{Delivery, MemoryStore, Receiver, Secret, sink::{PublishError, QueueSink}};
 /// use http_body_util::Full;
 /// # use hookgate::{
 /// #     clock::{Clock, SystemClock},
@@ -53,16 +45,9 @@ use crate::walk::Health;
 /// # };
 /// # use http::Request;
 ///
-/// /// Shows the shape only; a durable sink writes to a disk.
-/// #[derive(Debug, Default)]
-/// struct Kept(Mutex<HashSet<EventKey>>);
-///
-/// impl Sink for Kept {
-///     fn accept<'a>(&'a self, delivery: &'a Delivery, _retain: Duration) -> StoreFuture<'a, Accepted> {
-///         let is_new = self.0.lock().unwrap().insert(*delivery.key());
-///         let accepted = if is_new { Accepted::New } else { Accepted::Duplicate { same_body: true } };
-///         StoreFuture::ready(Ok(accepted))
-///     }
+/// async fn publish(delivery: Delivery) -> Result<(), PublishError> {
+///     let _message = (delivery.to_stored().attributes(), delivery.body());
+///     Ok(()) // once the queue has confirmed it
 /// }
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -74,7 +59,8 @@ use crate::walk::Health;
 /// #     .header("x-service-timestamp", timestamp.as_str())
 /// #     .header("x-service-signature", &signature)
 /// #     .body(Full::new(Bytes::from(body)))?;
-/// let acceptor = Receiver::builder().secret(secret).accept_into(Kept::default())?;
+/// let sink = QueueSink::new(MemoryStore::default(), publish);
+/// let acceptor = Receiver::builder().secret(secret).accept_into(sink)?;
 /// // In axum: Router::new().route("/webhooks", post_service(acceptor.clone()))
 ///
 /// # let again = request.clone();

@@ -12,13 +12,13 @@ use crate::walk::Delivery;
 /// 1. **The sink answers when the delivery is durable**, and not before: the sender then gets 2xx and never sends the event
 ///    again. This holds for a duplicate as well: the delivery that was stored first is durable by then.
 /// 2. **Each call is one atomic step.** Of any number of simultaneous copies, exactly one is [`New`](Accepted::New).
-/// 3. **An id is remembered for `retain`** at least, counted from its acceptance, and for as long as its delivery is not handled.
+/// 3. **An id is remembered for `retain`** at least, from its acceptance.
 /// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
 ///    future that is dropped, as happens after 30 s, also means unknown.
 ///
-/// [`Acceptor`](crate::sink::Acceptor) calls the sink, and has an example. An inbox of `hookgate-inbox` is a sink, and a queue that keeps
-/// these rules can be a sink: `examples/jetstream` shows this. Kafka and a quorum queue of RabbitMQ store each copy again, so they
-/// break rule 3. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
+/// [`Acceptor`](crate::sink::Acceptor) calls the sink. An inbox of `hookgate-inbox` is a sink, and any queue is one by
+/// [`QueueSink`](crate::sink::QueueSink), which says where it is at least once. `SinkConformance` of `hookgate-testing` checks a sink of your
+/// own. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is already known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;

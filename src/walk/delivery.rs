@@ -151,6 +151,17 @@ impl Delivery {
         row_of(&self.0.verified)
     }
 
+    /// Returns the key of a message: the row's id, so that a partition or a message group has the events of a row in the order in
+    /// which they were published; the event's id, where the event has no row. Retries can arrive late, so a consumer that needs the
+    /// newest state compares the times: see the package `hookgate-order`.
+    #[must_use]
+    pub fn message_key(&self) -> Cow<'_, str> {
+        match self.row() {
+            Some((_, row)) => row,
+            None => self.event_id().into(),
+        }
+    }
+
     /// Returns the parts of the delivery for a store or a queue.
     #[must_use]
     pub fn to_stored(&self) -> StoredDelivery {

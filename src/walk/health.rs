@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};
-use crate::dedupe::{StoreError, StoreErrorKind};
+use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
 /// The health of a receiver at one moment. Made by [`Receiver::health`](crate::Receiver::health).
 ///
@@ -187,10 +187,8 @@ impl HealthSigns {
     /// Notes the result of a call of the store.
     pub(crate) fn record_store_answer<T>(&self, answer: &Result<T, StoreError>) {
         match answer {
-            // A store that answers that it is full, or that it refuses this delivery, does answer.
-            Err(error)
-                if !matches!(error.kind(), StoreErrorKind::Full | StoreErrorKind::Refused) =>
-            {
+            // A store that answers that it is full, that it refuses this delivery, or that another call was faster, does answer.
+            Err(error) if !matches!(error.kind(), Kind::Full | Kind::Refused | Kind::Conflict) => {
                 self.store_failed();
             }
             // Read before it is written: all threads share the counter, and it is nearly always zero.

@@ -2,6 +2,7 @@
 //! [`Claims`] from there to a [`Claim`]. The receiver, the layer and the acceptor take these steps.
 
 mod admit;
+mod attributes;
 mod authenticate;
 mod claim;
 pub(crate) mod delivery;

@@ -55,6 +55,8 @@ mod parsers;
 mod positions;
 #[allow(dead_code)] // not every set of features starts every example
 mod process;
+#[cfg(feature = "axum")]
+mod queue;
 mod readme;
 #[cfg(feature = "axum")]
 mod ready;

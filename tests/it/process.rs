@@ -125,6 +125,11 @@ impl Example {
         false
     }
 
+    /// Kills the process at once, also in the middle of a request.
+    pub(crate) fn kill(&self) {
+        signal(&self.child, "KILL");
+    }
+
     pub(crate) fn deliver(&self, secret: &str, body: &str) -> Reply {
         self.send("POST", "/webhooks", &signed(secret, body, 0), body)
     }

@@ -48,7 +48,7 @@ function judge({ headers, keys, window, now, body }) {
   return refused("signature-mismatch");
 }
 
-const { deliveries } = JSON.parse(readFileSync(new URL("deliveries.json", import.meta.url), "utf8"));
+const { deliveries } = JSON.parse(readFileSync(process.argv[2] ?? new URL("deliveries.json", import.meta.url), "utf8"));
 const wrong = deliveries.filter((delivery) => !isDeepStrictEqual(judge(delivery), delivery.verdict));
 for (const { name } of wrong) console.log("differs:", name);
 console.log(`${deliveries.length} deliveries judged, ${wrong.length} differ`);

@@ -63,7 +63,8 @@ def judge(delivery):
     return refused("signature-mismatch")
 
 
-deliveries = json.loads(pathlib.Path(__file__).with_name("deliveries.json").read_bytes())["deliveries"]
+file = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("deliveries.json")
+deliveries = json.loads(file.read_bytes())["deliveries"]
 wrong = [delivery["name"] for delivery in deliveries if judge(delivery) != delivery["verdict"]]
 for name in wrong:
     print("differs:", name)

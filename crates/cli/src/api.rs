@@ -64,7 +64,7 @@ pub(crate) fn fault(error: &Error) -> Fault {
         ErrorKind::Unauthorized => "is the key of this workspace, not expired and not disabled?",
         ErrorKind::Forbidden => "use a key with this scope",
         ErrorKind::NotFound => {
-            "check the id, and that the address ends in /api/v1; hookgate api list shows the ids that exist"
+            "check the id, and that the address ends in /api/v1; hookgate api list models shows the data models, and so for rows, blocks, workflows and stats"
         }
         ErrorKind::Connection | ErrorKind::Timeout => {
             "check the address, and that the service runs"

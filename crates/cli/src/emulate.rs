@@ -20,7 +20,9 @@ use crate::out::Out;
 
 /// The variable that may hold the token of an exposed emulator.
 const TOKEN: &str = "HOOKGATE_EMULATOR_TOKEN";
-/// README's receiver, which the sample workspace delivers to.
+/// The keys of the sample workspace.
+const KEYS: [&str; 3] = ["tk_test_read", "tk_test_write", "tk_test_admin"];
+/// The receiver of README and of `hookgate listen`, which the sample workspace delivers to.
 const RECEIVER: (&str, &str) = (
     "http://127.0.0.1:8787/webhooks",
     "whsec_made_up_for_local_tries",
@@ -114,7 +116,8 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         restore(&emulator, path)?;
     }
     let terminated = terminated();
-    tell(&emulator, token.as_deref(), out)?;
+    let is_sample = args.seed.is_none() && args.state.is_none();
+    tell(&emulator, token.as_deref(), is_sample, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
@@ -214,9 +217,20 @@ fn token() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-fn tell(emulator: &Emulator, token: Option<&str>, out: &mut Out) -> Result<(), Fault> {
-    let url = emulator.url();
-    let json = serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
+/// Keys and secret of the sample are made up, and known to all. Those of a seed or a state are not printed.
+fn tell(
+    emulator: &Emulator,
+    token: Option<&str>,
+    is_sample: bool,
+    out: &mut Out,
+) -> Result<(), Fault> {
+    let (url, (receiver, secret)) = (emulator.url(), RECEIVER);
+    let mut json =
+        serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
+    if is_sample {
+        json["keys"] = KEYS.into();
+        json["webhooks"] = serde_json::json!({ "url": receiver, "secret": secret });
+    }
     out.say(&format!("listening on {url}"), &json)?;
     if !out.is_json() {
         if let Some(token) = token {
@@ -226,6 +240,13 @@ fn tell(emulator: &Emulator, token: Option<&str>, out: &mut Out) -> Result<(), F
             out.line(&format!("page    {url}/"))?;
         }
         out.line(&format!("api     {}", emulator.base_url()))?;
+    }
+    if !out.is_json() && is_sample {
+        out.line(&format!("keys    {}", KEYS.join(", ")))?;
+        out.line(&format!("hooks   to {receiver}, with the secret {secret}"))?;
+        out.line(&format!(
+            "next    WEBHOOK_SECRET={secret} hookgate listen --page"
+        ))?;
     }
     Ok(out.flush()?)
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
 use hookgate_record::LoggedAnswer;
@@ -48,9 +49,24 @@ pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> 
     }
     let explanation = explainer.explain(&delivery);
     let text = explanation.to_string();
-    let lines: Vec<_> = text.lines().map(printable).collect();
+    let is_authentic = explanation.is_authentic();
+    let lines = text
+        .lines()
+        .map(|line| out.painted(&printable(line), style(line, is_authentic)));
+    let lines: Vec<_> = lines.collect();
     out.say(&lines.join("\n"), &ExplanationOutput::of(&explanation))?;
-    Ok(answer(explanation.is_authentic()))
+    Ok(answer(is_authentic))
+}
+
+/// The verdict stands in the lines above the causes, which begin with an empty line.
+fn style(line: &str, is_authentic: bool) -> Style {
+    let of = |colour: AnsiColor| Style::new().fg_color(Some(colour.into()));
+    match line {
+        _ if line.starts_with("  fix ") => of(AnsiColor::Cyan),
+        _ if line.starts_with("refused with ") => of(AnsiColor::Red),
+        _ if line.starts_with("authentic") && is_authentic => of(AnsiColor::Green),
+        _ => Style::new(),
+    }
 }
 
 #[derive(Serialize)]

@@ -48,7 +48,7 @@ use printable::{printable, printable_lines};
 /// Receives, signs, replays and explains the webhooks of the Workspace Data Service.
 #[derive(Parser)]
 #[command(name = "hookgate", version, arg_required_else_help = true)]
-#[command(after_help = fault::EXIT_CODES)]
+#[command(after_help = fault::EXIT_CODES, help_template = help_template())]
 struct Cli {
     /// Print JSON in place of text: one value, or one a line where a command prints as it goes
     #[arg(long, global = true)]
@@ -91,6 +91,34 @@ enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Clap has one heading for all commands.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Receive", &["listen"]),
+    ("Send", &["send", "simulate", "replay", "emulate", "sign"]),
+    ("Find out why", &["explain", "verify", "log", "doctor"]),
+    ("Repair", &["inbox", "reconcile"]),
+    ("The service's API", &["api", "rows"]),
+];
+
+/// The help of `hookgate` itself, its commands in groups.
+fn help_template() -> String {
+    let commands = Command::augment_subcommands(clap::Command::new("hookgate"));
+    let columns = ratatui::crossterm::terminal::size().map_or(100, |(columns, _)| columns.into());
+    let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
+    let others = ("Other", &["completions"][..]);
+    for (group, names) in GROUPS.into_iter().chain([others]) {
+        template += &format!("\n{group}:\n");
+        for name in names {
+            let command = commands.find_subcommand(name);
+            let about = command.and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let line = doctor::hanging(&format!("  {name:<13}"), &about, columns);
+            template += &format!("{line}\n");
+        }
+    }
+    template + "\nOptions:\n{options}{after-help}\n"
 }
 
 fn main() -> ExitCode {

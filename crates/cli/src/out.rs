@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
+use clap::builder::styling::Style;
 use serde::Serialize;
 
 use crate::fault::{Class, Fault};
@@ -28,6 +29,16 @@ impl Out {
     /// Whether a person looks at it.
     pub(crate) fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// The text in this style on a terminal, unless NO_COLOR is set.
+    pub(crate) fn painted(&self, text: &str, style: Style) -> String {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        if text.is_empty() || !self.is_terminal() || is_dumb || is_set("NO_COLOR") {
+            return text.to_owned();
+        }
+        format!("{style}{text}{style:#}")
     }
 
     /// The text, or the value as a line of JSON, whichever is asked for.

@@ -210,3 +210,127 @@ fn every_command_line_of_the_documents_is_understood() {
         }
     }
 }
+
+#[test]
+fn each_command_stands_in_one_group_of_the_help() {
+    let mut shown: Vec<_> = crate::GROUPS.iter().flat_map(|(_, names)| *names).collect();
+    shown.push(&"completions");
+    let command = Cli::command();
+    let mut all: Vec<_> = command.get_subcommands().map(Command::get_name).collect();
+    shown.sort();
+    all.sort_unstable();
+    assert!(shown.into_iter().eq(&all), "{all:?}");
+    let help = Cli::command().render_help().to_string();
+    for text in [
+        "Find out why:\n  explain ",
+        "\nUsage: hookgate",
+        "--json",
+        "Exit codes:",
+    ] {
+        assert!(help.contains(text), "{help}");
+    }
+}
+
+/// The command lines in the messages of this crate: from the name of a command to the first word that is not one of its arguments.
+fn hints() -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut folders = vec![std::path::PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/src"
+    ))];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if path.ends_with("src/tests.rs") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            for line in text.split("#[cfg(test)]").next().unwrap().lines() {
+                let is_comment = line.trim_start().starts_with("//");
+                let hints = line.split("hookgate ").skip(1).filter(|_| !is_comment);
+                found.extend(hints.map(|hint| (path.display().to_string(), words(hint))));
+            }
+        }
+    }
+    found
+}
+
+fn words(hint: &str) -> Vec<String> {
+    let mut command = &Cli::command();
+    let mut words = Vec::new();
+    for word in hint.split([' ', ';', ',', ')', '"', '`', '\n']) {
+        let possible: Vec<_> = command
+            .get_positionals()
+            .flat_map(Arg::get_possible_values)
+            .collect();
+        let is_name = word.starts_with(|first: char| first.is_ascii_lowercase());
+        if let Some(below) = command.find_subcommand(word) {
+            command = below;
+        } else if word.is_empty()
+            || is_name
+                && !word.contains('.')
+                && !possible.iter().any(|value| value.matches(word, false))
+        {
+            break;
+        }
+        words.push(word.trim_matches(':').replace(['{', '}'], "x"));
+    }
+    words
+}
+
+#[test]
+fn a_hint_is_a_command_line_that_is_understood() {
+    let mut whole = 0;
+    for (path, words) in hints() {
+        let command = Cli::command();
+        let below = words.first().and_then(|name| command.find_subcommand(name));
+        // Prose, such as the name of the program in a message.
+        let Some(below) = below else { continue };
+        let mut rest = words.iter().skip(1).peekable();
+        while rest
+            .next_if(|word| below.find_subcommand(word).is_some())
+            .is_some()
+        {}
+        // A command that is named alone, without arguments.
+        if rest.next().is_none() {
+            continue;
+        }
+        whole += 1;
+        let mut line = [&["hookgate".to_owned()], &words[..]].concat();
+        // The program writes the URL behind it.
+        if line.last().is_some_and(|last| last == "--to") {
+            line.push("x".to_owned());
+        }
+        let parsed = Cli::command().try_get_matches_from(&line);
+        // Help that is asked for comes as an error too.
+        let wrong = parsed.err().filter(clap::Error::use_stderr);
+        assert!(wrong.is_none(), "{path}: {line:?}: {wrong:?}");
+    }
+    assert!(whole >= 7, "{whole}");
+}
+
+/// Written for `scripts/dist` where it names a folder.
+#[test]
+fn each_command_has_a_man_page() {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let names: Vec<_> = command
+        .get_subcommands()
+        .map(|below| below.get_name().to_owned())
+        .collect();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone())
+        .render(&mut page)
+        .unwrap();
+    let page = String::from_utf8(page).unwrap();
+    for name in names {
+        assert!(page.contains(&format!("hookgate\\-{name}(1)")), "{name}");
+    }
+    if let Some(folder) = std::env::var_os("HOOKGATE_MAN_PAGES") {
+        clap_mangen::generate_to(command, folder).unwrap();
+    }
+}

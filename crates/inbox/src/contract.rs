@@ -50,7 +50,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::dedupe::body_digest;
 use hookgate::{
-    clock::{ManualClock, UnixSeconds},
+    clock::{Clock, ManualClock, UnixSeconds},
     dedupe::{EventKey, Ownership},
     sink::Accepted,
 };
@@ -58,7 +58,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::engine::{
-    Batch, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
+    Batch, CLOCK_LEAP, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
 };
 use super::entry::{Entry, EntryId, EntryState};
 use super::inbox::Inbox;
@@ -122,6 +122,7 @@ fn all() -> Vec<(&'static str, Test)> {
         age::an_entry_that_was_never_leased_is_run_however_old_it_is,
         age::a_try_that_was_given_back_may_have_run,
         age::an_operators_word_runs_an_entry_that_is_too_old,
+        age::an_entry_whose_first_lease_lies_far_ahead_is_not_run,
         age::entries_that_are_too_old_keep_no_others_from_their_turn,
         settle::a_settlement_can_be_repeated,
         settle::a_settlement_needs_its_token,

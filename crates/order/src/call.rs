@@ -1,6 +1,5 @@
 //! Calls of code from outside this crate: a store, a hook, a recorder of metrics. A panic of it is caught.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use tokio::time::timeout;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::guarded,
+    receiver::{caught, guarded},
 };
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
@@ -16,7 +15,7 @@ pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 /// Calls a hook, if it is set.
 pub(super) fn call_hook<T>(hook: Option<&Hook<T>>, report: &T) {
     if let Some(hook) = hook {
-        caught(|| hook(report));
+        let _ = caught(|| hook(report));
     }
 }
 
@@ -27,20 +26,6 @@ pub(super) async fn call_store<'a, T>(
 ) -> Result<T, StoreError> {
     let answered = timeout(limit, guarded(call)).await;
     answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
-}
-
-/// Runs `call`. `None` if it panics.
-pub(super) fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
-    // Unwind safety: state shared with the call is dropped with it, or is locked against poisoning.
-    let payload = match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(answer) => return Some(answer),
-        Err(payload) => payload,
-    };
-    // The payload's destructor can panic, with a payload whose destructor panics too. The second one is leaked.
-    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        std::mem::forget(another);
-    }
-    None
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use hookgate::receiver::caught;
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
-use super::call::caught;
 use super::judge::GapReason;
 use super::report::Ordered;
 
@@ -92,5 +92,5 @@ impl OrderMetrics {
     reason = "the metrics of a guard leave through this function"
 )]
 fn recorded(record: impl FnOnce(&dyn Recorder)) {
-    caught(|| metrics::with_recorder(record));
+    let _ = caught(|| metrics::with_recorder(record));
 }

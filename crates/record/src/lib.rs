@@ -6,7 +6,6 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod append;
-mod caught;
 mod entry;
 mod error;
 mod line;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::clock::Clock;
 use hookgate::layer::{ObservedRequest, RequestObserver};
+use hookgate::receiver::caught;
 use http::request::Parts;
 
 use crate::append::{LogFile, Rotation};
-use crate::caught::caught;
 use crate::entry::LoggedDelivery;
 use crate::error::RecordError;
 use crate::observer::Recording;
@@ -264,7 +264,7 @@ impl Writer {
         for delivery in waiting {
             let bytes = weight(&delivery);
             let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
-            let written = line.is_some_and(|line| self.write(line.as_bytes()));
+            let written = line.is_ok_and(|line| self.write(line.as_bytes()));
             self.queue.settle(bytes, written);
         }
         if missing > 0 {

@@ -9,7 +9,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod calls;
-mod caught;
 mod claims;
 mod commits;
 mod effects;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
+    receiver::caught,
 };
 use rusqlite::Connection;
 
@@ -17,7 +18,6 @@ use super::open::Opened;
 use super::reserve::GROUP_BYTES;
 use super::thread::start;
 use super::units::reading;
-use crate::caught::caught;
 
 /// A smaller jump back of the clock is ignored: it makes nothing last longer than this, in milliseconds.
 const SET_BACK: i64 = 1_000;

@@ -10,7 +10,7 @@
 //! | How does an event end after all attempts of the sender? | [`sender`]: the service's delivery engine, a day in milliseconds |
 //! | Why is this delivery refused? | [`explain`]; [`read`] reads a delivery from several text forms |
 //! | Is a clock wrong? | [`ClockOffset`], from a log or a `Date` header |
-//! | Does my store keep its contract? | [`StoreConformance`] |
+//! | Does my store, or my sink, keep its contract? | [`StoreConformance`], [`SinkConformance`] |
 //!
 //! The sender and the replay run in tokio's paused time. [`TokioClock`] gives this time to a receiver and its store, so that
 //! ages, leases and timers agree with each other. [`InProcess`] sends requests to an app without a socket; any other
@@ -44,6 +44,7 @@ pub mod read;
 pub mod replay;
 pub mod sender;
 mod signer;
+mod sink;
 mod store;
 mod transport;
 
@@ -57,5 +58,6 @@ pub use log::{DeliveryLog, LoggedDeliveryExt};
 pub use replay::{Faults, Harness, Replay};
 pub use sender::Sender;
 pub use signer::Signer;
-pub use store::{Finding, StoreConformance, StoreReport, StoreRule, StoreUnderTest};
+pub use sink::{SinkConformance, SinkRule, SinkUnderTest};
+pub use store::{Finding, Report, StoreConformance, StoreRule, StoreUnderTest};
 pub use transport::{InProcess, Transport, TransportError};

@@ -74,12 +74,12 @@ impl<H: StoreUnderTest> StoreConformance<H> {
     ///
     /// # Panics
     /// Outside a multi-thread tokio runtime: there the race would prove less than the rule says.
-    pub async fn run(&self) -> StoreReport {
+    pub async fn run(&self) -> Report<StoreRule> {
         let mut findings = Vec::with_capacity(StoreRule::ALL.len());
         for rule in StoreRule::ALL {
             findings.push((*rule, self.check(*rule).await));
         }
-        StoreReport { findings }
+        Report { findings }
     }
 
     /// Checks one rule.
@@ -87,11 +87,7 @@ impl<H: StoreUnderTest> StoreConformance<H> {
     /// # Panics
     /// As [`run`](Self::run) does.
     pub async fn check(&self, rule: StoreRule) -> Finding {
-        assert!(
-            Handle::try_current()
-                .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
-            "the suite needs tokio's multi-thread runtime: #[tokio::test(flavor = \"multi_thread\")]"
-        );
+        assert_multi_thread();
         let harness = &self.harness;
         let Some(store) = harness.open(rule.capacity()).await else {
             return match rule.capacity() {
@@ -130,6 +126,15 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             Err(broken) => Finding::Broken(broken),
         }
     }
+}
+
+/// In another runtime a race would prove less than its rule says.
+pub(crate) fn assert_multi_thread() {
+    assert!(
+        Handle::try_current()
+            .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread),
+        "the suite needs tokio's multi-thread runtime: #[tokio::test(flavor = \"multi_thread\")]"
+    );
 }
 
 /// A rule of the contract that every store keeps.
@@ -237,30 +242,30 @@ impl fmt::Display for StoreRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// The store keeps the rule.
+    /// The rule is kept.
     Kept,
-    /// The store breaks the rule; the text says how.
+    /// The rule is broken; the text says how.
     Broken(String),
     /// The store can't have the capacity that the rule is about.
     NotChecked,
 }
 
-/// The results of the suite.
+/// The results of a suite, with its rules.
 #[derive(Clone, Debug)]
-#[must_use = "a report says whether the store keeps its contract"]
-pub struct StoreReport {
-    findings: Vec<(StoreRule, Finding)>,
+#[must_use = "a report says whether the contract is kept"]
+pub struct Report<R> {
+    pub(crate) findings: Vec<(R, Finding)>,
 }
 
-impl StoreReport {
+impl<R: Copy + fmt::Display> Report<R> {
     /// Returns each rule and its result.
     #[must_use]
-    pub fn findings(&self) -> &[(StoreRule, Finding)] {
+    pub fn findings(&self) -> &[(R, Finding)] {
         &self.findings
     }
 
-    /// The rules that the store breaks.
-    pub fn broken(&self) -> impl Iterator<Item = StoreRule> {
+    /// The rules that are broken.
+    pub fn broken(&self) -> impl Iterator<Item = R> {
         self.findings
             .iter()
             .filter(|(_, finding)| matches!(finding, Finding::Broken(_)))
@@ -276,7 +281,7 @@ impl StoreReport {
     }
 }
 
-impl fmt::Display for StoreReport {
+impl<R: fmt::Display> fmt::Display for Report<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (rule, finding) in &self.findings {
             match finding {

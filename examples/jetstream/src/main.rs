@@ -1,19 +1,28 @@
-//! Deliveries are stored in NATS JetStream before they are answered. README.md in this example's folder lists the guarantees.
+//! Deliveries are stored in NATS JetStream before they are answered (`receive`), and handled by other processes (`consume`). README.md in
+//! this example's folder lists the guarantees.
 
-use std::{env, error::Error, time::Duration};
+use std::{env, time::Duration};
 
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::Error;
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, AckKind, Context};
 use axum::{Router, routing::post_service};
-use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
+use futures_util::StreamExt;
 use hookgate::{
-    Delivery, Receiver, Secret,
+    Delivery, Event, MemoryStore, Receiver, Secret,
+    run::Acknowledgement,
     sink::{Accepted, Sink},
+};
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::StoredDelivery,
 };
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
+const LONGEST: Duration = Duration::from_secs(20); // of a run
 const FORGETS: &str = "the stream webhooks forgets: it must have a duplicate window of 48 h, no maximum age below, retention by limits, discard new, and be kept in files without a limit for each subject";
 
 #[derive(Debug)]
@@ -21,7 +30,7 @@ struct JetStream(Context);
 
 impl JetStream {
     /// Makes the stream, or uses the existing one if it remembers ids for long enough: the default is 120 s.
-    async fn open(url: &str) -> Result<Self, Box<dyn Error>> {
+    async fn open(url: &str) -> Result<Self, Error> {
         let mut context = jetstream::new(async_nats::connect(url).await?);
         context.set_timeout(Duration::from_secs(4)); // within the budget of 4.5 s
         let made = Config {
@@ -43,10 +52,12 @@ impl JetStream {
 
 impl Sink for JetStream {
     fn accept<'a>(&'a self, delivery: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
-        let message = PublishMessage::build()
-            .headers(hookgate_jetstream::headers(&delivery.to_stored()))
+        let mut message = PublishMessage::build()
             .message_id(delivery.key().to_hex()) // a digest of scope and event id
             .payload(delivery.body().clone());
+        for (name, value) in delivery.to_stored().attributes() {
+            message = message.header(name, value);
+        }
         StoreFuture::boxed(async move {
             let published = self.0.send_publish("webhooks.events", message).await;
             let stored = published.map_err(failed)?.await.map_err(failed)?;
@@ -59,21 +70,66 @@ impl Sink for JetStream {
 }
 
 fn failed(error: PublishError) -> StoreError {
-    let kind = match error.kind() {
-        PublishErrorKind::TimedOut => StoreErrorKind::TimedOut,
-        _ => StoreErrorKind::Unavailable,
-    };
-    StoreError::new(kind).caused_by(error)
+    StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let secret = Secret::from_env("WEBHOOK_SECRET")?;
-    let sink = JetStream::open(&env::var("NATS_URL")?).await?;
+async fn receive(sink: JetStream, secret: Secret) -> Result<(), Error> {
     let builder = Receiver::builder().secret(secret).retention(RETENTION);
     let acceptor = builder.max_body(1_000_000).accept_into(sink)?; // NATS: 1 MiB with headers
     let listener = tokio::net::TcpListener::bind(env::var("ADDR")?).await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     let app = Router::new().route("/webhooks", post_service(acceptor));
     Ok(axum::serve(listener, app).await?) // stopped at any time, it loses no delivery that was answered 2xx
+}
+
+async fn on_event(event: Event) {
+    println!("handled {}", event.id);
+}
+
+/// Ends with an error if it cannot reach the server: its supervisor starts it again.
+async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Error> {
+    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers it for all consumers.
+    let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
+    let receiver = builder.store(MemoryStore::default()).build()?;
+    let config = pull::Config {
+        durable_name: Some("handlers".into()),
+        filter_subject: "webhooks.events".into(),
+        ack_wait: LONGEST + Duration::from_secs(10),
+        ..pull::Config::default()
+    };
+    let stream = context.get_stream("webhooks").await?;
+    let handlers = stream.get_or_create_consumer("handlers", config).await?;
+    let mut messages = handlers.messages().await?;
+    while let Some(message) = messages.next().await {
+        let message = message?;
+        let headers = message.headers.clone().unwrap_or_default();
+        let attribute = |name: &str| headers.get(name).map(|value| value.as_str());
+        let stored = StoredDelivery::from_attributes(message.payload.clone(), attribute);
+        let ran = receiver.run_stored(&stored, on_event).await;
+        let tries = message.info()?.delivered;
+        match ran.acknowledgement() {
+            Acknowledgement::Done => message.ack().await?,
+            Acknowledgement::Retry if tries < 10 => {
+                message.ack_with(AckKind::Nak(Some(LONGEST))).await?
+            }
+            _ => {
+                println!("dead letter: {ran}");
+                let (dead, body) = ("webhooks.dead", message.payload.clone());
+                let put = context.publish_with_headers(dead, headers, body).await?;
+                put.await?; // durable, before the message is acknowledged
+                message.ack().await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let secret = Secret::from_env("WEBHOOK_SECRET")?;
+    let queue = JetStream::open(&env::var("NATS_URL")?).await?;
+    match env::args().nth(1).as_deref() {
+        Some("consume") => consume(queue, secret).await,
+        _ => receive(queue, secret).await,
+    }
 }

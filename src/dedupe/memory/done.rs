@@ -1,23 +1,19 @@
 //! The done records of one shard whose retentions are equally long, in 15 bytes each and a place in the index.
 
-use std::collections::VecDeque;
-
 use super::fifo::Fifo;
 use super::index::{Index, Place, TAG_BITS};
-use super::steps::{Limits, Steps};
+use super::steps::Steps;
 use crate::dedupe::expiry::Nanos;
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
 
 /// Done records in the order of their commits, which is the order in which they end.
 pub(super) struct DoneRecords {
-    pub(super) retention: Nanos,
     records: Fifo<Record, 128>,
     index: Index,
-    steps: Steps,
-    /// The tokens of the last commits, with the ends of their leases. In one buffer, which can be given back: pieces between those of
-    /// the records would stay with the process.
-    tokens: VecDeque<(ClaimToken, Nanos)>,
+    /// The halves of the last tokens that are unique to a claim, by the numbers of the records, and the ends of their leases.
+    tokens: Fifo<[u8; 8], 128>,
+    leases: Steps,
 }
 
 /// A part of an event's key, and the mark of its body. Bytes, so that an array of records has no gaps.
@@ -34,17 +30,13 @@ pub(super) const SHARDS: u8 = 64;
 /// 2¹⁰¹ = 2 × 10⁻¹⁰ times a year.
 const KEY_BYTES: usize = 11;
 const _: () = assert!(KEY_BYTES * 8 + (SHARDS.ilog2() + TAG_BITS) as usize >= 96);
+/// The most tokens that are kept as long as the last one of them, where there are many.
+const IN_STEP: u64 = 64;
 
-/// Expiry is late by at most a 240th of the retention. All steps together fill a buffer of 256.
-const STEPS: Limits = Limits {
-    exact: 8,
-    parts: 240,
-    records: u64::MAX,
-};
-
-/// An event, as the records and the index know it.
+/// An event, as the shards, the records and the index know it.
 #[derive(Clone, Copy)]
 pub(super) struct Identity {
+    pub(super) shard: u8,
     key: [u8; KEY_BYTES],
     place: Place,
 }
@@ -52,18 +44,18 @@ pub(super) struct Identity {
 /// A done record that was found.
 #[derive(Clone, Copy)]
 pub(super) struct Found {
-    /// The number of commits since, with its own.
-    commits: u64,
+    number: u64,
     pub(super) body_mark: u32,
 }
 
 impl Identity {
-    /// Returns the identity of this event. `hash` is the hash of its whole key.
-    pub(super) fn new(event: &EventKey, hash: u64, state: &KeyState) -> Self {
+    pub(super) fn new(event: &EventKey, state: &KeyState) -> Self {
         let mut key = [0; KEY_BYTES];
         key.copy_from_slice(&event.as_bytes()[..KEY_BYTES]);
-        let [.., tag] = hash.to_le_bytes();
+        let hash = state.hash(u128::from_le_bytes(*event.as_bytes()));
+        let [.., shard, _, tag] = hash.to_le_bytes();
         Self {
+            shard: shard % SHARDS,
             key,
             place: Place {
                 home: home(&key, state),
@@ -82,13 +74,12 @@ fn home(key: &[u8; KEY_BYTES], state: &KeyState) -> u64 {
 
 impl DoneRecords {
     /// `records` is the number of records that are expected in this shard when the store is full.
-    pub(super) fn new(retention: Nanos, records: usize) -> Self {
+    pub(super) fn new(records: usize) -> Self {
         Self {
-            retention,
             records: Fifo::default(),
             index: Index::new(records),
-            steps: Steps::new(retention, STEPS),
-            tokens: VecDeque::new(),
+            tokens: Fifo::default(),
+            leases: Steps::new(Nanos::MAX, IN_STEP),
         }
     }
 
@@ -96,46 +87,32 @@ impl DoneRecords {
         self.records.is_empty()
     }
 
-    /// Returns the record of this event, unless its retention has ended.
-    pub(super) fn find(&mut self, event: &Identity, now: Nanos) -> Option<Found> {
-        // Two: a claim comes before each commit, so that a backlog shrinks.
-        for _ in 0..2 {
-            if self.tokens.front().is_some_and(|(_, until)| *until <= now) {
-                self.tokens.pop_front();
-            }
-        }
-        if self.tokens.capacity() / 4 > self.tokens.len().max(16) {
-            self.tokens.shrink_to(2 * self.tokens.len());
-        }
-        // An event that was claimed again after its retention has two records, until the first one is removed.
-        let live = self
-            .steps
-            .first_live(self.retention, now, self.records.end());
-        let records = &self.records;
-        self.index.find(event.place, records.first(), |number| {
-            let record = records
-                .get(number)
-                .filter(|record| record.key == event.key)?;
+    pub(super) fn find(&self, event: &Identity) -> Option<Found> {
+        let first = self.records.first();
+        self.index.find(event.place, first, |number| {
+            let record = self.records.get(number)?;
             let body_mark = u32::from_le_bytes(record.body_mark);
-            let commits = records.end() - number;
-            (number >= live).then_some(Found { commits, body_mark })
+            (record.key == event.key).then_some(Found { number, body_mark })
         })
     }
 
     /// Returns whether this token committed the record, and at most one lease ago.
     pub(super) fn is_by(&self, found: Found, token: ClaimToken, now: Nanos) -> bool {
-        let at = (self.tokens.len() as u64).checked_sub(found.commits);
-        let by = at.and_then(|at| self.tokens.get(usize::try_from(at).ok()?));
-        by.is_some_and(|(by, until)| *by == token && now < *until)
+        self.tokens.get(found.number) == Some(unique(token))
+            && found.body_mark == token.body_mark()
+            && self
+                .leases
+                .time_of(found.number)
+                .is_some_and(|end| now < end)
     }
 
-    /// Adds a record, and the token of its commit for one lease.
+    /// Adds a record, and the token of its commit until this end.
     pub(super) fn push(
         &mut self,
         event: &Identity,
         token: ClaimToken,
         now: Nanos,
-        lease: Nanos,
+        end: Nanos,
         state: &KeyState,
     ) {
         let number = self.records.end();
@@ -145,23 +122,45 @@ impl DoneRecords {
         });
         let (records, first) = (&self.records, self.records.first());
         self.index.insert(event.place, number, first, |number| {
-            records
-                .get(number)
-                .map_or(0, |record| home(&record.key, state))
+            let record = records.get(number).unwrap_or_default();
+            home(&record.key, state)
         });
-        self.steps.push(number, now);
-        self.tokens.push_back((token, now.saturating_add(lease)));
+        self.tokens.push(unique(token));
+        self.leases.push(number, end);
+        self.forget_tokens(now);
     }
 
     /// Removes the record that was committed first.
     pub(super) fn pop(&mut self, state: &KeyState) {
         let number = self.records.first();
-        let Some(record) = self.records.pop() else {
-            return;
-        };
-        self.index.remove(home(&record.key, state), number);
-        if self.tokens.len() as u64 > self.records.end() - self.records.first() {
-            self.tokens.pop_front();
+        if let Some(record) = self.records.pop() {
+            self.index.remove(home(&record.key, state), number);
+            self.drop_tokens_before(number + 1);
         }
     }
+
+    /// Drops the tokens of some leases that have ended.
+    fn forget_tokens(&mut self, now: Nanos) {
+        // Two steps: a commit adds at most one, so that a backlog shrinks.
+        for _ in 0..2 {
+            if self.leases.first().is_some_and(|(end, _)| end <= now) {
+                self.leases.pop();
+                let next = self.leases.first();
+                self.drop_tokens_before(next.map_or(self.tokens.end(), |(_, number)| number));
+            }
+        }
+    }
+
+    fn drop_tokens_before(&mut self, number: u64) {
+        while self.tokens.first() < number {
+            self.tokens.pop();
+        }
+        self.leases.drop_before(number);
+    }
+}
+
+fn unique(token: ClaimToken) -> [u8; 8] {
+    let mut half = [0; 8];
+    half.copy_from_slice(&token.as_bytes()[..8]);
+    half
 }

@@ -27,12 +27,10 @@ impl<T, const PIECE: usize> Default for Fifo<T, PIECE> {
 impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
     const SIZE: u64 = PIECE as u64;
 
-    /// Returns the number of the value at the front.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// Returns the number that the next value gets.
     pub(super) fn end(&self) -> u64 {
         self.end
     }
@@ -42,17 +40,11 @@ impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
     }
 
     pub(super) fn push(&mut self, value: T) {
-        if self.piece_and_offset(self.end).0 == self.pieces.len() {
+        let (piece, at) = self.piece_and_offset(self.end);
+        if piece == self.pieces.len() {
             self.pieces.push_back(Box::new([T::default(); PIECE]));
         }
-        let (piece, at) = self.piece_and_offset(self.end);
-        if let Some(slot) = self
-            .pieces
-            .get_mut(piece)
-            .and_then(|piece| piece.get_mut(at))
-        {
-            *slot = value;
-        }
+        self.pieces[piece][at] = value;
         self.end += 1;
     }
 
@@ -61,20 +53,18 @@ impl<T: Copy + Default, const PIECE: usize> Fifo<T, PIECE> {
             return None;
         }
         let (piece, at) = self.piece_and_offset(number);
-        self.pieces.get(piece)?.get(at).copied()
+        Some(self.pieces[piece][at])
     }
 
     pub(super) fn pop(&mut self) -> Option<T> {
         let value = self.get(self.first)?;
         self.first += 1;
-        // A piece is freed when its last slot was read.
         if self.first.is_multiple_of(Self::SIZE) {
             self.pieces.pop_front();
         }
         Some(value)
     }
 
-    /// Returns the piece of this number, and the offset there.
     #[allow(clippy::cast_possible_truncation)] // both are indices of values in memory
     fn piece_and_offset(&self, number: u64) -> (usize, usize) {
         let piece = number / Self::SIZE - self.first / Self::SIZE;

@@ -5,7 +5,7 @@
 pub(super) struct Place {
     /// A hash of the part of the key that the record holds, so that it can be computed again from the record.
     pub(super) home: u64,
-    /// [`TAG_BITS`] of another hash, of the whole key.
+    /// [`TAG_BITS`] of a hash of the whole key.
     pub(super) tag: u32,
 }
 
@@ -13,48 +13,31 @@ pub(super) struct Place {
 const POSITION_BITS: u32 = 25;
 pub(super) const TAG_BITS: u32 = 32 - POSITION_BITS;
 const POSITION: u32 = (1 << POSITION_BITS) - 1;
-/// The most records that one index can tell apart. A position is a record's number modulo this.
+/// The most records that one index can tell apart.
 pub(super) const MOST: u32 = POSITION;
-/// The records for which a segment is planned. It is made anew when it grows: with so many records that takes a part of a
-/// millisecond.
-const IN_SEGMENT: usize = 4_096;
-const SLOTS: usize = 15;
 
-/// A hash table in segments, which grow one by one, each to the size that the capacity needs. None is made before it is used.
+/// Each record is in one of two buckets, the emptier one when it was inserted. So a look-up reads two cache lines, however many
+/// records have come and gone.
 pub(super) struct Index {
-    segments: Vec<Segment>,
-    /// The buckets of a segment when the store is full.
+    buckets: Vec<Bucket>,
+    /// The number of buckets when the store is full.
     planned: usize,
 }
 
-/// Each record is in one of two buckets, the emptier one when it was inserted. So a look-up reads two buckets, however full the
-/// segment is and however many records have come and gone.
-#[derive(Default)]
-struct Segment {
-    buckets: Vec<Bucket>,
-    len: usize,
-}
-
-/// A cache line.
+/// A slot is a tag and a position: the number of a record modulo [`MOST`], plus one. Zero is a free slot.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
-struct Bucket {
-    len: u32,
-    /// The first `len` are used.
-    slots: [u32; SLOTS],
-}
+struct Bucket([u32; SLOTS]);
+
+const SLOTS: usize = 16;
 
 impl Index {
-    /// Returns an index for about this number of records; it takes more.
+    /// Returns an index for about this number of records; it takes more. No bucket is made before it is used.
     pub(super) fn new(records: usize) -> Self {
-        let segments = records.div_ceil(IN_SEGMENT).max(1);
-        // At capacity 93 of 100 slots are used.
-        let planned = (records.div_ceil(segments) * 100).div_ceil(SLOTS * 93);
         Self {
-            segments: std::iter::repeat_with(Segment::default)
-                .take(segments)
-                .collect(),
-            planned: planned.max(1),
+            buckets: Vec::new(),
+            // At capacity 81 of 100 slots are used. A bucket is then full once in a long time, so that the index grows once more.
+            planned: (records * 100).div_ceil(SLOTS * 81),
         }
     }
 
@@ -67,9 +50,8 @@ impl Index {
         first: u64,
         mut answer: impl FnMut(u64) -> Option<T>,
     ) -> Option<T> {
-        let segment = self.segments.get(self.segment(place.home))?;
-        segment.two(place.home).into_iter().find_map(|bucket| {
-            let slots = segment.buckets.get(bucket)?.used().iter();
+        self.two(place.home).into_iter().find_map(|bucket| {
+            let slots = self.buckets.get(bucket)?.0.iter();
             let mut same_tag = slots.filter(|slot| **slot >> POSITION_BITS == place.tag);
             same_tag.find_map(|slot| answer(number(*slot, first)))
         })
@@ -83,154 +65,74 @@ impl Index {
         first: u64,
         home_of: impl Fn(u64) -> u64,
     ) {
-        let (at, planned) = (self.segment(place.home), self.planned);
-        let home_of = |slot| home_of(number(slot, first));
-        if let Some(segment) = self.segments.get_mut(at) {
-            let slot = place.tag << POSITION_BITS | position(record);
-            // Far more growth than any number of records takes helps no more: they would have to have one home, against all odds.
-            let most = 16 * (planned + segment.len);
-            while !segment.put(place.home, slot, &home_of) && segment.buckets.len() < most {
-                segment.grow(planned, &home_of);
+        let slot = place.tag << POSITION_BITS | position(record);
+        if self.put(place.home, slot) {
+            return;
+        }
+        let slots = self.buckets.iter().flat_map(|bucket| bucket.0);
+        let slots: Vec<u32> = slots.filter(|slot| *slot != 0).chain([slot]).collect();
+        // More than that helps only if many records have one home, which no keyed hash of digests gives.
+        let most = 8 * (self.planned + slots.len());
+        while self.buckets.len() < most {
+            self.buckets = vec![Bucket::default(); self.next_len()];
+            let put = |slot: &&u32| self.put(home_of(number(**slot, first)), **slot);
+            if slots.iter().filter(put).count() == slots.len() {
+                return;
             }
         }
     }
 
     /// Removes this record.
     pub(super) fn remove(&mut self, home: u64, record: u64) {
-        let at = self.segment(home);
-        if let Some(segment) = self.segments.get_mut(at) {
-            segment.remove(home, position(record));
-        }
-    }
-
-    fn segment(&self, home: u64) -> usize {
-        range(home >> 32, self.segments.len())
-    }
-}
-
-impl Segment {
-    /// Returns the two buckets of this home, which may be one.
-    fn two(&self, home: u64) -> [usize; 2] {
-        // An odd constant with its bits spread evenly: 2^64 divided by the golden ratio.
-        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-        let other = home.wrapping_mul(SPREAD) >> 32;
-        [home, other].map(|hash| range(hash, self.buckets.len()))
-    }
-
-    /// Inserts a slot. Returns false where there is no space for it.
-    fn put(&mut self, home: u64, slot: u32, home_of: &impl Fn(u32) -> u64) -> bool {
-        let two = self.two(home);
-        let is_put = self.put_in_one_of(two, slot)
-            || two.into_iter().any(|bucket| {
-                self.make_space(bucket, home_of) && self.put_in_one_of([bucket; 2], slot)
-            });
-        self.len += usize::from(is_put);
-        is_put
-    }
-
-    /// Inserts a slot into the emptier one of these buckets, if it is not full.
-    fn put_in_one_of(&mut self, two: [usize; 2], slot: u32) -> bool {
-        let len = |bucket: &usize| {
-            self.buckets
-                .get(*bucket)
-                .map_or(u32::MAX, |bucket| bucket.len)
-        };
-        let emptier = two.into_iter().min_by_key(len);
-        let bucket = emptier.and_then(|bucket| self.buckets.get_mut(bucket));
-        bucket.is_some_and(|bucket| bucket.push(slot))
-    }
-
-    /// Moves one record of a full bucket to its other bucket. Returns false where each of those is full as well.
-    fn make_space(&mut self, full: usize, home_of: &impl Fn(u32) -> u64) -> bool {
-        let Some(slots) = self.buckets.get(full).map(|bucket| bucket.slots) else {
-            return false;
-        };
-        slots.into_iter().any(|slot| {
-            let [one, other] = self.two(home_of(slot));
-            let to = if one == full { other } else { one };
-            let is_moved = to != full && self.put_in_one_of([to; 2], slot);
-            is_moved
-                && self
-                    .buckets
-                    .get_mut(full)
-                    .is_some_and(|bucket| bucket.remove(slot & POSITION))
-        })
-    }
-
-    fn remove(&mut self, home: u64, position: u32) {
-        let is_removed = self.two(home).into_iter().any(|bucket| {
-            let bucket = self.buckets.get_mut(bucket);
-            bucket.is_some_and(|bucket| bucket.remove(position))
-        });
-        self.len -= usize::from(is_removed);
-        if self.len == 0 {
-            self.buckets = Vec::new();
-        }
-    }
-
-    /// Adds buckets: in few steps up to the planned number, and an eighth after that, since records are not spread quite evenly.
-    /// With more steps, the allocator would find less use for the memory of the smaller ones.
-    fn grow(&mut self, planned: usize, home_of: &impl Fn(u32) -> u64) {
-        let mut buckets = self.buckets.len();
-        let before = std::mem::take(&mut self.buckets);
-        loop {
-            let steps = [1, planned / 10, planned / 2, planned];
-            let next = steps.into_iter().find(|next| *next > buckets);
-            buckets = next.unwrap_or(buckets + buckets / 8 + 1);
-            self.buckets = vec![Bucket::default(); buckets];
-            self.len = 0;
-            let mut slots = before.iter().flat_map(Bucket::used);
-            if slots.all(|slot| self.put(home_of(*slot), *slot, home_of)) {
+        let position = position(record);
+        for bucket in self.two(home) {
+            if let Some(Bucket(slots)) = self.buckets.get_mut(bucket)
+                && let Some(slot) = slots.iter_mut().find(|slot| **slot & POSITION == position)
+            {
+                *slot = 0;
                 return;
             }
         }
     }
-}
 
-impl Bucket {
-    fn used(&self) -> &[u32] {
-        self.slots.get(..self.len as usize).unwrap_or_default()
-    }
-
-    fn push(&mut self, slot: u32) -> bool {
-        let free = self.slots.get_mut(self.len as usize);
-        free.is_some_and(|free| {
-            *free = slot;
-            self.len += 1;
-            true
+    /// Returns the two buckets of this home, which may be one.
+    fn two(&self, home: u64) -> [usize; 2] {
+        [home, home >> 32].map(|hash| {
+            let hash = hash & u64::from(u32::MAX);
+            ((hash * self.buckets.len() as u64) >> 32) as usize
         })
     }
 
-    /// Removes the slot of this position. Returns whether it was here.
-    fn remove(&mut self, position: u32) -> bool {
-        let found = self
-            .used()
-            .iter()
-            .position(|slot| slot & POSITION == position);
-        found.is_some_and(|found| {
-            self.len -= 1;
-            self.slots.swap(found, self.len as usize);
-            true
-        })
+    /// Inserts a slot into the emptier one of its buckets. Returns false where both are full.
+    fn put(&mut self, home: u64, slot: u32) -> bool {
+        let is_free = |slot: &&u32| **slot == 0;
+        let free = |at: &usize| Some(self.buckets.get(*at)?.0.iter().filter(is_free).count());
+        let emptier = self.two(home).into_iter().max_by_key(free);
+        let bucket = emptier.and_then(|at| self.buckets.get_mut(at));
+        let free = bucket.and_then(|bucket| bucket.0.iter_mut().find(|slot| **slot == 0));
+        free.map(|free| *free = slot).is_some()
     }
-}
 
-/// Returns a number below `end`, from the low 32 bits of a hash.
-#[allow(clippy::cast_possible_truncation)] // the result is below `end`
-fn range(hash: u64, end: usize) -> usize {
-    (((hash & u64::from(u32::MAX)) * end as u64) >> 32) as usize
+    /// In few steps up to the planned number, and an eighth after that, since records are not spread quite evenly. With more steps, the
+    /// allocator would find less use for the memory of the smaller ones.
+    fn next_len(&self) -> usize {
+        let len = self.buckets.len();
+        if len < self.planned {
+            return (16 * len).clamp(1, self.planned);
+        }
+        len + len / 8 + 1
+    }
 }
 
 #[allow(clippy::cast_possible_truncation)] // the result has POSITION_BITS
 fn position(record: u64) -> u32 {
-    (record % u64::from(MOST)) as u32
+    (record % u64::from(MOST)) as u32 + 1
 }
 
-/// Returns the number of the record at this position. `first` is the number of the first record of all.
+/// Returns the number of the record in this slot. `first` is the number of the first record of all.
 fn number(slot: u32, first: u64) -> u64 {
-    let position = u64::from(slot & POSITION);
     let most = u64::from(MOST);
-    first + (position + most - first % most) % most
+    first + (u64::from(slot & POSITION) + most - 1 - first % most) % most
 }
 
 #[cfg(test)]
@@ -239,6 +141,11 @@ mod tests {
     use std::hash::{BuildHasher, RandomState};
 
     use super::*;
+
+    fn used(index: &Index) -> usize {
+        let slots = index.buckets.iter().flat_map(|bucket| bucket.0);
+        slots.filter(|slot| *slot != 0).count()
+    }
 
     /// The records of an index, with their places.
     struct Model {
@@ -286,17 +193,7 @@ mod tests {
                     .iter()
                     .all(|(record, place)| self.has(*record, *place))
             );
-            let slots = |segment: &Segment| segment.buckets.iter().flat_map(Bucket::used).count();
-            assert_eq!(
-                self.index.segments.iter().map(slots).sum::<usize>(),
-                self.places.len()
-            );
-            assert!(
-                self.index
-                    .segments
-                    .iter()
-                    .all(|segment| slots(segment) == segment.len)
-            );
+            assert_eq!(used(&self.index), self.places.len());
         }
     }
 
@@ -325,8 +222,6 @@ mod tests {
                 model.remove_first();
             }
             model.check();
-            let mut segments = model.index.segments.iter();
-            assert!(segments.all(|segment| segment.buckets.is_empty()));
         }
     }
 
@@ -334,24 +229,12 @@ mod tests {
     fn a_full_index_takes_five_bytes_a_record_and_an_empty_one_nearly_none() {
         const RECORDS: usize = 40_000;
         let mut model = Model::new(RECORDS, 0);
-        let bytes = |index: &Index| {
-            index
-                .segments
-                .iter()
-                .map(|segment| segment.buckets.len() * 64)
-                .sum::<usize>()
-        };
+        assert!(model.index.buckets.is_empty());
         for number in 0..RECORDS as u64 {
             model.insert(number);
-            if number == 100 {
-                assert!(bytes(&model.index) <= 100 * 64);
-            }
         }
-        assert!(
-            bytes(&model.index) <= RECORDS * 5,
-            "{}",
-            bytes(&model.index)
-        );
+        let bytes = size_of_val(&*model.index.buckets);
+        assert!(bytes <= RECORDS * 5, "{bytes}");
     }
 
     /// The oldest of a full index is removed for each new record, many times: each record still is in one of its two buckets, and the
@@ -367,12 +250,11 @@ mod tests {
             }
         }
         model.check();
-        let segments = model.index.segments.iter();
-        let buckets: usize = segments.map(|segment| segment.buckets.len()).sum();
-        assert!(buckets <= model.index.planned * model.index.segments.len() * 9 / 8);
+        assert!(model.index.buckets.len() <= model.index.planned * 9 / 8 + 1);
     }
 
-    /// More records of one home than two buckets hold, which no keyed hash makes: the index stays small, and loses only some of them.
+    /// More records of one home than two buckets hold, which no keyed hash of digests gives: the index stays small, and loses only some of
+    /// them.
     #[test]
     fn records_of_one_home_end_the_growth() {
         let mut index = Index::new(1);
@@ -383,10 +265,11 @@ mod tests {
         for record in 0..100 {
             index.insert(place, record, 0, |_| place.home);
         }
-        assert!(index.segments[0].buckets.len() <= 16 * 101 * 9 / 8 + 1);
+        assert!(index.buckets.len() <= 8 * 101 * 9 / 8 + 1);
+        assert_eq!(used(&index), SLOTS);
         for record in 0..100 {
             index.remove(place.home, record);
         }
-        assert!(index.segments[0].buckets.is_empty());
+        assert_eq!(used(&index), 0);
     }
 }

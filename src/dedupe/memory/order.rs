@@ -1,51 +1,29 @@
 //! The order of all commits, in a byte each.
 
-use std::mem::offset_of;
+use std::collections::BTreeMap;
 
 use super::fifo::Fifo;
-use super::steps::{Limits, Steps};
+use super::steps::Steps;
 use crate::dedupe::capacity::StoreStats;
 use crate::dedupe::expiry::Nanos;
 
 /// The shards of the done records, in the order of their commits: a queue for each length of retention, since each is in the order
-/// of the ends, too.
-///
-/// A commit uses the first three fields alone, unless it begins another batch, or evicts. With the lock they take one cache line: each
-/// other line that a thread writes would have to come from one core to the other with each commit.
-#[repr(C)] // keeps the fields in this order
+/// of the ends, too. In cache lines of its own, like a shard.
+#[repr(align(128))]
 pub(super) struct Order {
     len: usize,
-    /// No retention ends before this.
-    next_end: Nanos,
-    batch: Batch,
-    /// None is empty.
-    queues: Vec<Queue>,
-    /// The age of an evicted record is exact to a 4,000th of the capacity, and of the retention.
-    steps: Limits,
+    /// By the retention. None is empty.
+    queues: BTreeMap<Nanos, Queue>,
+    /// The most records of a step.
+    in_step: u64,
     /// Only the fields about evictions are used.
     pub(super) evictions: StoreStats,
 }
 
-/// The last commits, after the last one in their queue and in the same step. They come into the queue together.
-#[derive(Clone, Copy, Default)]
-struct Batch {
-    retention: Nanos,
-    /// The last time that it takes.
-    until: Nanos,
-    /// The time of the last commit.
-    last: Nanos,
-    /// The number of commits that it takes.
-    most: u8,
-    len: u8,
-    shards: [u8; IN_BATCH],
-}
-
-/// As many as fit into the cache line.
-const IN_BATCH: usize = 14;
-const _: () = assert!(size_of::<u64>() + offset_of!(Order, queues) <= 64);
+/// The time of a record is exact to a part of the capacity, and of the retention.
+const PARTS: usize = 4_000;
 
 struct Queue {
-    retention: Nanos,
     shards: Fifo<u8, 4_096>,
     steps: Steps,
 }
@@ -58,17 +36,10 @@ pub(super) struct First {
 
 impl Order {
     pub(super) fn new(capacity: usize) -> Self {
-        let steps = Limits {
-            exact: 64,
-            parts: 4_000,
-            records: (capacity / 4_000).max(1) as u64,
-        };
         Self {
             len: 0,
-            next_end: Nanos::MAX,
-            batch: Batch::default(),
-            queues: Vec::new(),
-            steps,
+            queues: BTreeMap::new(),
+            in_step: (capacity / PARTS).max(1) as u64,
             evictions: StoreStats::default(),
         }
     }
@@ -79,59 +50,24 @@ impl Order {
     }
 
     pub(super) fn push(&mut self, retention: Nanos, shard: u8, now: Nanos) {
-        self.len += 1;
-        if !self.batch.push(retention, shard, now) {
-            self.begin_batch(retention, shard, now);
-        }
-    }
-
-    /// Inserts a commit into its queue, and begins a batch after it.
-    fn begin_batch(&mut self, retention: Nanos, shard: u8, now: Nanos) {
-        self.end_batch();
-        let at = self.of_retention(retention).unwrap_or_else(|| {
-            self.queues.push(Queue {
-                retention,
-                shards: Fifo::default(),
-                steps: Steps::new(retention, self.steps),
-            });
-            self.queues.len() - 1
+        let queue = self.queues.entry(retention).or_insert_with(|| Queue {
+            shards: Fifo::default(),
+            steps: Steps::new(retention / PARTS as u64, self.in_step),
         });
-        if let Some(queue) = self.queues.get_mut(at) {
-            queue.steps.push(queue.shards.end(), now);
-            queue.shards.push(shard);
-            self.next_end = self.next_end.min(now.saturating_add(retention));
-            self.batch = queue.batch();
-        }
+        queue.steps.push(queue.shards.end(), now);
+        queue.shards.push(shard);
+        self.len += 1;
     }
 
-    /// Inserts the commits of the batch into their queue.
-    fn end_batch(&mut self) {
-        let batch = std::mem::take(&mut self.batch);
-        let at = self.of_retention(batch.retention);
-        if let Some(queue) = at.and_then(|at| self.queues.get_mut(at)) {
-            queue.extend(&batch);
-        }
-    }
-
-    fn of_retention(&self, retention: Nanos) -> Option<usize> {
-        let mut queues = self.queues.iter();
-        queues.position(|queue| queue.retention == retention)
-    }
-
-    /// Returns whether the retention of a record may have ended.
-    pub(super) fn may_have_ended(&self, now: Nanos) -> bool {
-        self.next_end <= now
+    /// Returns the end of the retention that ends first.
+    pub(super) fn next_end(&self) -> Nanos {
+        self.ends().min().map_or(Nanos::MAX, |(end, _)| end)
     }
 
     /// Takes out a record whose retention has ended.
     pub(super) fn pop_ended(&mut self, now: Nanos) -> Option<First> {
-        if !self.may_have_ended(now) {
-            return None;
-        }
-        let ends = self.queues.iter_mut().map(Queue::first_end);
-        let (at, end) = ends.enumerate().min_by_key(|(_, end)| *end)?;
-        self.next_end = end;
-        (end <= now).then(|| self.pop(at))?
+        let (end, retention) = self.ends().min()?;
+        (end <= now).then(|| self.pop(retention))?
     }
 
     /// Takes out a record whose retention has ended. If there is none, the record that was committed first is evicted, and counted.
@@ -139,69 +75,38 @@ impl Order {
         if let Some(ended) = self.pop_ended(now) {
             return Some(ended);
         }
-        let times = self.queues.iter_mut().map(Queue::time_of_first);
-        let (at, committed) = times.enumerate().min_by_key(|(_, time)| *time)?;
-        let evicted = self.pop(at)?;
-        let end = committed.saturating_add(evicted.retention);
+        let times = self.queues.iter();
+        let times = times.map(|(retention, queue)| (queue.time_of_first(), *retention));
+        let (committed, retention) = times.min()?;
+        let end = committed.saturating_add(retention);
         self.evictions.count_eviction(committed, end, now);
-        Some(evicted)
+        self.pop(retention)
     }
 
-    fn pop(&mut self, at: usize) -> Option<First> {
-        let queue = self.queues.get_mut(at)?;
-        let (retention, shard) = (queue.retention, queue.shards.pop()?);
+    /// Returns the end of the first record of each queue, with the retention.
+    fn ends(&self) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let queues = self.queues.iter();
+        queues.map(|(retention, queue)| {
+            let end = queue.time_of_first().saturating_add(*retention);
+            (end, *retention)
+        })
+    }
+
+    fn pop(&mut self, retention: Nanos) -> Option<First> {
+        let queue = self.queues.get_mut(&retention)?;
+        let shard = queue.shards.pop()?;
+        queue.steps.drop_before(queue.shards.first());
         self.len -= 1;
         if queue.shards.is_empty() {
-            self.end_batch();
-        }
-        if self.queues.get(at)?.shards.is_empty() {
-            self.queues.swap_remove(at);
+            self.queues.remove(&retention);
         }
         Some(First { retention, shard })
     }
 }
 
-impl Batch {
-    /// Adds a commit. Returns false where it does not belong to this batch.
-    fn push(&mut self, retention: Nanos, shard: u8, now: Nanos) -> bool {
-        let fits = self.len < self.most && self.retention == retention && now <= self.until;
-        let slot = self.shards.get_mut(usize::from(self.len));
-        slot.filter(|_| fits).is_some_and(|slot| {
-            *slot = shard;
-            self.len += 1;
-            self.last = self.last.max(now);
-            true
-        })
-    }
-}
-
 impl Queue {
-    /// Returns an empty batch for commits that follow.
-    fn batch(&self) -> Batch {
-        let (until, records) = self.steps.room(self.shards.end());
-        let most = records.min(IN_BATCH as u64);
-        Batch {
-            retention: self.retention,
-            until,
-            most: u8::try_from(most).unwrap_or(u8::MAX),
-            ..Batch::default()
-        }
-    }
-
-    fn extend(&mut self, batch: &Batch) {
-        self.steps.extend(batch.last);
-        let shards = batch.shards.iter().take(usize::from(batch.len));
-        shards.for_each(|shard| self.shards.push(*shard));
-    }
-
-    fn time_of_first(&mut self) -> Nanos {
-        self.steps
-            .time_of_first(self.shards.first())
-            .unwrap_or(Nanos::MAX)
-    }
-
-    fn first_end(&mut self) -> Nanos {
-        self.time_of_first().saturating_add(self.retention)
+    fn time_of_first(&self) -> Nanos {
+        self.steps.first().map_or(Nanos::MAX, |(time, _)| time)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The records of a store in memory: shards of running claims and done records, and the order of all commits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,55 +10,48 @@ use super::index;
 use super::order::{First, Order};
 use crate::clock::Clock;
 use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
-use crate::dedupe::expiry::{BATCH, Nanos, nanos, nanos_of};
+use crate::dedupe::expiry::{Nanos, nanos, nanos_of};
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
-use crate::dedupe::running::Running;
+use crate::dedupe::running::{Lease, Running};
 use crate::dedupe::store::{Claimed, Ownership};
-use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
+use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, lock};
 
 /// The most records of a store: a sixteenth less than the indexes can tell apart, since shards are not quite equally full.
 pub(super) const MOST: usize = SHARDS as usize * (index::MOST as usize / 16 * 15);
+
+/// The greatest number of ended records that a commit frees. More than one, so that a backlog shrinks; bounded, so that no commit
+/// frees the whole backlog.
+const BATCH: usize = 64;
 
 /// The table of [`DedupeStore`](crate::DedupeStore), for one process.
 pub(super) struct Table {
     pub(super) capacity: Capacity,
     pub(super) clock: Arc<dyn Clock>,
-    /// For the shard and the tag of an event.
     hash: KeyState,
-    /// For the place of a record in its shard. A sender does not know the two, and so can't choose ids that fill one place.
-    places: KeyState,
     // Std mutexes: none is held across an await. The order's is taken while a shard's is held, never the other way round.
-    shards: [CachePadded<Mutex<Shard>>; SHARDS as usize],
-    order: CachePadded<Mutex<Order>>,
+    shards: [Mutex<Shard>; SHARDS as usize],
+    order: Mutex<Order>,
+    /// No retention ends before this. Written under the lock of the order.
+    next_end: AtomicU64,
     /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
     held: AtomicUsize,
 }
 
-/// In cache lines of its own: where one thread writes it, no other thread has to read its neighbours again.
+/// The records of some of the events. In cache lines of its own: where one thread writes it, no other thread has to read its neighbours
+/// again.
 #[derive(Default)]
 #[repr(align(128))]
-struct CachePadded<T>(T);
-
-/// The records of some of the events.
-#[derive(Default)]
 struct Shard {
     running: Running,
     /// The done records, by the length of their retention. A receiver has one length.
-    done: Vec<DoneRecords>,
+    done: BTreeMap<Nanos, DoneRecords>,
 }
 
 impl Shard {
-    fn find(&mut self, event: &Identity, now: Nanos) -> Option<(&DoneRecords, Found)> {
-        self.done.iter_mut().find_map(|done| {
-            let found = done.find(event, now)?;
-            Some((&*done, found))
-        })
-    }
-
-    fn of_retention(&self, retention: Nanos) -> Option<usize> {
-        let mut done = self.done.iter();
-        done.position(|done| done.retention == retention)
+    fn find(&self, event: &Identity) -> Option<(&DoneRecords, Found)> {
+        let mut done = self.done.values();
+        done.find_map(|done| Some((done, done.find(event)?)))
     }
 }
 
@@ -68,18 +62,18 @@ impl Table {
             capacity,
             clock,
             hash: KeyState::default(),
-            places: KeyState::default(),
-            shards: std::array::from_fn(|_| CachePadded::default()),
-            order: CachePadded(Mutex::new(Order::new(capacity.records()))),
+            shards: std::array::from_fn(|_| Mutex::default()),
+            order: Mutex::new(Order::new(capacity.records())),
+            next_end: AtomicU64::new(Nanos::MAX),
             held: AtomicUsize::new(0),
         }
     }
 
     pub(super) fn stats(&self) -> StoreStats {
-        let entered = self.shards.iter().map(|shard| self.enter(&shard.0).0);
-        let running = entered.map(|shard| shard.running.len()).sum();
+        let running = (0..SHARDS).map(|shard| self.enter(shard).0.running.len());
+        let running = running.sum();
         self.free_done(self.now());
-        let order = lock(&self.order.0);
+        let order = lock(&self.order);
         StoreStats {
             running,
             done: order.len(),
@@ -95,111 +89,102 @@ impl Table {
         token: ClaimToken,
         lease: Duration,
     ) -> Option<Claimed> {
+        let event = Identity::new(key, &self.hash);
         loop {
-            let claimed = self.try_claim(key, token, lease);
-            // Ended records are freed only when there is no space.
-            if claimed.is_some() || !self.sweep() {
+            let (mut shard, now) = self.enter(event.shard);
+            let lease = || Lease::new(token, now, lease);
+            let running = shard.running.claim_again(key, lease());
+            let claimed = running.or_else(|| match shard.find(&event) {
+                Some((_, Found { body_mark, .. })) => Some(Claimed::Done { body_mark }),
+                None => self.reserve().then(|| shard.running.claim(key, lease())),
+            });
+            drop(shard);
+            // Records whose retention has ended leave later. Only here they could change the answer.
+            let has_changed = match claimed {
+                None => self.sweep(),
+                Some(Claimed::Done { .. }) => self.free_done(now),
+                Some(_) => false,
+            };
+            if !has_changed {
                 return claimed;
             }
         }
     }
 
     pub(super) fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
-        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
-        shard.running.renew(key, token, now, lease)
+        let (mut shard, now) = self.enter(Identity::new(key, &self.hash).shard);
+        shard.running.renew(key, Lease::new(token, now, lease))
     }
 
     pub(super) fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Ownership {
-        let hash = self.hash(key);
-        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now, _) = self.enter(self.shard(number));
-        let Some(lease) = shard.running.release(key, token, now) else {
-            let found = shard.find(&event, now);
+        let event = Identity::new(key, &self.hash);
+        let (mut shard, now) = self.enter(event.shard);
+        let Some(lease) = shard.running.release(key, token) else {
+            let found = shard.find(&event);
             let is_repeated = found.is_some_and(|(done, found)| done.is_by(found, token, now));
             return Ownership::held(is_repeated);
         };
         // Where space is counted, the space of the claim passes to the record.
         let retention = nanos_of(retain);
-        let at = shard.of_retention(retention).unwrap_or_else(|| {
-            let records = self.capacity.records().div_ceil(self.shards.len());
-            shard.done.push(DoneRecords::new(retention, records));
-            shard.done.len() - 1
+        let done = shard.done.entry(retention).or_insert_with(|| {
+            DoneRecords::new(self.capacity.records().div_ceil(self.shards.len()))
         });
-        if let Some(done) = shard.done.get_mut(at) {
-            done.push(&event, token, now, lease, &self.places);
-        }
-        let mut order = lock(&self.order.0);
+        let repeatable = now.saturating_add(lease.min(retention));
+        done.push(&event, token, now, repeatable, &self.hash);
+        let mut order = lock(&self.order);
         // Before the new record is pushed: it is never the one that is evicted.
         let is_full = !self.refuses() && order.len() >= self.capacity.records();
         let evicted = is_full.then(|| order.evict(now)).flatten();
-        order.push(retention, number, now);
-        let may_have_ended = order.may_have_ended(now);
+        order.push(retention, event.shard, now);
+        let end = now.saturating_add(retention);
+        if end < self.next_end.load(Ordering::Relaxed) {
+            self.next_end.store(end, Ordering::Relaxed);
+        }
         drop((order, shard));
         // Until they have left their shards, the store remembers a few records more, which does no harm.
         if let Some(first) = evicted {
             self.forget(&first);
         }
-        if may_have_ended {
-            self.free_done(now);
-        }
+        self.free_done(now);
         Ownership::Held
     }
 
     pub(super) fn release(&self, key: &EventKey, token: ClaimToken) -> Ownership {
-        let (mut shard, now, _) = self.enter(self.shard(shard_of(self.hash(key))));
-        let is_held = shard.running.release(key, token, now).is_some();
+        let (mut shard, _) = self.enter(Identity::new(key, &self.hash).shard);
+        let is_held = shard.running.release(key, token).is_some();
         self.give_back(usize::from(is_held));
         Ownership::held(is_held)
     }
 
-    fn hash(&self, key: &EventKey) -> u64 {
-        self.hash.hash(u128::from_le_bytes(*key.as_bytes()))
-    }
-
     fn shard(&self, number: u8) -> &Mutex<Shard> {
-        &self.shards[usize::from(number % SHARDS)].0
+        &self.shards[usize::from(number % SHARDS)]
     }
 
     fn now(&self) -> Nanos {
         nanos(self.clock.monotonic())
     }
 
-    /// Locks a shard, reads the time, and frees some ended claims in it. Returns whether a lease had ended, too. The time is read under
-    /// the lock, so that the steps on an event and the readings have one order.
-    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos, bool) {
-        let mut shard = lock(shard);
+    /// Locks a shard, reads the time, and frees the ended claims in it. The time is read under the lock, so that the steps on an event
+    /// and the readings have one order.
+    fn enter(&self, shard: u8) -> (MutexGuard<'_, Shard>, Nanos) {
+        let mut shard = lock(self.shard(shard));
         let now = self.now();
-        let has_ended = shard.running.has_ended(now);
-        if has_ended {
-            self.give_back(shard.running.free(now));
-        }
-        (shard, now, has_ended)
-    }
-
-    /// Claims the event, without a look for ended records elsewhere.
-    fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
-        let hash = self.hash(key);
-        let (event, number) = (Identity::new(key, hash, &self.places), shard_of(hash));
-        let (mut shard, now, _) = self.enter(self.shard(number));
-        if let Some(claimed) = shard.running.claim_again(key, token, now, lease) {
-            return Some(claimed);
-        }
-        // An ended claim leaves its space to the next one. That may still find none, so free the space first.
-        self.give_back(usize::from(shard.running.free_one(key, now)));
-        if let Some((_, Found { body_mark, .. })) = shard.find(&event, now) {
-            return Some(Claimed::Done { body_mark });
-        }
-        self.reserve()
-            .then(|| shard.running.claim(key, token, now, lease))
+        self.give_back(shard.running.free(now));
+        (shard, now)
     }
 
     /// Frees some records whose retention has ended. Returns whether there was one.
     fn free_done(&self, now: Nanos) -> bool {
+        if now < self.next_end.load(Ordering::Relaxed) {
+            return false;
+        }
         for number in 0..BATCH {
-            let ended = lock(&self.order.0).pop_ended(now);
-            let Some(first) = ended else {
+            let mut order = lock(&self.order);
+            let Some(first) = order.pop_ended(now) else {
+                self.next_end.store(order.next_end(), Ordering::Relaxed);
                 return number > 0;
             };
+            drop(order);
             self.forget(&first);
         }
         true
@@ -208,24 +193,24 @@ impl Table {
     /// Removes the record that was committed first, of those of this retention in this shard.
     fn forget(&self, first: &First) {
         let mut shard = lock(self.shard(first.shard));
-        if let Some(at) = shard.of_retention(first.retention)
-            && let Some(done) = shard.done.get_mut(at)
-        {
-            done.pop(&self.places);
+        if let Some(done) = shard.done.get_mut(&first.retention) {
+            done.pop(&self.hash);
             if done.is_empty() {
-                shard.done.swap_remove(at);
+                shard.done.remove(&first.retention);
             }
             self.give_back(1);
         }
     }
 
-    /// Frees some ended records in every shard, one lock at a time. Returns false where none has ended.
+    /// Frees the ended claims in every shard, one lock at a time, and some ended records. Returns false where none has ended.
     fn sweep(&self) -> bool {
-        let mut swept = false;
-        for CachePadded(shard) in &self.shards {
-            swept |= self.enter(shard).2;
+        let mut freed = 0;
+        for shard in &self.shards {
+            let ended = lock(shard).running.free(self.now());
+            self.give_back(ended);
+            freed += ended;
         }
-        self.free_done(self.now()) || swept
+        self.free_done(self.now()) || freed > 0
     }
 
     fn refuses(&self) -> bool {
@@ -235,13 +220,9 @@ impl Table {
     /// Reserves the space for a claim and for the record that it becomes. Returns false where there is none.
     fn reserve(&self) -> bool {
         let most = self.capacity.records();
-        !self.refuses()
-            || self
-                .held
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-                    (held < most).then_some(held + 1)
-                })
-                .is_ok()
+        let next = |held| (held < most).then_some(held + 1);
+        let relaxed = Ordering::Relaxed;
+        !self.refuses() || self.held.fetch_update(relaxed, relaxed, next).is_ok()
     }
 
     fn give_back(&self, spaces: usize) {
@@ -249,11 +230,6 @@ impl Table {
             self.held.fetch_sub(spaces, Ordering::Relaxed);
         }
     }
-}
-
-/// Returns the number of the shard of an event with this hash of its key.
-fn shard_of(hash: u64) -> u8 {
-    hash.to_le_bytes()[5] % SHARDS
 }
 
 #[cfg(test)]
@@ -266,7 +242,7 @@ mod tests {
     fn keys_of_one_shard(table: &Table) -> impl Iterator<Item = EventKey> {
         (0..)
             .map(|number: u32| EventKey::new("default", &number.to_string()))
-            .filter(|key| shard_of(table.hash(key)) == 7)
+            .filter(|key| Identity::new(key, &table.hash).shard == 7)
     }
 
     /// A call frees at most one batch of ended records. The remaining ended records do not count as live.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::styling::{AnsiColor, Style};
 use hookgate_testing::DeliveryLog;
 use ratatui::crossterm::terminal;
 use serde::Serialize;
@@ -88,6 +89,16 @@ impl Verdict {
             Self::Bad => "bad",
             Self::NotMeasured => "not measured",
         }
+    }
+
+    fn style(self) -> Style {
+        let colour = match self {
+            Self::Ok => AnsiColor::Green,
+            Self::Warn => AnsiColor::Yellow,
+            Self::Bad => AnsiColor::Red,
+            Self::NotMeasured => return Style::new().dimmed(),
+        };
+        Style::new().fg_color(Some(colour.into()))
     }
 }
 
@@ -198,14 +209,12 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         _ => usize::MAX,
     };
     for check in checks {
-        let verdict = check.verdict.name();
+        let verdict = format!("{:<12}", check.verdict.name());
         let name = printable(&check.check);
         let says = printable(&check.says);
-        out.line(&hanging(
-            &format!("{verdict:<12}  {name:<width$}  "),
-            &says,
-            columns,
-        ))?;
+        let line = hanging(&format!("{verdict}  {name:<width$}  "), &says, columns);
+        let painted = out.painted(&verdict, check.verdict.style());
+        out.line(&line.replacen(&verdict, &painted, 1))?;
         if let Some(advice) = &check.advice {
             let advice = format!("→ {}", printable(advice));
             out.line(&hanging(&" ".repeat(width + 16), &advice, columns))?;
@@ -219,7 +228,7 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 /// The beginning and the text, with further lines where it is wider than this, each below the beginning of the text.
-fn hanging(begin: &str, text: &str, columns: usize) -> String {
+pub(crate) fn hanging(begin: &str, text: &str, columns: usize) -> String {
     let indent = begin.chars().count();
     // A terminal that has no room for it breaks the lines itself.
     let room = columns.saturating_sub(indent);

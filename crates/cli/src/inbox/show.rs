@@ -44,9 +44,8 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     })?;
     let Some(stored) = found else {
         let message = format!("there is no entry {}, or none any more", args.entry);
-        return Err(
-            Fault::new(Class::Input, message).advise("hookgate inbox list shows the entries")
-        );
+        return Err(Fault::new(Class::Input, message)
+            .advise("hookgate inbox list, with the same inbox, shows the entries"));
     };
     if args.raw {
         let body = stored.body.as_ref().ok_or_else(|| {

@@ -216,7 +216,7 @@ fn explain(item: &Item, log: &str) -> String {
             "hookgate explain --log {log} --id {}",
             shell_words::quote(&id)
         ),
-        None => format!("hookgate explain --log {log}"),
+        None => format!("hookgate log list {log}"),
     }
 }
 

@@ -168,5 +168,6 @@ fn why_no_body(delivery: &LoggedDelivery) -> String {
 
 fn bodiless(delivery: &LoggedDelivery) -> Fault {
     let message = format!("the delivery's body is {}", why_no_body(delivery));
-    Fault::new(Class::Input, message).advise("see its head and its answer: hookgate log show")
+    Fault::new(Class::Input, message)
+        .advise("see its head and its answer: hookgate log show LOG LINE")
 }

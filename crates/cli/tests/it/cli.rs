@@ -204,12 +204,12 @@ fn shell_reads(shell: &str, script: &str) -> Option<bool> {
 /// All commands, as `hookgate help` lists them.
 fn commands() -> Vec<String> {
     let help = Ran::of(&["help"]).stdout;
-    let listed = help.split("Commands:").nth(1).unwrap();
-    let listed = listed.split("\n\n").next().unwrap();
+    let (_, listed) = help.split_once("Usage: ").unwrap();
+    let (listed, _) = listed.split_once("Options:").unwrap();
     let commands: Vec<_> = listed
         .lines()
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
-        .filter(|name| !name.is_empty() && *name != "help")
+        .filter(|name| !name.is_empty())
         .map(str::to_owned)
         .collect();
     assert!(commands.contains(&"completions".to_owned()), "{help}");

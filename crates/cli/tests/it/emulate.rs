@@ -93,6 +93,26 @@ fn the_first_line_names_the_address_and_the_api_answers_there() {
 }
 
 #[test]
+fn the_sample_names_its_keys_and_the_line_to_type_next() {
+    let mut emulating = Emulating::start(&[]);
+    let mut lines = String::new();
+    for _ in 0..5 {
+        emulating.out.read_line(&mut lines).unwrap();
+    }
+    let last = "\
+keys    tk_test_read, tk_test_write, tk_test_admin
+hooks   to http://127.0.0.1:8787/webhooks, with the secret whsec_made_up_for_local_tries
+next    WEBHOOK_SECRET=whsec_made_up_for_local_tries hookgate listen --page
+";
+    assert!(lines.ends_with(last), "{lines}");
+    for key in ["tk_test_read", "tk_test_write", "tk_test_admin"] {
+        let bearer = [("Authorization", format!("Bearer {key}"))];
+        let reply = Reply::to(&emulating.address, "GET", "/api/v1/datamodels", &bearer, "");
+        assert_eq!(reply.status, 200, "{key}");
+    }
+}
+
+#[test]
 fn a_seed_is_read_and_a_wrong_one_told_with_its_place() {
     let folder = folder("seed");
     let path = seed(

@@ -214,4 +214,12 @@ pub(super) async fn a_worker_that_waits_is_woken(subject: Subject) {
     heard = subject.engine.changed().listen();
     assert_eq!(subject.due_again(of("evt_1")).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());
+
+    let job = subject.one().await;
+    assert_eq!(subject.settle(&job, retry(LONG)).await, Ownership::Held);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    heard = subject.engine.changed().listen();
+    let forgotten = Change::Retry { forgets_age: true };
+    assert_eq!(subject.operate(of("evt_1"), forgotten).await, 1);
+    assert!(tokio::time::timeout(SOON, heard).await.is_ok());
 }

@@ -107,6 +107,31 @@ pub(super) async fn an_operators_word_runs_an_entry_that_is_too_old(subject: Sub
     }
 }
 
+/// Its age is not known then: the clock was set back since, or ran ahead before. An engine on the clock of a server is not tested.
+pub(super) async fn an_entry_whose_first_lease_lies_far_ahead_is_not_run(subject: Subject) {
+    let Time::Manual(clock) = &subject.time else {
+        return;
+    };
+    let now = clock.now().as_i64();
+    let leap = i64::try_from(CLOCK_LEAP.as_secs()).unwrap();
+    for (name, set_back, is_run) in [("near", leap - 60, true), ("far", leap + 60, false)] {
+        clock.set_wall(UnixSeconds::new(now));
+        subject.with(&[name]).await;
+        let job = subject.one().await;
+        subject.settle(&job, retry(Duration::ZERO)).await;
+        clock.set_wall(UnixSeconds::new(now - set_back));
+        assert_eq!(subject.due_again(of(name)).await, 1);
+        let batch = subject.lease(subject.within(100_000, request(9))).await;
+        if is_run {
+            assert_eq!(events(&batch.jobs), [name]);
+            subject.settle(&batch.jobs[0], End::Done).await;
+        } else {
+            assert!(batch.jobs.is_empty());
+            subject.assert_too_old(&batch, name).await;
+        }
+    }
+}
+
 pub(super) async fn entries_that_are_too_old_keep_no_others_from_their_turn(subject: Subject) {
     for number in 0..5 {
         let name = format!("old_{number}");

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // Tests may panic on unexpected results.
 
+mod faults;
 mod row;
 
 use std::collections::{BTreeMap, HashSet};
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hookgate::{
+    clock::{Clock, ManualClock},
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
     sink::Accepted,
 };
@@ -23,29 +25,17 @@ use crate::engine::{
 use crate::entry::{Entry, EntryId, EntryState};
 use crate::selection::{Page, Selection};
 use crate::signal::WorkSignal;
-use row::{Row, after, bounded};
+use faults::{Broken, Faults};
+use row::{Row, after, bounded, forget};
 
-/// The result of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The call works.
-    None,
-    /// The call fails, and nothing was changed.
-    Fails,
-    /// The call is refused permanently.
-    Refuses,
-    /// The call fails, although all its changes were made.
-    LosesReply,
-    /// The call works after this time.
-    Slow(Duration),
-    /// The call panics.
-    Panics,
-}
-
-type Faults = dyn Fn(&'static str) -> Fault + Send + Sync;
+pub(crate) use faults::Fault;
 
 pub(crate) struct MemoryEngine {
     started: Instant,
+    /// In place of tokio's time.
+    clock: Option<ManualClock>,
+    /// The rule that it breaks.
+    broken: Option<Broken>,
     rows: Mutex<BTreeMap<EntryId, Row>>,
     changed: WorkSignal,
     scopes: ScopesInUse,
@@ -56,8 +46,14 @@ pub(crate) struct MemoryEngine {
 
 impl MemoryEngine {
     pub(crate) fn new() -> Arc<Self> {
+        Self::with(None, None)
+    }
+
+    fn with(clock: Option<ManualClock>, broken: Option<Broken>) -> Arc<Self> {
         Arc::new(Self {
             started: Instant::now(),
+            clock,
+            broken,
             rows: Mutex::default(),
             changed: WorkSignal::default(),
             scopes: ScopesInUse::default(),
@@ -75,7 +71,14 @@ impl MemoryEngine {
     }
 
     fn now(&self) -> Duration {
-        self.started.elapsed()
+        let Some(clock) = &self.clock else {
+            return self.started.elapsed();
+        };
+        Duration::from_secs(clock.now().as_i64().unsigned_abs())
+    }
+
+    fn breaks(&self, rule: Broken) -> bool {
+        self.broken == Some(rule)
     }
 
     fn call<'a, T: Send + Unpin + 'a>(
@@ -106,10 +109,6 @@ impl MemoryEngine {
             }
         })
     }
-}
-
-fn forget(rows: &mut BTreeMap<EntryId, Row>, now: Duration) {
-    rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
 }
 
 impl Engine for MemoryEngine {
@@ -174,7 +173,9 @@ impl Engine for MemoryEngine {
                     continue;
                 }
                 let first = *row.first_leased.get_or_insert(now);
-                let is_too_old = |within| first + within < now || first > now + CLOCK_LEAP;
+                let breaks = self.breaks(Broken::RunsWhatWasFirstLeasedFarAhead);
+                let is_too_old =
+                    |within| first + within < now || first > now + CLOCK_LEAP && !breaks;
                 if request.run_within.is_some_and(is_too_old) {
                     row.dead_letter(TOO_OLD);
                     batch.dead_lettered.push(row.listed(id));
@@ -190,7 +191,7 @@ impl Engine for MemoryEngine {
                     id,
                     token,
                     tries: row.tries,
-                    waited: now - row.accepted,
+                    waited: now.saturating_sub(row.accepted),
                     entry: row.entry.clone(),
                 });
             }
@@ -299,11 +300,16 @@ impl Engine for MemoryEngine {
                     }
                     Change::DeadLetter { reason } => row.dead_letter(reason),
                     Change::Purge => drop(rows.remove(id)),
-                    Change::Erase { .. } => row.erase(now),
+                    Change::Erase { .. } => {
+                        row.erase(now, self.breaks(Broken::KeepsTheRowOfWhatIsErased));
+                    }
                     Change::EraseLastError => row.error = None,
                 }
             }
-            self.changed.wake(chosen.len());
+            let forgets_age = matches!(change, Change::Retry { forgets_age: true });
+            if !(forgets_age && self.breaks(Broken::WakesNobodyWhoForgetsAnAge)) {
+                self.changed.wake(chosen.len());
+            }
             chosen.len() as u64
         })
     }
@@ -324,7 +330,7 @@ impl Engine for MemoryEngine {
                 oldest: rows
                     .values()
                     .filter(open)
-                    .map(|row| now - row.accepted)
+                    .map(|row| now.saturating_sub(row.accepted))
                     .max(),
             }
         })
@@ -339,12 +345,44 @@ impl fmt::Debug for MemoryEngine {
 
 #[cfg(test)]
 mod tests {
+    use hookgate::clock::UnixSeconds;
+
     use super::*;
     use crate::contract::{Subject, Time, run_all};
 
-    /// The engine that the workers' tests use behaves as the real engines do.
+    /// The engine that the workers' tests use behaves as the real engines do, on either clock.
     #[tokio::test(start_paused = true)]
     async fn it_passes_what_every_engine_must() {
         run_all(|_| async { Subject::new(MemoryEngine::new(), Time::Real) }).await;
+        run_all(|_| async { on_a_manual_clock(None) }).await;
+    }
+
+    fn on_a_manual_clock(broken: Option<Broken>) -> Subject {
+        let clock = ManualClock::at(UnixSeconds::new(1_700_000_000));
+        let engine = MemoryEngine::with(Some(clock.clone()), broken);
+        Subject::new(engine, Time::Manual(clock))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_broken_engine_fails_in_the_test_of_its_rule() {
+        for (broken, test) in [
+            (
+                Broken::RunsWhatWasFirstLeasedFarAhead,
+                "an_entry_whose_first_lease_lies_far_ahead_is_not_run",
+            ),
+            (
+                Broken::KeepsTheRowOfWhatIsErased,
+                "a_run_whose_entry_is_erased_has_lost_its_lease",
+            ),
+            (
+                Broken::WakesNobodyWhoForgetsAnAge,
+                "a_worker_that_waits_is_woken",
+            ),
+        ] {
+            let run = run_all(move |_| async move { on_a_manual_clock(Some(broken)) });
+            let panic = tokio::spawn(run).await.unwrap_err().into_panic();
+            let message = panic.downcast_ref::<String>().unwrap();
+            assert!(message.ends_with(&format!("[{test:?}]")), "{message}");
+        }
     }
 }

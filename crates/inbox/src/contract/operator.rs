@@ -261,7 +261,10 @@ pub(super) async fn a_run_whose_entry_is_erased_has_lost_its_lease(subject: Subj
     for end in [retry(LONG), dead(), End::Return, End::Done] {
         assert_eq!(subject.settle(&first, end).await, Ownership::Lost);
     }
-    assert_eq!(subject.state("first").await, EntryState::Done);
+    let erased = subject.listed("first").await;
+    assert_eq!(erased.state, EntryState::Done);
+    let (_, entry) = subject.engine.show(erased.id).await.unwrap().unwrap();
+    assert_eq!(entry.row, None);
     // Its row is free for the next entry.
     let second = subject.lease(serial(9)).await.jobs;
     assert_eq!(events(&second), ["second"]);

@@ -8,13 +8,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hookgate::layer::VerifiedBody;
+use hookgate::receiver::caught;
 use http::{Request, Response};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
 use super::backoff::Backoff;
-use super::guarded::{call_store, caught};
+use super::guarded::call_store;
 use super::hooks::{DeadEntry, Step};
 use super::job::{give_back, work};
 use super::state::{Phase, WorkersState};

@@ -11,9 +11,10 @@ use hookgate::{
     dedupe::StoreError,
     event::{EventId, EventType},
     outcome::Failure,
+    receiver::caught,
 };
 
-use super::guarded::{Hook, call, caught};
+use super::guarded::{Hook, call};
 use super::span::Span;
 use crate::engine::Listed;
 use crate::entry::EntryId;

@@ -9,14 +9,14 @@ use hookgate::{
     Delivery, Outcome,
     dedupe::{ClaimToken, Ownership, StoreErrorKind},
     outcome::Failure,
-    receiver::StoredDelivery,
+    receiver::{Panicked, StoredDelivery},
     run::Run,
 };
 use http::{Request, Response};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use super::guarded::{Panicked, call_store};
+use super::guarded::call_store;
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
 use super::lease::Lease;
 use super::span::Span;

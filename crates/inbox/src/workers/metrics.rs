@@ -3,10 +3,9 @@
 use std::iter;
 use std::time::Duration;
 
-use hookgate::{Outcome, dedupe::StoreError};
+use hookgate::{Outcome, dedupe::StoreError, receiver::caught};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
-use super::guarded::caught;
 use super::hooks::{AttemptReport, Step};
 use crate::engine::InboxStats;
 use crate::inbox::Inbox;

@@ -3,10 +3,9 @@
 use std::error::Error;
 
 use hookgate::outcome::one_line;
-use hookgate::{Outcome, dedupe::StoreError};
+use hookgate::{Outcome, dedupe::StoreError, receiver::caught};
 use tracing::field::display;
 
-use super::guarded::caught;
 use super::hooks::{AttemptReport, Disposition, Step};
 use super::span::Span;
 

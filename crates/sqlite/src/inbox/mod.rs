@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
+    receiver::caught,
     sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
@@ -37,7 +38,6 @@ use tokio::time::Instant;
 use self::read::{Question, Reader};
 use self::tables::InboxFile;
 use crate::calls::{Calls, Kind};
-use crate::caught::caught;
 use crate::fault::{Fault, ended, store_error};
 use crate::header;
 use crate::open::{connect, durably, flush_what_is_there, open, page_bytes, set};

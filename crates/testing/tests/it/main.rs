@@ -9,6 +9,7 @@ mod factory;
 mod log;
 mod replay;
 mod sender;
+mod sinks;
 mod stores;
 
 // Shared with the tests of the library.

@@ -1,5 +1,6 @@
 //! One entry in memory.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hookgate::{
@@ -28,6 +29,10 @@ pub(super) struct Row {
     /// The token of the last settlement, so that the settlement can be repeated.
     pub(super) settled: Option<ClaimToken>,
     pub(super) error: Option<String>,
+}
+
+pub(super) fn forget(rows: &mut BTreeMap<EntryId, Row>, now: Duration) {
+    rows.retain(|_, row| row.state != EntryState::Done || row.until > now);
 }
 
 impl Row {
@@ -62,7 +67,7 @@ impl Row {
         }
     }
 
-    pub(super) fn erase(&mut self, now: Duration) {
+    pub(super) fn erase(&mut self, now: Duration, keeps_row: bool) {
         self.state = EntryState::Done;
         self.until = after(self.accepted, self.retain).max(now);
         self.token = None;
@@ -70,7 +75,7 @@ impl Row {
         self.error = None;
         self.entry.body = bytes::Bytes::new();
         self.entry.traceparent = None;
-        self.entry.row = None;
+        self.entry.row = self.entry.row.filter(|_| keeps_row);
     }
 
     pub(super) fn dead_letter(&mut self, error: &str) {

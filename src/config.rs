@@ -1,12 +1,11 @@
 //! The one error of secrets, keys, settings and arms that can't be used as they were given.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-
-use ConfigErrorKind as Kind;
 
 /// The reason why a secret, keys, the settings of a receiver or the arms of a router were refused. The message says which of them
 /// to change, and how. It never repeats a secret.
@@ -21,37 +20,22 @@ use ConfigErrorKind as Kind;
 #[derive(Clone)]
 pub struct ConfigError {
     kind: ConfigErrorKind,
-    /// The origin of a secret, the name of a key or subscription, or the event type of an arm.
-    about: Option<String>,
-    /// The data model of an arm.
-    model: Option<String>,
+    /// In place of the message of the kind.
+    message: Option<Cow<'static, str>>,
+    name: Option<String>,
     source: Option<Arc<io::Error>>,
 }
 
-/// The kinds of errors of a configuration. `Display` writes the message without the name that it is about.
+/// The kinds of errors of a configuration, as far as a program tells them apart. The message of the error says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
-    /// The text is empty.
-    #[error("the secret is empty: paste the whole whsec_… text of the subscription")]
-    SecretEmpty,
-    /// The text is white space only.
-    #[error("the secret is only white space: paste the whole whsec_… text of the subscription")]
-    SecretBlank,
-    /// There is white space before or after the secret, often a line break that was pasted with it.
-    #[error("white space around the secret: paste it without spaces or line breaks")]
-    SecretSurroundedByWhiteSpace,
-    /// There is white space, a line break or a control character inside the secret, for example where a file holds two secrets.
-    #[error(
-        "white space, a line break or a control character inside the secret: one secret, on one line"
-    )]
-    SecretContainsWhiteSpace,
+    /// The text can't be a secret of the service: it is empty or too short, has quotes or white space, or is no text.
+    #[error("the text can't be a secret: paste the whole whsec_… text of the subscription")]
+    UnusableSecret,
     /// The text begins with a byte order mark, as some editors and PowerShell write it in front of a file.
     #[error("a byte order mark in front of the secret: save its file as UTF-8 without one")]
     SecretByteOrderMark,
-    /// Quotes stand around the secret, often from a settings file.
-    #[error("quotes around the secret: paste it without them")]
-    SecretQuoted,
     /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
     #[error("this is an API key: paste the subscription's secret, which starts with whsec_")]
     SecretApiKey,
@@ -60,66 +44,30 @@ pub enum ConfigErrorKind {
         "the secret does not start with whsec_: paste it whole, prefix included (Secret::unprefixed takes another form)"
     )]
     SecretWithoutPrefix,
-    /// The prefix `whsec_` is there twice.
-    #[error(
-        "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front"
-    )]
-    SecretPrefixTwice,
-    /// The text is only the prefix `whsec_`.
-    #[error("the secret ends after its prefix whsec_: paste the whole text of the subscription")]
-    SecretPrefixOnly,
-    /// The secret has fewer than 16 characters after the prefix.
-    #[error("the secret is too short: 16 characters or more are expected after the prefix")]
-    SecretTooShort,
-    /// The bytes are no UTF-8 text.
-    #[error("the secret is not UTF-8 text")]
-    SecretNotText,
     /// The environment variable is not set.
     #[error("the environment variable is not set")]
     SecretUnset,
     /// The file can't be read.
     #[error("the secret's file can't be read")]
     SecretUnreadable,
-    /// More than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS) live keys in one ring.
-    #[error("a ring holds at most 4 live keys: retire one first")]
-    TooManyKeys,
-    /// Two keys of one ring have the same [name](ConfigError::name).
-    #[error("two keys of one ring have the same name")]
-    NameTaken,
-    /// Two keys of one ring have the same secret, so the matching key would be ambiguous.
-    #[error("the same secret appears more than once in one ring")]
-    SecretTwiceInRing,
+    /// Keys or rings that do not fit together: none, more than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS), or two with the same
+    /// [name](ConfigError::name), secret or subscription.
+    #[error("these keys do not fit together")]
+    UnusableKeys,
     /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
     #[error(
         "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose"
     )]
     SecretInTwoScopes,
-    /// Two rings were given for one subscription id, which is the [name](ConfigError::name).
-    #[error("two rings for the same subscription")]
-    SubscriptionTaken,
     /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
     /// characters.
     #[error(
         "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters"
     )]
     UnusableName,
-    /// No ring was given.
-    #[error("no ring of keys was given")]
-    NoKeys,
-    /// These keys are one ring for all deliveries: there is no map to change by subscription id.
-    #[error("one ring serves every delivery here: replace it as a whole")]
-    NotBySubscription,
-    /// These keys are a map by subscription id: name the subscription whose ring to change.
-    #[error("rings are held by subscription id here: name the subscription to replace")]
-    BySubscription,
-    /// These keys are looked up by a provider: change them at the provider's source, then forget the cached ones.
-    #[error(
-        "rings are looked up by a provider here: change them where it finds them, then call .forget(id)"
-    )]
-    ByProvider,
-    /// These keys are not looked up by a provider: there is nothing to forget.
-    #[error("no provider looks rings up here: replace or remove them instead")]
-    NotByProvider,
+    /// The change does not fit the keys: they are one ring, a map by subscription id, or those of a provider.
+    #[error("these keys do not take this change")]
+    WrongKeys,
     /// No secret was given.
     #[error("no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)")]
     NoSecret,
@@ -140,15 +88,10 @@ pub enum ConfigErrorKind {
         "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself"
     )]
     NoStore,
-    /// A store was given and deduplication switched off as well.
-    #[error(".store(…) has no effect beside .without_deduplication(): leave out one of the two")]
-    StoreWithoutDeduplication,
-    /// A store was given, or deduplication switched off, together with the sink of `accept_into`, which does the
+    /// A store that would have no effect: beside `without_deduplication`, or beside the sink of `accept_into`, which does the
     /// deduplication itself.
-    #[error(
-        "a store beside a sink: with .accept_into(sink) the sink remembers the events, so leave out .store(…) and .without_deduplication()"
-    )]
-    StoreBesideSink,
+    #[error(".store(…) has no effect here: leave it out")]
+    StoreUnused,
     /// The retention is too short: handled events would be forgotten while the sender still retries them or a copy can be
     /// replayed.
     #[error("a retention of {} s is too short: {} s cover the sender's retries and the window", .given.as_secs(), .needed.as_secs())]
@@ -190,26 +133,9 @@ pub enum ConfigErrorKind {
     /// Two arms take the same event type, and the same data model if they name one.
     #[error("two arms for the same events")]
     ArmTwice,
-    /// `otherwise` was set twice: two handlers for events without an arm.
-    #[error("two handlers for .otherwise(…)")]
-    OtherwiseTwice,
-    /// An event type that no delivery can have: empty, blank, longer than 256 bytes, with control characters or white space
-    /// around it.
-    #[error(
-        "1 to 256 bytes are expected, not blank, without white space around them or control characters"
-    )]
-    UnusableType,
-    /// A data model's id that is empty, blank, or has control characters or white space around it.
-    #[error("it must not be blank or have white space around it or control characters")]
-    UnusableModel,
-    /// A data model is given for an event type that names none.
-    #[error("row.created, row.updated and row.deleted do; call .on(…) for any other type")]
-    TypeWithoutModel,
-    /// Unhandled events are to be refused, but with `otherwise` every event is handled.
-    #[error(
-        ".otherwise(…) takes every event, so .refuse_unhandled() has nothing to refuse: leave one of them out"
-    )]
-    NothingToRefuse,
+    /// An arm for a type or a data model that no event can have, or one that has no effect.
+    #[error("this arm takes no event")]
+    UnusableArm,
 }
 
 impl ConfigError {
@@ -225,22 +151,31 @@ impl ConfigError {
     pub fn new(kind: ConfigErrorKind) -> Self {
         Self {
             kind,
-            about: None,
-            model: None,
+            message: None,
+            name: None,
             source: None,
         }
     }
 
-    /// Sets the origin of a secret (a variable or a path, never its content), or the name of a key or subscription.
+    pub(crate) fn saying(kind: ConfigErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            message: Some(message.into()),
+            ..Self::new(kind)
+        }
+    }
+
+    /// Sets the name that the error is about: never the content of a secret.
     pub(crate) fn about(mut self, name: impl Into<String>) -> Self {
-        self.about = Some(name.into());
+        self.name = Some(name.into());
         self
     }
 
-    #[cfg(feature = "axum")]
-    pub(crate) fn of_arm(mut self, event_type: &str, model: Option<&str>) -> Self {
-        self.model = model.map(Into::into);
-        self.about(event_type)
+    /// Sets the origin of a secret, a variable or a path, which precedes the message.
+    pub(crate) fn with_origin(self, origin: String) -> Self {
+        Self {
+            message: Some(format!("{origin}: {self}").into()),
+            ..self.about(origin)
+        }
     }
 
     pub(crate) fn caused_by(mut self, source: io::Error) -> Self {
@@ -257,32 +192,15 @@ impl ConfigError {
     /// The name that the error is about, where there is one: of a key, a subscription, a variable, a file or an event type.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.about.as_deref()
+        self.name.as_deref()
     }
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = self.kind;
-        let about = self.about.as_deref().unwrap_or_default();
-        let model = self.model.as_deref().unwrap_or_default();
-        match (self.kind, &self.model) {
-            (Kind::ArmTwice, None) => write!(f, "two arms for {about:?} of any data model"),
-            (Kind::ArmTwice, Some(_)) => {
-                write!(f, "two arms for {about:?} of the data model {model:?}")
-            }
-            (Kind::UnusableType, _) => write!(f, "no event has the type {about:?}: {message}"),
-            (Kind::UnusableModel, _) => write!(
-                f,
-                "{model:?} is no id of a data model, in an arm for {about:?}: {message}"
-            ),
-            (Kind::TypeWithoutModel, _) => write!(
-                f,
-                "{about:?} names no data model, so there is no {model:?} to look for: {message}"
-            ),
-            (Kind::NameTaken | Kind::SubscriptionTaken, _) => write!(f, "{message}: {about:?}"),
-            _ if about.is_empty() => write!(f, "{message}"),
-            _ => write!(f, "{about}: {message}"),
+        match &self.message {
+            Some(message) => f.write_str(message),
+            None => self.kind.fmt(f),
         }
     }
 }

@@ -52,7 +52,7 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         stored.subscription_id.as_deref(),
         stored.pinned_workspace.as_deref(),
     );
-    let verified = Verified::given_back(
+    let verified = Verified::restored(
         Timestamp::parse(stored.timestamp.as_bytes())?,
         stored.signature.clone(),
         ring,

@@ -16,17 +16,17 @@ pub(crate) fn write_readably(
 }
 
 /// The most sources of an error that are looked at.
-const MOST_SOURCES: usize = 16;
+const MAX_SOURCES: usize = 16;
 
 /// Returns the error and its sources.
 pub(crate) fn sources<'e>(
     error: &'e (dyn Error + 'static),
 ) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
-    successors(Some(error), |&error| error.source()).take(MOST_SOURCES)
+    successors(Some(error), |&error| error.source()).take(MAX_SOURCES)
 }
 
 /// The most bytes that are written of an error and its sources.
-const LONGEST_CHAIN: usize = 2_048;
+const MAX_CHAIN_BYTES: usize = 2_048;
 
 /// Shows an error with its sources in one line: each control character is a space, and more than 2 KiB are cut off. For a log, or for
 /// the reason that is kept with a dead letter.
@@ -45,14 +45,14 @@ pub fn one_line(error: &(dyn Error + 'static)) -> impl fmt::Display {
     Chain(error)
 }
 
-/// An error and its chain of sources, in one line, cut off after [`LONGEST_CHAIN`] bytes: the text may be a handler's own.
+/// An error and its chain of sources, in one line, cut off after [`MAX_CHAIN_BYTES`] bytes: the text may be a handler's own.
 pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = Bounded {
             to: f,
-            left: LONGEST_CHAIN,
+            left: MAX_CHAIN_BYTES,
             is_cut: false,
         };
         let written = line.write_chain(self.0);
@@ -129,7 +129,8 @@ mod tests {
 
     #[test]
     fn what_a_main_prints_says_what_to_change() {
-        let error = ConfigError::new(ConfigErrorKind::SecretApiKey).about("WEBHOOK_SECRET");
+        let error = ConfigError::new(ConfigErrorKind::SecretApiKey);
+        let error = error.with_origin("WEBHOOK_SECRET".into());
         assert_eq!(
             format!("{error:?}"),
             "ConfigError(SecretApiKey): WEBHOOK_SECRET: this is an API key: paste the subscription's secret, which starts with whsec_"
@@ -139,11 +140,6 @@ mod tests {
         assert_eq!(
             format!("{error:?}"),
             "ConfigError(SecretUnreadable): the secret's file can't be read: no such file"
-        );
-        let error = ConfigError::new(ConfigErrorKind::NameTaken).about("a");
-        assert_eq!(
-            format!("{error:?}"),
-            r#"ConfigError(NameTaken): two keys of one ring have the same name: "a""#
         );
         let error = ConfigError::new(ConfigErrorKind::NoStore);
         assert!(format!("{error:?}").contains(".without_deduplication()"));
@@ -170,9 +166,9 @@ mod tests {
         for text in ["x", "ä", "€", "🦀", ""] {
             let line = Chain(&Endless(text)).to_string();
             let bytes = line.len() - '…'.len_utf8();
-            assert!(line.ends_with('…') && bytes <= LONGEST_CHAIN && bytes > LONGEST_CHAIN - 4);
+            assert!(line.ends_with('…') && bytes <= MAX_CHAIN_BYTES && bytes > MAX_CHAIN_BYTES - 4);
         }
-        let whole = "x".repeat(LONGEST_CHAIN);
+        let whole = "x".repeat(MAX_CHAIN_BYTES);
         for (text, shown) in [
             (whole.clone(), whole.clone()),
             (format!("{whole}x"), format!("{whole}…")),

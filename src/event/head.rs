@@ -72,7 +72,7 @@ pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixS
 
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     let mut fields = [("createdAt", None)];
-    // It usually stands before `data`, so this reads little. The parser reports an early stop as a broken object.
+    // It usually comes before `data`, so this reads little. The parser reports an early stop as a broken object.
     let _ = fill(&mut fields, body);
     let [(_, created)] = fields;
     Some(Date::parse(&created?.ok()?).ok()?.unix_seconds())
@@ -96,7 +96,7 @@ fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
-    // A pinned workspace stands behind both.
+    // A pinned workspace comes after both.
     let front = at_the_front(body).filter(|_| pinned.is_none());
     front.map_or_else(|| search(body, pinned), Ok)
 }
@@ -379,7 +379,7 @@ mod tests {
 
     #[cfg(feature = "tower")]
     #[test]
-    fn the_creation_is_read_wherever_it_stands() {
+    fn the_creation_is_read_at_any_place() {
         let at = Some(UnixSeconds::new(1_763_690_000));
         for (body, expected) in [
             (

@@ -60,7 +60,7 @@ impl<'t> Rest<'t> {
         Some(text)
     }
 
-    /// Reads the data of an event. `content` stands before the properties or changes, and `actor` before the actor's id.
+    /// Reads the data of an event. `content` is the text before the properties or changes, and `actor` that before the actor's id.
     fn row<C: Deserialize<'t>>(
         &mut self,
         content: &str,

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn is_found_wherever_it_stands_and_unescaped() {
+    fn the_model_is_found_at_any_place_and_unescaped() {
         for text in [
             event(r#"{"datamodelId":"dm_1","rowId":"row_1"}"#),
             event(r#"{"properties":{"datamodelId":"dm_2"},"datamodelId":"dm_1"}"#),

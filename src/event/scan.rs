@@ -10,6 +10,8 @@
 //! limit. Texts nested in this way overflow the stack, which aborts the process. A property with that name also replaces the
 //! object that it is in. The service has no reason to send such a key, so a body with one is refused.
 
+use memchr::{memchr_iter, memchr2_iter};
+
 use super::error::{EventError, EventErrorKind as Kind, Position};
 use super::text::Name;
 
@@ -21,9 +23,6 @@ const MAX_DEPTH: usize = 127;
 
 /// A number without an exponent and with fewer digits is far from the end of the range, which has 309 digits.
 const FEW_DIGITS: usize = 192;
-
-/// The number of bytes that are checked at once: few enough that a `u8` can count them.
-const PIECE: usize = 128;
 
 /// Checks that a body is UTF-8, once, and that its text has none of the four faults.
 pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
@@ -48,44 +47,22 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
 }
 
 /// Returns whether a text needs a walk. The result may be `true` without a fault, but is never `false` with a fault.
-///
-/// Each check of a piece is a separate loop without an early exit and of a constant length, so that the compiler checks many
-/// bytes at once. The last piece overlaps the one before it, so openings may be counted twice. A short text is walked.
 fn is_suspicious(body: &[u8]) -> bool {
-    let Some(last) = body.len().checked_sub(PIECE + 1) else {
-        return true;
+    let has_pair = |first, second| {
+        let mut firsts = memchr_iter(first, body);
+        firsts.any(|at| body.get(at + 1) == Some(&second))
     };
-    let mut openings = 0;
-    let mut is_suspicious = |start| {
-        // One byte more: a pair of bytes can begin with the last byte of a piece.
-        let Some(piece) = body[start..].first_chunk::<{ PIECE + 1 }>() else {
-            return true;
-        };
-        let (firsts, seconds) = (&piece[..PIECE], &piece[1..]);
-        // `[` and `{` differ only in this bit.
-        let opens = piece.iter().map(|byte| u8::from(byte | 0x20 == b'{'));
-        openings += usize::from(opens.sum::<u8>());
-        // Many texts have the first byte of such a pair, and few have the pair.
-        let has = |byte| any(piece.iter().map(|&found| found == byte));
-        let has_pair = |pair: [u8; 2]| has(pair[0]) && piece.windows(2).any(|found| found == pair);
-        // `0xF0` also takes some other characters for digits, which only costs a second check.
-        let is_exponent =
-            |(first, second): (&u8, &u8)| (first & 0xF0 == 0x30) & (second | 0x20 == b'e');
-        let mut seconds_at = seconds.iter().zip(start + 1..);
-        // A reserved key holds `$s`, unless a character of it is escaped.
-        openings > MAX_DEPTH
-            || has_pair(*b"\\u")
-            || has_pair(*b"$s")
-            || any(firsts.iter().zip(seconds).map(is_exponent))
-                && seconds_at.any(|(byte, at)| byte | 0x20 == b'e' && is_large_exponent(body, at))
-    };
-    let mut starts = (0..last).step_by(PIECE).chain([last]);
-    starts.any(&mut is_suspicious) || has_long_number(body)
-}
-
-/// Like `Iterator::any`, without an early exit.
-fn any(found: impl Iterator<Item = bool>) -> bool {
-    found.fold(false, |any, found| any | found)
+    // Without an early exit, so that the compiler checks many bytes at once.
+    let pairs = body.iter().zip(body.iter().skip(1));
+    let has_exponent = pairs.fold(false, |any, (first, second)| {
+        any | (first.is_ascii_digit() & (second | 0x20 == b'e'))
+    });
+    // A reserved key holds `$s`, unless a character of it is escaped.
+    has_pair(b'\\', b'u')
+        || has_pair(b'$', b's')
+        || memchr2_iter(b'{', b'[', body).nth(MAX_DEPTH).is_some()
+        || has_exponent && (0..body.len()).any(|at| is_large_exponent(body, at))
+        || has_long_number(body)
 }
 
 /// Returns whether an exponent of three digits begins here, in a possible number and not in a part of a word, such as an id
@@ -275,9 +252,9 @@ mod tests {
 
     /// Pieces, the ends of pieces and the bytes after the last piece are checked in the same way.
     #[test]
-    fn what_is_suspicious_is_seen_wherever_it_lies() {
-        for at in (PIECE..3 * PIECE).chain([10_000]) {
-            for rest in [0, 1, PIECE] {
+    fn a_suspicious_part_is_found_at_any_place() {
+        for at in (128..3 * 128).chain([10_000]) {
+            for rest in [0, 1, 128] {
                 for (part, is_seen) in [
                     ("\\u", true),
                     ("$s", true),

@@ -11,10 +11,10 @@ use crate::verify::KeyRing;
 pub(super) const LIFETIME: Duration = Duration::from_secs(60);
 
 /// The most ids of failed look-ups that are remembered. It does not depend on the settings of the cache.
-const MOST_FAILED: usize = 4_096;
+const MAX_FAILED: usize = 4_096;
 
 /// The end of an id that is kept until the room is needed.
-const FOR_GOOD: Monotonic = Monotonic::new(Duration::MAX);
+const NEVER: Monotonic = Monotonic::new(Duration::MAX);
 
 /// Each kind of id has its own limit: a flood of invented ids evicts no ring.
 pub(super) struct Cache {
@@ -61,7 +61,7 @@ impl Cache {
             found: Bounded::new(capacities.found),
             unknown: Bounded::new(capacities.unknown),
             known: Bounded::new(capacities.found),
-            failed: Bounded::new(MOST_FAILED),
+            failed: Bounded::new(MAX_FAILED),
             evicted: 0,
             decoys: std::array::from_fn(|index| (KeyRing::decoy(index + 1), Monotonic::default())),
         }
@@ -103,7 +103,7 @@ impl Cache {
         }
         if let Some(evicted) = self.found.insert(id, Arc::clone(ring), ends) {
             self.evicted += 1;
-            self.known.insert(&evicted, (), FOR_GOOD);
+            self.known.insert(&evicted, (), NEVER);
         }
         if let Some((_, end)) = self.decoys.get_mut(ring.key_count() - 1) {
             *end = ends.max(*end);
@@ -112,13 +112,13 @@ impl Cache {
 
     /// Notes that a look-up failed. An id that was found lately stays so.
     pub(super) fn put_failed(&mut self, id: &Arc<str>) {
-        self.failed.insert(id, (), FOR_GOOD);
+        self.failed.insert(id, (), NEVER);
     }
 
     /// Removes the answers, and so the keys, that have ended.
     pub(super) fn purge(&mut self, now: Monotonic) {
         while let Some(id) = self.found.pop_ended(now) {
-            self.known.insert(&id, (), FOR_GOOD);
+            self.known.insert(&id, (), NEVER);
         }
         while self.unknown.pop_ended(now).is_some() {}
     }
@@ -126,11 +126,11 @@ impl Cache {
     /// Removes the answer for this id, or all answers.
     pub(super) fn forget(&mut self, id: Option<&str>) {
         let Some(id) = id else {
-            return self.purge(FOR_GOOD);
+            return self.purge(NEVER);
         };
         self.unknown.remove(id);
         if let Some(id) = self.found.remove(id) {
-            self.known.insert(&id, (), FOR_GOOD);
+            self.known.insert(&id, (), NEVER);
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
             unknown: 0,
         };
         let mut cache = Cache::new(capacities);
-        let ids: Vec<Arc<str>> = (0..=MOST_FAILED)
+        let ids: Vec<Arc<str>> = (0..=MAX_FAILED)
             .map(|number| format!("wh_{number}").into())
             .collect();
         for id in &ids {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use super::resolver::{LookupStats, Resolver, Waiting};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::verify::{
-    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, usable_name,
+    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable, usable_name,
 };
 
 /// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
@@ -68,7 +68,7 @@ impl Keys {
     /// more than one ring.
     ///
     /// # Errors
-    /// `NoKeys`, `SubscriptionTaken`, `SecretInTwoScopes`, `UnusableName`.
+    /// `UnusableKeys`, `SecretInTwoScopes`, `UnusableName`.
     pub fn by_subscription<I, R>(
         rings: impl IntoIterator<Item = (I, R)>,
     ) -> Result<Self, ConfigError>
@@ -81,11 +81,12 @@ impl Keys {
             let id = usable_name(id.as_ref())?;
             let ring = Arc::new(KeyRing::of_subscription(ring.into(), &id));
             if map.insert(Arc::clone(&id), ring).is_some() {
-                return Err(ConfigError::new(Kind::SubscriptionTaken).about(&*id));
+                let message = format!("two rings for the same subscription: {id:?}");
+                return Err(unusable(message).about(&*id));
             }
         }
         if map.is_empty() {
-            return Err(ConfigError::new(Kind::NoKeys));
+            return Err(unusable("no ring of keys was given"));
         }
         one_scope_a_secret(map.values())?;
         Ok(Self::of(HeldRings::by_subscription(map)))
@@ -99,7 +100,7 @@ impl Keys {
     /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
     ///
     /// # Errors
-    /// `BySubscription` where rings are held by subscription id, `ByProvider` where they are looked up.
+    /// `WrongKeys` where rings are held by subscription id or looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), ConfigError> {
         // The conversion may be code from outside this crate, so it comes before the lock.
         let (ring, mut table) = (ring.into(), self.table()?);
@@ -108,7 +109,9 @@ impl Keys {
                 *current = Arc::new(current.succeeded_by(ring));
                 Ok(())
             }
-            HeldRings::BySubscription { .. } => Err(ConfigError::new(Kind::BySubscription)),
+            HeldRings::BySubscription { .. } => Err(wrong(
+                "rings are held by subscription id here: name the subscription to replace",
+            )),
         }
     }
 
@@ -116,8 +119,7 @@ impl Keys {
     /// the old one.
     ///
     /// # Errors
-    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up, `SecretInTwoScopes`,
-    /// `UnusableName`.
+    /// `WrongKeys` where one ring serves everything or rings are looked up, `SecretInTwoScopes`, `UnusableName`.
     pub fn replace_subscription(
         &self,
         id: &str,
@@ -126,7 +128,7 @@ impl Keys {
         let id = usable_name(id)?;
         let (ring, mut table) = (ring.into(), self.table()?);
         let HeldRings::BySubscription { rings, .. } = &mut *table else {
-            return Err(ConfigError::new(Kind::NotBySubscription));
+            return Err(wrong(ONE_RING));
         };
         let ring = match rings.get(&id) {
             Some(current) => current.succeeded_by(ring),
@@ -142,7 +144,7 @@ impl Keys {
     /// Removes a subscription; returns whether it was there. Its next delivery is refused as unknown.
     ///
     /// # Errors
-    /// `NotBySubscription` where one ring serves everything, `ByProvider` where rings are looked up.
+    /// `WrongKeys` where one ring serves everything or rings are looked up.
     pub fn remove_subscription(&self, id: &str) -> Result<bool, ConfigError> {
         let mut table = self.table()?;
         match &mut *table {
@@ -151,7 +153,7 @@ impl Keys {
                 *table = HeldRings::by_subscription(std::mem::take(rings));
                 Ok(was_there)
             }
-            HeldRings::Single(_) => Err(ConfigError::new(Kind::NotBySubscription)),
+            HeldRings::Single(_) => Err(wrong(ONE_RING)),
         }
     }
 
@@ -174,7 +176,7 @@ impl Keys {
     /// ```
     ///
     /// # Errors
-    /// `NotByProvider` where rings are not looked up.
+    /// `WrongKeys` where rings are not looked up.
     pub fn forget(&self, id: &str) -> Result<(), ConfigError> {
         self.resolver()?.forget(Some(id));
         Ok(())
@@ -183,7 +185,7 @@ impl Keys {
     /// As [`forget`](Self::forget), for every subscription.
     ///
     /// # Errors
-    /// `NotByProvider` where rings are not looked up.
+    /// `WrongKeys` where rings are not looked up.
     pub fn forget_all(&self) -> Result<(), ConfigError> {
         self.resolver()?.forget(None);
         Ok(())
@@ -242,14 +244,18 @@ impl Keys {
     fn table(&self) -> Result<RwLockWriteGuard<'_, HeldRings>, ConfigError> {
         match &*self.0 {
             Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
-            Rings::LookedUp(_) => Err(ConfigError::new(Kind::ByProvider)),
+            Rings::LookedUp(_) => Err(wrong(
+                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)",
+            )),
         }
     }
 
     fn resolver(&self) -> Result<&Resolver, ConfigError> {
         match &*self.0 {
             Rings::LookedUp(resolver) => Ok(resolver),
-            Rings::Held(_) => Err(ConfigError::new(Kind::NotByProvider)),
+            Rings::Held(_) => Err(wrong(
+                "no provider looks rings up here: replace or remove them instead",
+            )),
         }
     }
 
@@ -268,6 +274,12 @@ impl<R: Into<KeyRing>> From<R> for Keys {
 pub(crate) enum RingSearch {
     Found(Arc<KeyRing>),
     Pending(Waiting),
+}
+
+const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
+
+fn wrong(message: &'static str) -> ConfigError {
+    ConfigError::saying(Kind::WrongKeys, message)
 }
 
 fn missing() -> VerifyError {
@@ -443,20 +455,20 @@ mod tests {
         let error = single
             .replace_subscription("wh_1", secret("2"))
             .unwrap_err();
-        assert_eq!(error.kind(), Kind::NotBySubscription);
+        assert_eq!(error.kind(), Kind::WrongKeys);
         let map = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
         assert_eq!(
             map.replace(secret("2")).unwrap_err().kind(),
-            Kind::BySubscription
+            Kind::WrongKeys
         );
         let twice = Keys::by_subscription([("wh_1", secret("1")), ("wh_1", secret("2"))]);
         let error = twice.unwrap_err();
-        assert_eq!(error.kind(), Kind::SubscriptionTaken);
+        assert_eq!(error.kind(), Kind::UnusableKeys);
         assert_eq!(error.name(), Some("wh_1"));
         let none: [(&str, KeyRing); 0] = [];
         assert_eq!(
             Keys::by_subscription(none).unwrap_err().kind(),
-            Kind::NoKeys
+            Kind::UnusableKeys
         );
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::cache::{Cache, Capacities, IdHistory, LIFETIME};
 use super::error::{LookupError, LookupErrorKind as Kind};
-use super::places::{LookupId, MOST_FOR_ONE, Places};
+use super::places::{LookupId, MAX_FOR_ONE, Places};
 use super::provider::Answer;
 use crate::clock::Monotonic;
 use crate::verify::KeyRing;
@@ -100,7 +100,7 @@ impl Lookups {
         let joined = self.by_id.get(id).copied();
         let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
         let history = pending.map_or_else(|| self.cache.history(id), |pending| pending.history);
-        let is_crowded = pending.is_some_and(|pending| pending.waiters.len() >= MOST_FOR_ONE);
+        let is_crowded = pending.is_some_and(|pending| pending.waiters.len() >= MAX_FOR_ONE);
         if is_crowded || !self.makes_room(history, joined.is_some(), now) {
             return Err(LookupError::new(Kind::TooManyWaiting));
         }
@@ -176,7 +176,7 @@ impl Lookups {
         }
     }
 
-    /// Ends a look-up for all its waiters, unless it has ended. Its answer is remembered unless it was forgotten or had not begun.
+    /// Ends a look-up for all its waiters, unless it has ended. Its answer is remembered unless it was forgotten or had not started.
     pub(super) fn end(&mut self, lookup_id: LookupId, answer: Answer, now: Monotonic) {
         let Some(mut pending) = self.pending.remove(&lookup_id) else {
             self.deferred.push(Box::new(|| drop(answer)));
@@ -230,7 +230,7 @@ impl Lookups {
         }
     }
 
-    /// The last waiter of a look-up that has begun stays, without a place, if the answer will be remembered. Any other leaves.
+    /// The last waiter of a look-up that has started stays, without a place, if the answer will be remembered. Any other leaves.
     /// Returns whether it stays. This is one step, so that of two waiters that leave at the same moment exactly one is the
     /// last.
     pub(super) fn detach_if_last(&mut self, waiter: &mut Waiter, now: Monotonic) -> bool {
@@ -291,7 +291,7 @@ impl Lookups {
         if joins || history == IdHistory::Found {
             return false;
         }
-        let Some(queued) = self.places.gives_way() else {
+        let Some(queued) = self.places.last_queued() else {
             return false;
         };
         self.end(queued, Err(LookupError::new(Kind::TooManyWaiting)), now);

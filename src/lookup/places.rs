@@ -8,20 +8,20 @@ use super::cache::IdHistory;
 pub(super) type LookupId = u64;
 
 /// Look-ups under way at a time.
-const MOST_RUNNING: usize = 16;
+const MAX_RUNNING: usize = 16;
 /// The part of it for ids that were found lately, while look-ups of other ids are queued. If the look-ups of known subscriptions
 /// fill the database, the first look-up of a new subscription still begins.
-const FOUND_RUNNING: usize = MOST_RUNNING - 2;
+const FOUND_RUNNING: usize = MAX_RUNNING - 2;
 /// Deliveries that wait for look-ups, queued ones included.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 /// The part of both limits for ids that were not found lately. The rest is kept for ids that were found lately.
-const OTHERS_RUNNING: usize = MOST_RUNNING / 4 * 3;
-const OTHERS_WAITING: usize = MOST_WAITING / 4 * 3;
+const OTHERS_RUNNING: usize = MAX_RUNNING / 4 * 3;
+const OTHERS_WAITING: usize = MAX_WAITING / 4 * 3;
 /// The part of these waiting places for deliveries that join a look-up. The rest is kept for deliveries that begin a look-up:
 /// if all places are taken, some look-ups are then queued and can give up their place.
 const OTHERS_JOINING: usize = OTHERS_WAITING / 4 * 3;
 /// The most waiters for one id: a burst of copies of one id must leave room for all others.
-pub(super) const MOST_FOR_ONE: usize = MOST_WAITING / 4;
+pub(super) const MAX_FOR_ONE: usize = MAX_WAITING / 4;
 
 #[derive(Default)]
 pub(super) struct Places {
@@ -65,7 +65,7 @@ impl Places {
         } else {
             OTHERS_WAITING
         };
-        waiting < MOST_WAITING && (history == IdHistory::Found || self.others.waiting < most)
+        waiting < MAX_WAITING && (history == IdHistory::Found || self.others.waiting < most)
     }
 
     pub(super) fn queue(&mut self, history: IdHistory, lookup_id: LookupId) {
@@ -79,7 +79,7 @@ impl Places {
     /// Takes the look-up that may begin now out of its queue.
     pub(super) fn next(&mut self) -> Option<LookupId> {
         let (running, _) = self.counts();
-        if running >= MOST_RUNNING {
+        if running >= MAX_RUNNING {
             return None;
         }
         let [found, failed, new] = &mut self.queues;
@@ -106,7 +106,7 @@ impl Places {
     /// in the longer queue. If the new look-up were refused instead, it would be refused as long as senders of invented ids
     /// come back at once after each answer. If the first gave up its place, senders of bursts would clear the queue of all
     /// others.
-    pub(super) fn gives_way(&self) -> Option<LookupId> {
+    pub(super) fn last_queued(&self) -> Option<LookupId> {
         let [_, failed, new] = &self.queues;
         let longer = if failed.len() > new.len() {
             failed
@@ -123,7 +123,7 @@ mod tests {
 
     /// Begins all look-ups that may begin now. The tickets below 1,000 are those of ids that were found lately.
     fn begin(places: &mut Places) -> Vec<LookupId> {
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         while let Some(lookup_id) = places.next() {
             let history = if lookup_id < 1_000 {
                 IdHistory::Found
@@ -131,9 +131,9 @@ mod tests {
                 IdHistory::New
             };
             places.usage(history).running += 1;
-            begun.push(lookup_id);
+            started.push(lookup_id);
         }
-        begun
+        started
     }
 
     #[test]
@@ -143,18 +143,18 @@ mod tests {
             places.queue(IdHistory::Found, lookup_id);
         }
         // No other look-up is queued: they take all places.
-        assert_eq!(begin(&mut places).len(), MOST_RUNNING);
+        assert_eq!(begin(&mut places).len(), MAX_RUNNING);
         for history in [IdHistory::New, IdHistory::Failed] {
             for lookup_id in 1_000..1_003 {
                 places.queue(history, lookup_id);
             }
         }
-        let mut begun = Vec::new();
+        let mut started = Vec::new();
         for _ in 0..4 {
             places.usage(IdHistory::Found).running -= 1;
-            begun.extend(begin(&mut places));
+            started.extend(begin(&mut places));
         }
-        assert_eq!(begun, [1_000, 1_000, 16, 17]);
+        assert_eq!(started, [1_000, 1_000, 16, 17]);
         let running = (places.found.running, places.others.running);
         assert_eq!(running, (FOUND_RUNNING, 2));
         // Each place of a new id goes to the next one, and none of a known id is taken for it.

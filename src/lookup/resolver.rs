@@ -138,7 +138,7 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// The request waits no more. Returns whether the look-up should go on: it has begun, and no other request waits for it. If
+    /// The request waits no more. Returns whether the look-up should go on: it has started, and no other request waits for it. If
     /// not, this has left it.
     pub(crate) fn detach_if_last(&mut self) -> bool {
         let now = self.resolver.clock.monotonic();

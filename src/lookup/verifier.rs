@@ -58,8 +58,9 @@ impl Verifier {
         body: B,
         now: UnixSeconds,
     ) -> Result<Verified<B>, VerifyError> {
-        self.window.check(head.timestamp().seconds(), now)?;
-        self.keys.select(head.webhook_id())?.verify(head, body)
+        self.window.check(head.seconds, now)?;
+        let ring = self.keys.select(head.webhook_id())?;
+        ring.verify(&head.timestamp, &head.signature, body)
     }
 
     /// Begins a check on the head alone, before the body is read.
@@ -72,7 +73,7 @@ impl Verifier {
         head: &DeliveryHeaders<'_>,
         now: UnixSeconds,
     ) -> Result<Check, VerifyError> {
-        self.window.check(head.timestamp().seconds(), now)?;
+        self.window.check(head.seconds, now)?;
         let ring = self.keys.select(head.webhook_id())?;
         Ok(Check::with(Unproven::of(ring, head, None)))
     }

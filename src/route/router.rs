@@ -105,7 +105,7 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     /// [unhandled](crate::Outcome::Unhandled).
     pub fn otherwise<T: 'static>(mut self, handler: impl Handler<T, S>) -> Self {
         if self.table.otherwise.replace(arm(handler)).is_some() {
-            let fault = ConfigError::new(Kind::OtherwiseTwice);
+            let fault = ConfigError::saying(Kind::UnusableArm, "two handlers for .otherwise(…)");
             self.fault.get_or_insert(fault);
         }
         self
@@ -137,7 +137,10 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
             return Err(ConfigError::new(Kind::NoArm));
         }
         if self.refuse_unhandled && has_otherwise {
-            return Err(ConfigError::new(Kind::NothingToRefuse));
+            return Err(ConfigError::saying(
+                Kind::UnusableArm,
+                ".otherwise(…) takes every event, so .refuse_unhandled() has nothing to refuse: leave one of them out",
+            ));
         }
         Ok(post::<_, ByEvent, S>(Dispatch {
             table: Arc::new(self.table),
@@ -146,31 +149,45 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 
     fn with_arm(mut self, event_type: &str, model: Option<&str>, arm: SharedArm<S>) -> Self {
-        let inserted =
-            parse(event_type, model).and_then(|(known, id)| self.table.insert(known, id, arm));
-        if let Err(kind) = inserted {
-            let fault = ConfigError::new(kind).of_arm(event_type, model);
-            self.fault.get_or_insert(fault);
+        let inserted = match parse(event_type, model) {
+            Ok((known, id)) => self.table.insert(known, id, arm).map_err(|kind| {
+                let model = model.map_or("any data model".into(), |model| {
+                    format!("the data model {model:?}")
+                });
+                ConfigError::saying(kind, format!("two arms for {event_type:?} of {model}"))
+            }),
+            Err(message) => Err(ConfigError::saying(Kind::UnusableArm, message)),
+        };
+        if let Err(fault) = inserted {
+            self.fault.get_or_insert(fault.about(event_type));
         }
         self
     }
 }
 
-/// Parses the type and model of an arm. White space around a type or an id is a copying error: such an arm would never match.
-fn parse(event_type: &str, model: Option<&str>) -> Result<(EventType, Option<DataModelId>), Kind> {
-    let known = EventType::parse(event_type).map_err(|_| Kind::UnusableType)?;
-    if is_padded(event_type) {
-        return Err(Kind::UnusableType);
-    }
+/// Parses the type and model of an arm, or says why it can't be one. White space around a type or an id is a copying error: such an
+/// arm would never match.
+fn parse(
+    event_type: &str,
+    model: Option<&str>,
+) -> Result<(EventType, Option<DataModelId>), String> {
+    let known = EventType::parse(event_type).ok();
+    let known = known.filter(|_| !is_padded(event_type)).ok_or_else(|| {
+        format!("no event has the type {event_type:?}: 1 to 256 bytes are expected, not blank, without white space around them or control characters")
+    })?;
     let Some(model) = model else {
         return Ok((known, None));
     };
     if !known.names_datamodel() {
-        return Err(Kind::TypeWithoutModel);
+        return Err(format!(
+            "{event_type:?} names no data model, so there is no {model:?} to look for: row.created, row.updated and row.deleted do; call .on(…) for any other type"
+        ));
     }
     // A text of only white space becomes empty when it is trimmed, so it counts as padded unless it is already empty.
     if model.is_empty() || is_padded(model) || model.chars().any(char::is_control) {
-        return Err(Kind::UnusableModel);
+        return Err(format!(
+            "{model:?} is no id of a data model, in an arm for {event_type:?}: it must not be blank or have white space around it or control characters"
+        ));
     }
     Ok((known, Some(model.into())))
 }

@@ -100,7 +100,7 @@ impl ReceiverBuilder {
     /// each delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
     ///
     /// # Errors
-    /// As [`build`](Self::build), except for the store: `StoreBesideSink` if a store was given, or deduplication was switched
+    /// As [`build`](Self::build), except for the store: `StoreUnused` if a store was given, or deduplication was switched
     /// off. See [`ConfigErrorKind`](crate::ConfigErrorKind).
     ///
     /// ```
@@ -120,7 +120,7 @@ impl ReceiverBuilder {
     ///
     /// let secret = Secret::new("whsec_made_up_for_this_example")?;
     /// let both = Receiver::builder().secret(secret).store(MemoryStore::default()).accept_into(Queue);
-    /// assert_eq!(both.err().map(|error| error.kind()), Some(ConfigErrorKind::StoreBesideSink));
+    /// assert_eq!(both.err().map(|error| error.kind()), Some(ConfigErrorKind::StoreUnused));
     /// # Ok::<(), hookgate::ConfigError>(())
     /// ```
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {

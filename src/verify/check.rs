@@ -6,65 +6,51 @@ use std::sync::Arc;
 use super::error::{VerifyError, VerifyErrorKind as Kind};
 use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
-use super::signature::{Macs, Signature};
+use super::signature::{Macs, Signature, index_of_match};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, SignedBytes, Verified};
 
 impl KeyRing {
-    /// Verifies a whole body whose age was checked before. The proof owns or borrows the very bytes that it covers.
+    /// Verifies a whole body, of any age. The proof owns or borrows the very bytes that it covers.
     #[inline]
     pub(crate) fn verify<B: SignedBytes>(
-        self: Arc<Self>,
-        head: &DeliveryHeaders<'_>,
-        body: B,
-    ) -> Result<Verified<B>, VerifyError> {
-        self.verify_stored(&head.timestamp, &head.signature, body)
-    }
-
-    /// Verifies a whole body of any age.
-    #[inline]
-    pub(crate) fn verify_stored<B: SignedBytes>(
         self: Arc<Self>,
         timestamp: &Timestamp,
         signature: &Signature,
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
-        let proof = self.prove(timestamp, signature, body.as_ref())?;
+        let key = self.key_of(timestamp, signature, body.as_ref())?;
+        // Made here, in its place: a proof that is returned by itself is copied once more.
+        let proof = Proof::new(*timestamp, Some(signature.clone()), self, key);
         Ok(Verified::new(proof, body))
     }
 
     /// Not generic, so that it is compiled with this crate and not with the caller's settings.
-    fn prove(
-        self: Arc<Self>,
+    fn key_of(
+        &self,
         timestamp: &Timestamp,
         signature: &Signature,
         body: &[u8],
-    ) -> Result<Proof, VerifyError> {
+    ) -> Result<u8, VerifyError> {
         let matched = self.matched(timestamp, signature, body);
-        let key = verdict(&self, timestamp, None, matched)?;
-        Ok(Proof::new(*timestamp, Some(signature.clone()), self, key))
+        verdict(self, timestamp, None, matched)
     }
 
     /// Returns the index of the key that has signed a whole body.
     #[inline]
-    fn matched(&self, timestamp: &Timestamp, signature: &Signature, body: &[u8]) -> Option<usize> {
-        let mut matched = None;
-        // No early exit, and one key after the other: only one key's state exists at a time.
-        for (index, key) in self.keys.iter().enumerate() {
-            if key.verifies(timestamp, body, signature) {
-                matched = Some(index);
-            }
-        }
-        matched
+    fn matched(&self, timestamp: &Timestamp, signature: &Signature, body: &[u8]) -> Option<u8> {
+        // One key after the other: only one key's state exists at a time.
+        let keys = self.keys.iter();
+        index_of_match(keys.map(|key| key.verifies(timestamp, body, signature)))
     }
 }
 
 /// A delivery whose age was checked, and whose MAC was not: the signature that it claims, and the keys that may have made it.
-#[derive(Clone)]
 pub(crate) struct Unproven {
     signature: Signature,
     timestamp: Timestamp,
-    ring: Arc<KeyRing>,
+    /// Taken by the proof: a second one fails.
+    ring: Option<Arc<KeyRing>>,
     /// The refusal for the age, if the delivery is stale: its proof can only fail.
     stale: Option<Kind>,
 }
@@ -77,30 +63,34 @@ impl Unproven {
         Self {
             signature: head.signature.clone(),
             timestamp: head.timestamp,
-            ring,
+            ring: Some(ring),
             stale,
         }
     }
 
     /// Hashes a piece of the body.
     pub(super) fn hash(&self, macs: &mut Macs, piece: &[u8]) {
-        macs.update(&self.timestamp, piece, &self.ring.keys);
+        if let Some(ring) = &self.ring {
+            macs.update(&self.timestamp, piece, &ring.keys);
+        }
     }
 
     /// Compares with every live key: the MACs of the pieces, or, where there are none, those of the whole body.
-    pub(super) fn prove(self, macs: Option<&mut Macs>, body: &[u8]) -> Result<Proof, VerifyError> {
-        let (timestamp, signature) = (&self.timestamp, &self.signature);
-        let matched = match macs {
-            Some(macs) => macs.matched(timestamp, signature, &self.ring.keys),
-            None => self.ring.matched(timestamp, signature, body),
+    pub(super) fn prove(
+        &mut self,
+        macs: Option<&mut Macs>,
+        body: &[u8],
+    ) -> Result<Proof, VerifyError> {
+        let Some(ring) = self.ring.take() else {
+            return Err(VerifyError::new(Kind::SignatureMismatch));
         };
-        let key = verdict(&self.ring, timestamp, self.stale, matched)?;
-        Ok(Proof::new(
-            self.timestamp,
-            Some(self.signature),
-            self.ring,
-            key,
-        ))
+        let matched = match macs {
+            Some(macs) => macs.matched(&self.timestamp, &self.signature, &ring.keys),
+            None => ring.matched(&self.timestamp, &self.signature, body),
+        };
+        let key = verdict(&ring, &self.timestamp, self.stale, matched)?;
+        let signature = Some(self.signature.clone());
+        Ok(Proof::new(self.timestamp, signature, ring, key))
     }
 
     /// Returns the refusal for the age, if the delivery is stale: with any body, it ends without a proof.
@@ -172,7 +162,7 @@ impl Check {
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
     pub fn finish(&mut self) -> Result<Proof, VerifyError> {
-        self.unproven.clone().prove(Some(&mut self.macs), &[])
+        self.unproven.prove(Some(&mut self.macs), &[])
     }
 }
 
@@ -183,9 +173,10 @@ fn verdict(
     ring: &KeyRing,
     timestamp: &Timestamp,
     stale: Option<Kind>,
-    matched: Option<usize>,
-) -> Result<usize, VerifyError> {
-    let has_ended = |key: usize| ring.ends[key].is_some_and(|end| timestamp.seconds() > end);
+    matched: Option<u8>,
+) -> Result<u8, VerifyError> {
+    let has_ended =
+        |key: u8| ring.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
     let kind = match (ring.is_decoy, stale, matched) {
         (false, None, Some(key)) if has_ended(key) => Kind::KeyEnded,
         (false, None, Some(key)) => return Ok(key),

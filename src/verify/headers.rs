@@ -3,6 +3,7 @@
 use super::error::{Malformed, VerifyError, VerifyErrorKind as Kind};
 use super::signature::Signature;
 use super::timestamp::Timestamp;
+use crate::clock::UnixSeconds;
 
 /// `X-Service-Signature`.
 pub const SIGNATURE: &str = "x-service-signature";
@@ -22,8 +23,10 @@ pub const EVENT_TYPE: &str = "x-service-event-type";
 /// and never trusted.
 #[derive(Clone, Debug)]
 pub struct DeliveryHeaders<'h> {
-    pub(super) signature: Signature,
-    pub(super) timestamp: Timestamp,
+    pub(crate) signature: Signature,
+    pub(crate) timestamp: Timestamp,
+    /// The timestamp as a number: computed once, for the window, and not kept with each delivery.
+    pub(crate) seconds: UnixSeconds,
     webhook_id: Option<&'h [u8]>,
     event_id: Option<&'h [u8]>,
     event_type: Option<&'h [u8]>,
@@ -168,9 +171,12 @@ impl<'h> HeaderSlots<'h> {
 
     /// Returns the headers, or the first fault in the order of the fields.
     pub(crate) fn headers(&self) -> Result<DeliveryHeaders<'h>, VerifyError> {
+        let signature = self.signature.parse(SIGNATURE, Signature::parse)?;
+        let timestamp = self.timestamp.parse(TIMESTAMP, Timestamp::parse)?;
         Ok(DeliveryHeaders {
-            signature: self.signature.parse(SIGNATURE, Signature::parse)?,
-            timestamp: self.timestamp.parse(TIMESTAMP, Timestamp::parse)?,
+            signature,
+            timestamp,
+            seconds: timestamp.seconds(),
             webhook_id: self.webhook_id.at_most_once(WEBHOOK_ID)?,
             event_id: self.event_id.at_most_once(EVENT_ID)?,
             event_type: self.event_type.at_most_once(EVENT_TYPE)?,

@@ -12,7 +12,7 @@ use super::signature::Macs;
 use super::verified::Verified;
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
-const MOST_COPIED: usize = 16 << 10;
+const MAX_COPIED: usize = 16 << 10;
 
 /// Takes a body chunk by chunk, hashes it and keeps it, up to a limit. A body of one chunk is hashed at its end, in one call.
 ///
@@ -200,7 +200,7 @@ fn by_itself(bytes: Bytes) -> Bytes {
         769..=1_024 => inline::<1_024>(&bytes),
         1_025..=2_048 => inline::<2_048>(&bytes),
         2_049..=4_096 => inline::<4_096>(&bytes),
-        4_097..=MOST_COPIED => Bytes::copy_from_slice(&bytes),
+        4_097..=MAX_COPIED => Bytes::copy_from_slice(&bytes),
         _ => bytes,
     }
 }
@@ -251,11 +251,11 @@ mod tests {
     #[test]
     fn few_bytes_leave_their_buffer_and_many_stay() {
         let buffer: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
-        for length in (0..=5_000).chain([MOST_COPIED - 1, MOST_COPIED, MOST_COPIED + 1, 70_000]) {
+        for length in (0..=5_000).chain([MAX_COPIED - 1, MAX_COPIED, MAX_COPIED + 1, 70_000]) {
             let whole = Bytes::from(buffer.clone());
             let kept = by_itself(whole.slice(..length));
             assert_eq!(kept, buffer[..length]);
-            assert_eq!(whole.is_unique(), length <= MOST_COPIED, "{length}");
+            assert_eq!(whole.is_unique(), length <= MAX_COPIED, "{length}");
         }
     }
 }

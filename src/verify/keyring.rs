@@ -1,11 +1,12 @@
 //! A key ring: live keys, their scope and the workspace that they are pinned to.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
 use super::secret::Secret;
-use super::signature::{Key, MOST_KEYS};
+use super::signature::{Key, MAX_KEYS};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
@@ -37,7 +38,7 @@ pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     /// The last timestamp that each key signs, if it has an end date.
-    pub(super) ends: [Option<UnixSeconds>; MOST_KEYS],
+    pub(super) ends: [Option<UnixSeconds>; MAX_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -49,7 +50,7 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
-    pub const MAX_KEYS: usize = MOST_KEYS;
+    pub const MAX_KEYS: usize = MAX_KEYS;
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
@@ -98,18 +99,23 @@ impl KeyRing {
     /// Adds a live key.
     ///
     /// # Errors
-    /// `TooManyKeys`, `NameTaken`, `SecretTwiceInRing`, `UnusableName`.
+    /// `UnusableKeys`, `UnusableName`.
     pub fn with_key(mut self, name: &str, secret: Secret) -> Result<Self, ConfigError> {
         let name = usable_name(name)?;
         if self.keys.len() == Self::MAX_KEYS {
-            return Err(ConfigError::new(Kind::TooManyKeys));
+            return Err(unusable(
+                "a ring holds at most 4 live keys: retire one first",
+            ));
         }
         if self.keys.iter().any(|key| key.name == name) {
-            return Err(ConfigError::new(Kind::NameTaken).about(&*name));
+            let message = format!("two keys of one ring have the same name: {name:?}");
+            return Err(unusable(message).about(&*name));
         }
         let key = Key::new(name, &secret);
         if self.keys.iter().any(|other| other.same(&key)) {
-            return Err(ConfigError::new(Kind::SecretTwiceInRing));
+            return Err(unusable(
+                "the same secret appears more than once in one ring",
+            ));
         }
         self.keys.push(key);
         Ok(self)
@@ -233,7 +239,7 @@ impl KeyRing {
     fn of(keys: Vec<Key>) -> Self {
         Self {
             keys,
-            ends: [None; MOST_KEYS],
+            ends: [None; MAX_KEYS],
             scope: None,
             workspace: None,
             subscription: None,
@@ -302,6 +308,11 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Returns the error of keys that do not fit together.
+pub(crate) fn unusable(message: impl Into<Cow<'static, str>>) -> ConfigError {
+    ConfigError::saying(Kind::UnusableKeys, message)
+}
+
 pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, ConfigError> {
     let usable = (1..=MAX_NAME_BYTES).contains(&name.len())
         && !name.trim().is_empty()
@@ -349,25 +360,30 @@ mod tests {
     fn a_ring_refuses_what_would_be_ambiguous() {
         let ring = || KeyRing::named("a", secret("1")).unwrap();
         let kind = |result: Result<KeyRing, ConfigError>| result.unwrap_err().kind();
+        let says = |result: Result<KeyRing, ConfigError>, message: &str| {
+            let error = result.unwrap_err();
+            assert_eq!(error.kind(), Kind::UnusableKeys);
+            assert!(error.to_string().contains(message), "{error}");
+        };
         let taken = ring().with_key("a", secret("2")).unwrap_err();
-        assert_eq!((taken.kind(), taken.name()), (Kind::NameTaken, Some("a")));
         assert_eq!(
-            kind(ring().with_key("b", secret("1"))),
-            Kind::SecretTwiceInRing
+            (taken.kind(), taken.name()),
+            (Kind::UnusableKeys, Some("a"))
         );
+        says(ring().with_key("b", secret("1")), "the same secret");
         assert_eq!(kind(ring().with_scope(" ")), Kind::UnusableName);
         assert_eq!(kind(ring().with_workspace("a\nb")), Kind::UnusableName);
         let full = ["b", "c", "d"].iter().fold(ring(), |ring, name| {
             ring.with_key(name, secret(name)).unwrap()
         });
-        assert_eq!(kind(full.with_key("e", secret("e"))), Kind::TooManyKeys);
+        says(full.with_key("e", secret("e")), "at most 4");
         let of =
             |names: &[&str]| KeyRing::from_keys(names.iter().map(|name| (*name, secret(name))));
         let names = ["a", "b", "c", "d"];
         assert!(of(&names).unwrap().key_names().eq(names));
         assert_eq!(kind(of(&[])), Kind::NoSecret);
-        assert_eq!(kind(of(&["a", "b", "a"])), Kind::NameTaken);
-        assert_eq!(kind(of(&["a", "b", "c", "d", "e"])), Kind::TooManyKeys);
+        says(of(&["a", "b", "a"]), "the same name: \"a\"");
+        says(of(&["a", "b", "c", "d", "e"]), "at most 4");
     }
 
     #[test]

@@ -56,4 +56,4 @@ pub use window::Window;
 pub(crate) use check::Unproven;
 pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
-pub(crate) use keyring::{one_scope_a_secret, usable_name};
+pub(crate) use keyring::{one_scope_a_secret, unusable, usable_name};

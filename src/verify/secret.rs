@@ -14,6 +14,7 @@ const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
 const MIN_RANDOM_CHARS: usize = 16;
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
+const NOT_TEXT: &str = "the secret is not UTF-8 text";
 /// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named by mistake, out of memory.
 const MAX_FILE_BYTES: u16 = 4_096;
 
@@ -51,10 +52,14 @@ impl Secret {
             .strip_prefix(PREFIX)
             .ok_or_else(|| ConfigError::new(Kind::SecretWithoutPrefix))?;
         if random.is_empty() {
-            return Err(ConfigError::new(Kind::SecretPrefixOnly));
+            return Err(unusable(
+                "the secret ends after its prefix whsec_: paste the whole text of the subscription",
+            ));
         }
         if random.starts_with(PREFIX) {
-            return Err(ConfigError::new(Kind::SecretPrefixTwice));
+            return Err(unusable(
+                "the secret starts with whsec_ twice: paste it as it is shown, prefix included, and put nothing in front",
+            ));
         }
         Self::of_length(text, random)
     }
@@ -75,7 +80,7 @@ impl Secret {
     /// Reads an environment variable.
     ///
     /// # Errors
-    /// `Unset`, `NotText`, or an error of [`new`](Self::new); the message names the variable.
+    /// `SecretUnset`, or an error of [`new`](Self::new); the message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
         Self::of_variable(variable.as_ref(), Self::new)
     }
@@ -83,7 +88,7 @@ impl Secret {
     /// As [`from_env`](Self::from_env), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `Unset`, `NotText`, or an error of [`unprefixed`](Self::unprefixed); the message names the variable.
+    /// `SecretUnset`, or an error of [`unprefixed`](Self::unprefixed); the message names the variable.
     ///
     /// # Security
     /// As with [`unprefixed`](Self::unprefixed).
@@ -94,7 +99,7 @@ impl Secret {
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
     ///
     /// # Errors
-    /// `Unreadable`, `NotText`, or an error of [`new`](Self::new); the message names the path.
+    /// `SecretUnreadable`, or an error of [`new`](Self::new); the message names the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::of_file(path.as_ref(), Self::new)
     }
@@ -102,7 +107,7 @@ impl Secret {
     /// As [`from_file`](Self::from_file), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `Unreadable`, `NotText`, or an error of [`unprefixed`](Self::unprefixed); the message names the path.
+    /// `SecretUnreadable`, or an error of [`unprefixed`](Self::unprefixed); the message names the path.
     ///
     /// # Security
     /// As with [`unprefixed`](Self::unprefixed).
@@ -113,23 +118,22 @@ impl Secret {
     fn of_variable(variable: &OsStr, of_text: OfText) -> Result<Self, ConfigError> {
         std::env::var_os(variable)
             .ok_or_else(|| ConfigError::new(Kind::SecretUnset))
-            .and_then(|text| {
-                text.into_string()
-                    .map_err(|_| ConfigError::new(Kind::SecretNotText))
-            })
+            .and_then(|text| text.into_string().map_err(|_| unusable(NOT_TEXT)))
             .and_then(|text| of_text(&Zeroizing::new(text)))
-            .map_err(|error| error.about(variable.to_string_lossy().into_owned()))
+            .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
     }
 
     fn of_file(path: &Path, of_text: OfText) -> Result<Self, ConfigError> {
         read_line(path)
             .and_then(|text| of_text(&text))
-            .map_err(|error| error.about(path.display().to_string()))
+            .map_err(|error| error.with_origin(path.display().to_string()))
     }
 
     fn of_length(text: &str, random: &str) -> Result<Self, ConfigError> {
         if random.chars().count() < MIN_RANDOM_CHARS {
-            return Err(ConfigError::new(Kind::SecretTooShort));
+            return Err(unusable(
+                "the secret is too short: 16 characters or more are expected after the prefix",
+            ));
         }
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
@@ -146,27 +150,34 @@ impl fmt::Debug for Secret {
     }
 }
 
+fn unusable(message: &'static str) -> ConfigError {
+    ConfigError::saying(Kind::UnusableSecret, message)
+}
+
 fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
-    let quotes = ['"', '\'', '`', '“', '”', '‘', '’'];
+    const QUOTES: [char; 7] = ['"', '\'', '`', '“', '”', '‘', '’'];
     let is_api_key = |prefix: &&str| text.starts_with(*prefix);
     let is_white = |char: char| char.is_whitespace() || char.is_control();
     // In this order, since the earlier errors say more about such a text.
-    let mistakes = [
-        (text.is_empty(), Kind::SecretEmpty),
-        (text.starts_with('\u{feff}'), Kind::SecretByteOrderMark),
-        (text.trim().is_empty(), Kind::SecretBlank),
-        (text.trim() != text, Kind::SecretSurroundedByWhiteSpace),
-        (
-            text.starts_with(quotes) || text.ends_with(quotes),
-            Kind::SecretQuoted,
-        ),
-        (API_KEY_PREFIXES.iter().any(is_api_key), Kind::SecretApiKey),
-        (text.contains(is_white), Kind::SecretContainsWhiteSpace),
-    ];
-    match mistakes.into_iter().find(|(is_made, _)| *is_made) {
-        Some((_, kind)) => Err(ConfigError::new(kind)),
-        None => Ok(()),
-    }
+    Err(if text.is_empty() {
+        unusable("the secret is empty: paste the whole whsec_… text of the subscription")
+    } else if text.starts_with('\u{feff}') {
+        ConfigError::new(Kind::SecretByteOrderMark)
+    } else if text.trim().is_empty() {
+        unusable("the secret is only white space: paste the whole whsec_… text of the subscription")
+    } else if text.trim() != text {
+        unusable("white space around the secret: paste it without spaces or line breaks")
+    } else if text.starts_with(QUOTES) || text.ends_with(QUOTES) {
+        unusable("quotes around the secret: paste it without them")
+    } else if API_KEY_PREFIXES.iter().any(is_api_key) {
+        ConfigError::new(Kind::SecretApiKey)
+    } else if text.contains(is_white) {
+        unusable(
+            "white space, a line break or a control character inside the secret: one secret, on one line",
+        )
+    } else {
+        return Ok(());
+    })
 }
 
 fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
@@ -185,12 +196,10 @@ fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
         ))));
     }
     let of_utf16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
-    let kind = if of_utf16 {
-        Kind::SecretByteOrderMark
-    } else {
-        Kind::SecretNotText
-    };
-    let text = std::str::from_utf8(&bytes).map_err(|_| ConfigError::new(kind))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| match of_utf16 {
+        true => ConfigError::new(Kind::SecretByteOrderMark),
+        false => unusable(NOT_TEXT),
+    })?;
     let line = text.strip_suffix('\n').unwrap_or(text);
     Ok(Zeroizing::new(
         line.strip_suffix('\r').unwrap_or(line).to_owned(),
@@ -203,44 +212,35 @@ mod tests {
 
     #[test]
     fn refuses_what_cannot_be_right_and_says_why() {
-        for (text, kind) in [
-            ("", Kind::SecretEmpty),
-            ("\u{feff}whsec_0123456789abcdef", Kind::SecretByteOrderMark),
-            (" \t", Kind::SecretBlank),
-            (
-                "whsec_0123456789abcdef\n",
-                Kind::SecretSurroundedByWhiteSpace,
-            ),
-            (
-                " whsec_0123456789abcdef",
-                Kind::SecretSurroundedByWhiteSpace,
-            ),
-            ("\"whsec_0123456789abcdef\"", Kind::SecretQuoted),
-            ("'whsec_0123456789abcdef'", Kind::SecretQuoted),
-            ("\"whsec_0123456789abcdef", Kind::SecretQuoted),
-            ("whsec_0123456789abcdef`", Kind::SecretQuoted),
-            ("tk_live_0123456789abcdef", Kind::SecretApiKey),
-            ("tk_test_0123456789abcdef", Kind::SecretApiKey),
-            ("mcp_0123456789abcdef", Kind::SecretApiKey),
-            ("0123456789abcdef0123", Kind::SecretWithoutPrefix),
-            ("v1,whsec_0123456789abcdef", Kind::SecretWithoutPrefix),
-            ("whsec_0123456789 abcdef", Kind::SecretContainsWhiteSpace),
+        for (text, message) in [
+            ("", "is empty"),
+            ("\u{feff}whsec_0123456789abcdef", "byte order mark"),
+            (" \t", "only white space"),
+            ("whsec_0123456789abcdef\n", "white space around"),
+            (" whsec_0123456789abcdef", "white space around"),
+            ("\"whsec_0123456789abcdef\"", "quotes around"),
+            ("'whsec_0123456789abcdef'", "quotes around"),
+            ("\"whsec_0123456789abcdef", "quotes around"),
+            ("whsec_0123456789abcdef`", "quotes around"),
+            ("tk_live_0123456789abcdef", "an API key"),
+            ("tk_test_0123456789abcdef", "an API key"),
+            ("mcp_0123456789abcdef", "an API key"),
+            ("0123456789abcdef0123", "does not start with whsec_"),
+            ("v1,whsec_0123456789abcdef", "does not start with whsec_"),
+            ("whsec_0123456789 abcdef", "inside the secret"),
             (
                 "whsec_0123456789abcdef\nwhsec_0123456789abcdeg",
-                Kind::SecretContainsWhiteSpace,
+                "inside the secret",
             ),
-            (
-                "whsec_0123456789\u{a0}abcdef",
-                Kind::SecretContainsWhiteSpace,
-            ),
-            ("whsec_0123456789abcdef\0", Kind::SecretContainsWhiteSpace),
-            ("whsec_\t0123456789abcdef", Kind::SecretContainsWhiteSpace),
-            ("whsec_whsec_0123456789abcdef", Kind::SecretPrefixTwice),
-            ("whsec_", Kind::SecretPrefixOnly),
-            ("whsec_0123456789abcde", Kind::SecretTooShort),
+            ("whsec_0123456789\u{a0}abcdef", "inside the secret"),
+            ("whsec_0123456789abcdef\0", "inside the secret"),
+            ("whsec_\t0123456789abcdef", "inside the secret"),
+            ("whsec_whsec_0123456789abcdef", "twice"),
+            ("whsec_", "ends after its prefix"),
+            ("whsec_0123456789abcde", "too short"),
         ] {
             let error = Secret::new(text).unwrap_err();
-            assert_eq!(error.kind(), kind, "{text:?}");
+            assert!(error.to_string().contains(message), "{text:?}: {error}");
             let shown = format!("{error} {error:?}");
             assert!(text.len() < 8 || !shown.contains("0123456789"), "{shown}");
         }
@@ -251,15 +251,16 @@ mod tests {
     #[test]
     fn another_form_needs_the_explicit_constructor() {
         assert!(Secret::unprefixed("0123456789abcdef").is_ok());
-        for (text, kind) in [
-            ("0123456789abcde", Kind::SecretTooShort),
-            ("whsec_0123456789", Kind::SecretTooShort),
-            ("tk_live_0123456789abcdef", Kind::SecretApiKey),
-            ("0123456789 abcdef", Kind::SecretContainsWhiteSpace),
-            ("0123456789\r\nabcdef", Kind::SecretContainsWhiteSpace),
-            ("", Kind::SecretEmpty),
+        for (text, message) in [
+            ("0123456789abcde", "too short"),
+            ("whsec_0123456789", "too short"),
+            ("tk_live_0123456789abcdef", "an API key"),
+            ("0123456789 abcdef", "inside the secret"),
+            ("0123456789\r\nabcdef", "inside the secret"),
+            ("", "is empty"),
         ] {
-            assert_eq!(Secret::unprefixed(text).unwrap_err().kind(), kind);
+            let error = Secret::unprefixed(text).unwrap_err();
+            assert!(error.to_string().contains(message), "{error}");
         }
     }
 
@@ -270,23 +271,22 @@ mod tests {
             (b"whsec_0123456789abcdef".as_slice(), None),
             (b"whsec_0123456789abcdef\n", None),
             (b"whsec_0123456789abcdef\r\n", None),
-            (
-                b"whsec_0123456789abcdef\n\n",
-                Some(Kind::SecretSurroundedByWhiteSpace),
-            ),
+            (b"whsec_0123456789abcdef\n\n", Some("white space around")),
             (
                 b"whsec_0123456789abcdef\nwhsec_0123456789abcdef\n",
-                Some(Kind::SecretContainsWhiteSpace),
+                Some("inside the secret"),
             ),
-            (b"\xff\xfe", Some(Kind::SecretByteOrderMark)),
-            (b"whsec_\xff", Some(Kind::SecretNotText)),
-            (&[b'a'; 4_096], Some(Kind::SecretWithoutPrefix)),
-            (&[b'a'; 4_097], Some(Kind::SecretUnreadable)),
+            (b"\xff\xfe", Some("byte order mark")),
+            (b"whsec_\xff", Some("not UTF-8")),
+            (&[b'a'; 4_096], Some("does not start with whsec_")),
+            (&[b'a'; 4_097], Some("can't be read")),
         ] {
             std::fs::write(&path, content).unwrap();
             match (Secret::from_file(&path), expected) {
                 (Ok(secret), None) => assert_eq!(secret.as_bytes(), b"whsec_0123456789abcdef"),
-                (Err(error), Some(kind)) => assert_eq!(error.kind(), kind),
+                (Err(error), Some(message)) => {
+                    assert!(error.to_string().contains(message), "{error}");
+                }
                 (result, _) => panic!("{result:?} for {} bytes", content.len()),
             }
         }
@@ -295,24 +295,27 @@ mod tests {
         assert_eq!(unprefixed.as_bytes(), b"0123456789abcdef");
         std::fs::write(&path, b"tk_live_0123456789abcdef\n").unwrap();
         let error = Secret::from_file_unprefixed(&path).unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretApiKey);
+        assert!(error.to_string().contains("an API key"), "{error}");
         std::fs::remove_file(&path).unwrap();
         let error = Secret::from_file(&path).unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretUnreadable);
+        assert!(error.to_string().contains("can't be read"), "{error}");
         assert!(error.to_string().contains("hookgate-secret-"), "{error}");
     }
 
     #[test]
     fn an_unset_variable_is_named() {
         let error = Secret::from_env("HOOKGATE_TEST_UNSET").unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretUnset);
+        assert!(error.to_string().contains("is not set"), "{error}");
         assert!(error.to_string().starts_with("HOOKGATE_TEST_UNSET: "));
         let error = Secret::from_env_unprefixed("HOOKGATE_TEST_UNSET").unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretUnset);
+        assert!(error.to_string().contains("is not set"), "{error}");
         // Variables that cargo sets: each constructor refuses their text for another reason.
         let error = Secret::from_env_unprefixed("CARGO_PKG_NAME").unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretTooShort);
+        assert!(error.to_string().contains("too short"), "{error}");
         let error = Secret::from_env("CARGO_PKG_NAME").unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretWithoutPrefix);
+        assert!(
+            error.to_string().contains("does not start with whsec_"),
+            "{error}"
+        );
     }
 }

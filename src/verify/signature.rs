@@ -1,16 +1,16 @@
 //! Signatures: parse, sign, compare. The one file that names a crypto crate.
 //!
-//! HMAC-SHA256 comes from `hmac` and `sha2`, keyed once per secret and cloned per delivery, which halves the cost of
-//! a small body. Both are built with `zeroize`, so keyed and running states are wiped when they are dropped.
-//! Comparison is `hmac`'s own, over all 32 bytes in constant time: hand-written comparisons have let a shorter
-//! signature pass in a well-known crate (RUSTSEC-2024-0010).
+//! HMAC-SHA256 comes from `hmac` and `sha2`, keyed once per secret and cloned per delivery, which halves the cost of a small body.
+//! Both are built with `zeroize`, so keyed and running states are wiped when they are dropped. Digests are compared by `ctutils`,
+//! as `hmac` itself does, over all 32 bytes in constant time: hand-written comparisons have let a shorter signature pass in a
+//! well-known crate (RUSTSEC-2024-0010). This file has no `==`.
 
 #![expect(clippy::disallowed_types, reason = "this file uses the crypto crates")]
 
 use std::fmt;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use ctutils::{Choice, CtAssign, CtEq};
 use hmac::KeyInit;
 use hmac::block_api::HmacCore;
 use hmac::digest::block_api::{Block, Buffer, FixedOutputCore, UpdateCore};
@@ -22,8 +22,8 @@ use super::error::Malformed;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
 
-/// The most keys of a ring. It stands here because the states of a check have room for this many.
-pub(super) const MOST_KEYS: usize = 4;
+/// The most keys of a ring. It is here because the states of a check have room for this many.
+pub(super) const MAX_KEYS: usize = 4;
 
 const PREFIX: &[u8; 7] = b"sha256=";
 const HEX_DIGITS: usize = 64;
@@ -94,12 +94,6 @@ impl Signature {
         Self(key.tag(timestamp, body).into_bytes().into())
     }
 
-    /// Returns the form that is compared in constant time. Not wiped: it was sent over the network.
-    #[inline]
-    fn tag(&self) -> ManuallyDrop<CtOutput<Core>> {
-        ManuallyDrop::new(CtOutput::new(self.0.into()))
-    }
-
     /// Returns the header's value, for a sender or a test.
     ///
     /// # Security
@@ -134,8 +128,7 @@ impl fmt::Debug for Signature {
 /// HMAC-SHA256 of the `hmac` crate, without the buffer that its usual form includes: one buffer serves all keys.
 type Core = HmacCore<Sha256>;
 
-/// A live key: its name, and the secret, keyed once: two compressed pads, cloned for each delivery. They are boxed, because a move
-/// of them would leave a copy behind.
+/// A live key: its name, and the secret, keyed once and cloned for each delivery. Boxed: a move would leave a copy behind.
 pub(super) struct Key {
     pub(super) name: Arc<str>,
     core: Box<Core>,
@@ -163,7 +156,8 @@ impl Key {
 
     /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
     pub(super) fn same(&self, other: &Self) -> bool {
-        self.over_nothing() == other.over_nothing()
+        let (one, another) = (self.over_nothing(), other.over_nothing());
+        one.as_bytes().ct_eq(another.as_bytes()).to_bool()
     }
 
     /// Returns a mark: the same for keys that give the same signatures, and for no others, so that a map can find a key. It
@@ -184,8 +178,8 @@ impl Key {
         timestamp: &Timestamp,
         body: &[u8],
         signature: &Signature,
-    ) -> bool {
-        self.tag(timestamp, body) == *signature.tag()
+    ) -> Choice {
+        is_equal(&self.tag(timestamp, body), signature)
     }
 
     #[inline]
@@ -201,7 +195,7 @@ impl Key {
 /// The MACs of one delivery that arrives in pieces, one for each key, wiped on drop. Once they have begun, they are not moved.
 pub(super) struct Macs {
     /// Inline: a ring of four allocates no more than a ring of one.
-    cores: [Option<Core>; MOST_KEYS],
+    cores: [Option<Core>; MAX_KEYS],
     /// Bytes that do not fill a block yet. All keys sign the same bytes, so one buffer is enough.
     buffer: Buffer<Core>,
 }
@@ -211,7 +205,7 @@ impl Macs {
     #[inline]
     pub(super) fn new() -> Self {
         Self {
-            cores: [const { None }; MOST_KEYS],
+            cores: [const { None }; MAX_KEYS],
             buffer: Buffer::<Core>::default(),
         }
     }
@@ -245,33 +239,43 @@ impl Macs {
         }
     }
 
-    /// Returns the index of the key that signed this. Compares in constant time, and with every key: the number of keys tried
-    /// must not show which of them matched. After this call the state has no meaning.
+    /// Returns the index of the key that signed this. After this call the state has no meaning.
     pub(super) fn matched(
         &mut self,
         timestamp: &Timestamp,
         signature: &Signature,
         keys: &[Key],
-    ) -> Option<usize> {
+    ) -> Option<u8> {
         self.begin(timestamp);
         start(&mut self.cores, keys.iter().map(|key| &*key.core));
-        let mut matched = None;
-        let count = self.count();
-        for (index, core) in self.cores.iter_mut().flatten().enumerate() {
-            let mut copy;
+        let mut left = self.count();
+        index_of_match(self.cores.iter_mut().flatten().map(|core| {
+            left -= 1;
             // Each key but the last leaves the buffer to the next one.
-            let rest = if index + 1 < count {
-                copy = self.buffer.clone();
-                &mut copy
+            let tag = if left > 0 {
+                finalize(core, &mut self.buffer.clone())
             } else {
-                &mut self.buffer
+                finalize(core, &mut self.buffer)
             };
-            if finalize(core, rest) == *signature.tag() {
-                matched = Some(index);
-            }
-        }
-        matched
+            is_equal(&tag, signature)
+        }))
     }
+}
+
+#[inline]
+fn is_equal(tag: &CtOutput<Core>, signature: &Signature) -> Choice {
+    tag.as_bytes().as_slice().ct_eq(&signature.0)
+}
+
+/// Returns the index of the result that is true. No result decides a branch: the time must not show which key matched.
+#[inline]
+pub(super) fn index_of_match(results: impl Iterator<Item = Choice>) -> Option<u8> {
+    let (mut any, mut index) = (Choice::FALSE, 0);
+    for (at, matches) in (0_u8..).zip(results) {
+        any |= matches;
+        index.ct_assign(&at, matches);
+    }
+    any.to_bool().then_some(index)
 }
 
 /// Copies states, unless that was done before, and wipes the stack: the compiler makes each copy there first.

@@ -10,9 +10,9 @@ const MAX_DIGITS: usize = 16;
 
 /// The value of `X-Service-Timestamp`: Unix time in whole seconds, written `[1-9][0-9]{0,15}`.
 ///
-/// The header's own bytes are kept and signed; the number, which is only for the window, is computed from them. A value that could be written in two
-/// ways, such as `+1` or `01`, could be signed in one form and sent in the other. A value with a dot in it would let
-/// bytes move between timestamp and body under the same signature. Both are refused.
+/// The header's own bytes are kept and signed; the number, which is only for the window, is computed from them. A value that
+/// could be written in two ways, such as `+1` or `01`, could be signed in one form and sent in the other. A value with a dot in
+/// it would let bytes move between timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     /// The digits, then zeros.
@@ -74,9 +74,12 @@ impl Timestamp {
         clippy::disallowed_methods,
         reason = "the time that the sender has signed"
     )]
+    #[inline]
     pub fn seconds(&self) -> UnixSeconds {
-        let digits = self.as_bytes().iter().map(|byte| i64::from(byte & 0xf));
-        UnixSeconds::new(digits.fold(0, |seconds, digit| seconds * 10 + digit))
+        UnixSeconds::new(match <&[u8; 10]>::try_from(self.as_bytes()) {
+            Ok(ten) => number(ten),
+            Err(_) => number(self.as_bytes()),
+        })
     }
 
     /// Returns the bytes that were received and signed.
@@ -91,6 +94,12 @@ impl Timestamp {
         // The bytes are always digits, so the fallback is never used.
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
+}
+
+#[inline(always)]
+fn number(digits: &[u8]) -> i64 {
+    let values = digits.iter().map(|digit| i64::from(digit & 0xf));
+    values.fold(0, |number, value| number * 10 + value)
 }
 
 impl fmt::Display for Timestamp {

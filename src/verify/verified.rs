@@ -30,12 +30,13 @@ pub struct Verified<B = Bytes> {
 }
 
 impl<B: SignedBytes> Verified<B> {
+    #[inline]
     pub(super) fn new(proof: Proof, body: B) -> Self {
         Self { proof, body }
     }
 
     /// Restores a value from a store that is trusted. The ring is [noted](KeyRing::noted).
-    pub(crate) fn given_back(
+    pub(crate) fn restored(
         timestamp: Timestamp,
         signature: Option<Signature>,
         ring: KeyRing,
@@ -113,17 +114,18 @@ pub struct Proof {
 }
 
 impl Proof {
+    #[inline]
     pub(super) fn new(
         timestamp: Timestamp,
         signature: Option<Signature>,
         ring: Arc<KeyRing>,
-        key: usize,
+        key: u8,
     ) -> Self {
         Self {
             timestamp,
             signature: signature.map(|signature| signature.0),
             ring,
-            key: u8::try_from(key).unwrap_or(u8::MAX), // never: a ring has at most four keys
+            key,
         }
     }
 

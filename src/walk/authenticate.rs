@@ -70,7 +70,7 @@ impl Authenticator {
         now: UnixSeconds,
     ) -> Result<CheckedHead<'h>, Refusal> {
         let window = self.verifier.window();
-        let stale = match window.check(headers.timestamp().seconds(), now) {
+        let stale = match window.check(headers.seconds, now) {
             Ok(()) => None,
             Err(error) => Some(self.check_stale(error)?),
         };

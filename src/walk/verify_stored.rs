@@ -75,7 +75,7 @@ impl StoredDelivery {
             return Err(VerifyError::new(Kind::ScopeMismatch));
         }
         let has_key = ring.key_names().any(|name| name == self.key_name);
-        let verified = ring.verify_stored(&timestamp, signature, self.body.clone());
+        let verified = ring.verify(&timestamp, signature, self.body.clone());
         verified.map_err(|error| match error.kind() {
             Kind::SignatureMismatch if !has_key => VerifyError::new(Kind::KeyRemoved),
             _ => error,

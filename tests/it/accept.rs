@@ -771,11 +771,11 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_retention() {
     let short = Duration::from_secs(3_600);
     assert_eq!(
         kind(builder().store(MemoryStore::default())),
-        ConfigErrorKind::StoreBesideSink
+        ConfigErrorKind::StoreUnused
     );
     assert_eq!(
         kind(builder().without_deduplication()),
-        ConfigErrorKind::StoreBesideSink
+        ConfigErrorKind::StoreUnused
     );
     assert_eq!(kind(Receiver::builder()), ConfigErrorKind::NoSecret);
     assert!(matches!(

@@ -315,7 +315,7 @@ fn shown() -> Vec<String> {
     shown.error(&ring().with_key("third", secret()).unwrap_err());
     let twice = hookgate::lookup::Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]);
     shown.error(&twice.unwrap_err());
-    shown.debug(&ConfigErrorKind::NoKeys);
+    shown.debug(&ConfigErrorKind::NoStore);
 
     // Clocks and the store's contract.
     let clock = ManualClock::at(NOW);

@@ -315,7 +315,7 @@ fn a_store_and_no_deduplication_are_an_error_in_either_order() {
         with(SECRET).without_deduplication().store(store()),
     ] {
         let error = builder.build().unwrap_err();
-        assert_eq!(error.kind(), ConfigErrorKind::StoreWithoutDeduplication);
+        assert_eq!(error.kind(), ConfigErrorKind::StoreUnused);
         let said = error.to_string();
         assert!(said.contains(".store("), "{said}");
         assert!(said.contains(".without_deduplication()"), "{said}");

@@ -22,7 +22,10 @@ impl ReceiverBuilder {
         next: impl FnOnce(Duration) -> N,
     ) -> Result<Guard<N>, ConfigError> {
         if self.store.is_some() || self.without_deduplication {
-            return Err(ConfigError::new(Kind::StoreBesideSink));
+            return Err(ConfigError::saying(
+                Kind::StoreUnused,
+                "a store beside a sink: with .accept_into(sink) the sink remembers the events, so leave out .store(…) and .without_deduplication()",
+            ));
         }
         let (keys, retention) = (self.take_keys()?, self.retention);
         self.check(keys, true, scopes, |_| next(retention))
@@ -39,7 +42,12 @@ impl ReceiverBuilder {
         let keys = self.take_keys()?;
         let store = match (self.store.take(), self.without_deduplication) {
             (None, false) => return Err(ConfigError::new(Kind::NoStore)),
-            (Some(_), true) => return Err(ConfigError::new(Kind::StoreWithoutDeduplication)),
+            (Some(_), true) => {
+                return Err(ConfigError::saying(
+                    Kind::StoreUnused,
+                    ".store(…) has no effect beside .without_deduplication(): leave out one of the two",
+                ));
+            }
             (store, _) => store,
         };
         let scopes = store.as_ref().and_then(|store| store.scopes_in_use());

@@ -575,7 +575,12 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
                 "a variable or a substitution",
                 "values of its variables",
             ),
-            (&["--curl", &wget], 3, "no curl command", "from `curl` on"),
+            (
+                &["--curl", &wget],
+                3,
+                "not a curl command",
+                "from `curl` on",
+            ),
             (
                 &["--log", "none.jsonl"],
                 3,

@@ -46,9 +46,7 @@ use crate::clock::{Clock, SystemClock};
 /// # use std::time::Duration;
 /// use std::sync::Arc;
 /// use hookgate::{
-///     DedupeStore,
-///     MemoryStore,
-///     block_on,
+///     DedupeStore, MemoryStore, block_on,
 ///     clock::{ManualClock, UnixSeconds},
 ///     dedupe::{ClaimToken, Claimed, EventKey, Ownership},
 /// };

@@ -23,8 +23,7 @@ use crate::verify::{Malformed, SignedBytes, Verified};
 /// ```
 /// use hookgate::event::{EventHead, EventType};
 /// # use hookgate::{
-/// #     Secret,
-/// #     Verifier,
+/// #     Secret, Verifier,
 /// #     clock::UnixSeconds,
 /// #     verify::{DeliveryHeaders, Signature, Timestamp},
 /// # };

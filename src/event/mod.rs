@@ -16,8 +16,7 @@
 //! ```
 //! use hookgate::{Event, EventData};
 //! # use hookgate::{
-//! #     Secret,
-//! #     Verifier,
+//! #     Secret, Verifier,
 //! #     clock::UnixSeconds,
 //! #     verify::{DeliveryHeaders, Signature, Timestamp},
 //! # };

@@ -33,8 +33,7 @@ use crate::walk::Delivery;
 /// }
 /// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
 /// #     use hookgate::{
-/// #         Receiver,
-/// #         Secret,
+/// #         Receiver, Secret,
 /// #         clock::{Clock, SystemClock},
 /// #         receiver::RequestHead,
 /// #         verify::{Signature, Timestamp},

@@ -188,8 +188,7 @@ const MAX_CHARS: usize = 256;
 /// }
 /// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
 /// #     use hookgate::{
-/// #         Receiver,
-/// #         Secret,
+/// #         Receiver, Secret,
 /// #         clock::{Clock, SystemClock},
 /// #         receiver::RequestHead,
 /// #         verify::{Signature, Timestamp},

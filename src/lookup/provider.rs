@@ -15,8 +15,7 @@ use crate::verify::KeyRing;
 ///
 /// ```
 /// use hookgate::{
-///     KeyRing,
-///     Secret,
+///     KeyRing, Secret,
 ///     lookup::{LookupError, LookupFuture, SecretProvider, SubscriptionId},
 /// };
 ///

@@ -13,10 +13,7 @@
 //!
 //! ```
 //! use hookgate::{
-//!     MemoryStore,
-//!     Receiver,
-//!     Secret,
-//!     block_on,
+//!     MemoryStore, Receiver, Secret, block_on,
 //!     receiver::{Admission, RequestHead},
 //! };
 //! # use hookgate::{

@@ -103,8 +103,7 @@ impl Unproven {
 ///
 /// ```
 /// # use hookgate::{
-/// #     Secret,
-/// #     Verifier,
+/// #     Secret, Verifier,
 /// #     clock::UnixSeconds,
 /// #     verify::{DeliveryHeaders, Signature, Timestamp},
 /// # };

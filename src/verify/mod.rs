@@ -8,8 +8,7 @@
 //!
 //! ```
 //! use hookgate::{
-//!     Secret,
-//!     Verifier,
+//!     Secret, Verifier,
 //!     clock::UnixSeconds,
 //!     verify::{DeliveryHeaders, Signature, Timestamp},
 //! };

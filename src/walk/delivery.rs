@@ -125,8 +125,7 @@ impl Delivery {
     /// ```
     /// # fn received(body: &'static [u8]) -> Result<hookgate::Delivery, Box<dyn std::error::Error>> {
     /// #     use hookgate::{
-    /// #         Receiver,
-    /// #         Secret,
+    /// #         Receiver, Secret,
     /// #         clock::{Clock, SystemClock},
     /// #         receiver::RequestHead,
     /// #         verify::{Signature, Timestamp},
@@ -210,8 +209,7 @@ impl Delivery {
     ///
     /// ```
     /// # use hookgate::{
-    /// #     Receiver,
-    /// #     Secret,
+    /// #     Receiver, Secret,
     /// #     clock::{Clock, SystemClock},
     /// #     receiver::RequestHead,
     /// #     verify::{Signature, Timestamp},

@@ -19,8 +19,7 @@ use crate::line;
 /// ```
 /// use hookgate_record::LoggedDelivery;
 /// use hookgate::{
-///     Secret,
-///     Verifier,
+///     Secret, Verifier,
 ///     clock::UnixSeconds,
 ///     verify::{Signature, Timestamp},
 /// };

@@ -37,10 +37,7 @@ const COPIED: usize = 16 << 10;
 /// use std::time::Duration;
 /// use hookgate_record::{Recorder, Redaction};
 /// use hookgate::{
-///     Delivery,
-///     MemoryStore,
-///     Receiver,
-///     Secret,
+///     Delivery, MemoryStore, Receiver, Secret,
 ///     clock::{Clock, SystemClock},
 ///     verify::{Signature, Timestamp},
 /// };

@@ -29,8 +29,7 @@ pub use self::under_test::StoreUnderTest;
 /// use std::time::Duration;
 /// use hookgate_testing::{StoreConformance, StoreUnderTest};
 /// use hookgate::{
-///     DedupeStore,
-///     MemoryStore,
+///     DedupeStore, MemoryStore,
 ///     clock::{ManualClock, UnixSeconds},
 ///     dedupe::Capacity,
 /// };

@@ -14,9 +14,7 @@ use std::time::Duration;
 
 use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
-    Delivery,
-    Receiver,
-    Secret,
+    Delivery, Receiver, Secret,
     dedupe::EventKey,
     receiver::RequestHead,
     verify::{Signature, Timestamp},
@@ -104,7 +102,8 @@ fn updated(second: u32) -> Delivery {
         r#"{{"id":"evt_{second}","type":"row.updated","createdAt":"2026-11-21T09:30:{second:02}Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{{"Second":{{"after":{second}}}}}}}}}"#
     );
     let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
-    let timestamp = Timestamp::at(hookgate::clock::Clock::now(&hookgate::clock::SystemClock)).unwrap();
+    let timestamp =
+        Timestamp::at(hookgate::clock::Clock::now(&hookgate::clock::SystemClock)).unwrap();
     let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
     let headers = [
         ("x-service-timestamp", timestamp.as_str()),

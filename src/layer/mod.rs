@@ -115,6 +115,7 @@ pub use drain::Drained;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
 pub(crate) use handler_error::HandlerError;
+#[cfg(feature = "axum")]
 pub(crate) use marks::DeadLetter;
 pub use marks::{AlreadyHandled, DeadLettered, Unhandled};
 pub(crate) use service::WebhookLayer;

@@ -6,10 +6,12 @@ use std::error::Error;
 use hookgate::clock::*;
 use hookgate::dedupe::*;
 use hookgate::event::*;
+#[cfg(feature = "tower")]
 use hookgate::layer::*;
 use hookgate::lookup::*;
 use hookgate::outcome::*;
 use hookgate::receiver::*;
+#[cfg(feature = "tower")]
 use hookgate::sink::*;
 use hookgate::verify::*;
 use hookgate::*;

@@ -23,7 +23,6 @@ mod log;
 mod out;
 mod panics;
 mod printable;
-mod progress;
 #[cfg(feature = "sqlite")]
 mod reconcile;
 mod replay;

@@ -14,6 +14,7 @@ use hookgate_client::Client;
 use hookgate_client::reconcile::{
     MemoryMirror, Mirror, Pass, Reconcile, ReconcileError, Reconciled, Settings, SqliteMirror,
 };
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -23,7 +24,6 @@ use crate::fault::{Class, Fault, answer, note};
 use crate::interrupt;
 use crate::out::Out;
 use crate::printable::printable;
-use crate::progress::Progress;
 
 /// Find the rows of a data model that changed without a handled event, deletions too
 ///
@@ -67,7 +67,11 @@ async fn scan(
     out: &mut Out,
     mut interrupted: Pin<&mut impl Future<Output = ()>>,
 ) -> Result<ExitCode, Fault> {
-    let progress = Progress::new(out);
+    let progress = if out.is_json() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new_spinner()
+    };
     let printer = Printer::new(out, progress.clone());
     let mirror: Arc<dyn Mirror> = match &args.mirror {
         Some(path) => {
@@ -94,7 +98,8 @@ async fn scan(
                 } = pass;
                 let of = total.map_or_else(String::new, |total| format!(" of {total}"));
                 let name = name(*number, is_filling);
-                shown.show(&format!("{name}: {rows}{of} rows in {pages} pages"));
+                shown.set_message(format!("{name}: {rows}{of} rows in {pages} pages"));
+                shown.tick();
             },
         )
     };
@@ -120,14 +125,14 @@ async fn scan(
             .await?
             .is_complete;
     }
-    progress.clear();
+    progress.finish_and_clear();
     Ok(answer(is_certain && printer.lock().printed.is_empty()))
 }
 
 /// Prints each finding once.
 struct Printer<'o> {
     state: Mutex<State<'o>>,
-    progress: Progress,
+    progress: ProgressBar,
     /// Nothing can be printed any more.
     has_failed: Notify,
 }
@@ -140,7 +145,7 @@ struct State<'o> {
 }
 
 impl<'o> Printer<'o> {
-    fn new(out: &'o mut Out, progress: Progress) -> Self {
+    fn new(out: &'o mut Out, progress: ProgressBar) -> Self {
         Self {
             state: Mutex::new(State {
                 out,
@@ -196,8 +201,7 @@ impl<'o> Printer<'o> {
                 pass.differing, pass.absent
             );
         }
-        self.progress.clear();
-        note(&counts);
+        self.progress.suspend(|| note(&counts));
         match report.stopped_at {
             Some(_) => Err(Fault::interrupted()),
             None => Ok(pass),
@@ -215,10 +219,10 @@ impl<'o> Printer<'o> {
         }
         let out = &mut state.out;
         let line = json_of(finding);
-        self.progress.clear();
-        let said = out
-            .say(&text(finding, &line), &line)
-            .and_then(|()| out.flush());
+        let said = self.progress.suspend(|| {
+            out.say(&text(finding, &line), &line)
+                .and_then(|()| out.flush())
+        });
         if let Err(error) = said {
             state.error = Some(error);
             self.has_failed.notify_one();

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -26,7 +27,6 @@ use crate::http_client::{HttpClient, target, unreachable};
 use crate::interrupt::or_interrupted;
 use crate::out::Out;
 use crate::printable::{printable, printable_lines};
-use crate::progress::Progress;
 use crate::secrets::SecretArgs;
 
 /// Send a delivery log to a URL again, and print the answers
@@ -123,19 +123,18 @@ fn send<M: Mode + Portable>(
         note(&format!("the same order again: --reorder --seed {seed}"));
         through = through.shuffled(seed);
     }
-    let (progress, planned, mut done) = (Progress::new(out), through.planned(), 0);
+    let bar = progress(through.planned(), out);
     let unwritable = Arc::new(Notify::new());
     let (mut written, write_failed) = (Ok(()), Arc::clone(&unwritable));
     let through = through
         .on_answer(|answered| {
-            done += 1;
+            bar.inc(1);
             if written.is_ok() {
-                written = print_answer(answered, &progress, out);
+                written = bar.suspend(|| print_answer(answered, out));
             }
             if written.is_err() {
                 write_failed.notify_one();
             }
-            progress.show(&format!("{done} of {planned} answered"));
         })
         .until(async {
             let stop = or_interrupted(unwritable.notified());
@@ -149,7 +148,7 @@ fn send<M: Mode + Portable>(
     let ended = runtime.block_on(through.run());
     // A host name that is still being looked up would delay the end of the program.
     runtime.shutdown_background();
-    progress.clear();
+    bar.finish_and_clear();
     written?;
     let report = ended.map_err(|error| fault_of(&error))?;
     print_summary(&report, out)?;
@@ -211,7 +210,7 @@ impl ReplayArgs {
 }
 
 /// Prints a line for each answer as JSON; as text only for those that need a look.
-fn print_answer(answered: &Answered, progress: &Progress, out: &mut Out) -> io::Result<()> {
+fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
     if out.is_json() {
         out.json_line(&json!({ "answer": answered }))?;
         return out.flush();
@@ -237,7 +236,6 @@ fn print_answer(answered: &Answered, progress: &Progress, out: &mut Out) -> io::
     };
     let (id, event_type) = (shown(&answered.event_id), shown(&answered.event_type));
     let line = answered.line;
-    progress.clear();
     out.line(&format!(
         "line {line}{copy} {id} {event_type}: {what}{logged}"
     ))?;
@@ -256,6 +254,16 @@ fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
         out.line(&format!("  {}", meaning(status)))?;
     }
     Ok(())
+}
+
+/// Shows the progress on standard error, and only where that is a terminal.
+fn progress(deliveries: usize, out: &Out) -> ProgressBar {
+    if out.is_json() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(u64::try_from(deliveries).unwrap_or(u64::MAX));
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {per_sec} {eta}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 fn open(path: &Path) -> Result<DeliveryLog, Fault> {

@@ -319,7 +319,7 @@ fn a_terminal_shows_how_far_it_is() {
         &[("WEBHOOK_SECRET", SECRET)],
         (12, 90),
     );
-    terminal.shows(&["2 of 6 answered"]);
+    terminal.shows(&["2/6"]);
     terminal.shows(&["6 of 6 answered 2xx", "answered after: p50"]);
     assert!(terminal.end().success());
     terminal.assert_whole();

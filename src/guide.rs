@@ -37,7 +37,7 @@ macro_rules! pages {
             #[doc = "[tracing page]: crate::guide::tracing"]
             #[doc = "[guarantees page]: crate::guide::guarantees"]
             #[doc = "[queues page]: crate::guide::queues"]
-            #[doc = "[sink]: crate::sink::Sink"]
+            #[doc = "[sink]: https://docs.rs/hookgate/latest/hookgate/sink/trait.Sink.html"]
             #[doc = "[emulator page]: crate::guide::emulator"]
             #[doc = "[order page]: https://docs.rs/hookgate-order"]
             #[doc = "[reconciliation page]: crate::guide::reconciliation"]

@@ -2,6 +2,7 @@
 
 mod action;
 mod answers;
+mod columns;
 mod display_queue;
 mod effects;
 mod filter;
@@ -12,6 +13,7 @@ mod keys;
 mod lines;
 mod list;
 mod page;
+mod page_line;
 mod palette;
 mod panes;
 pub(crate) mod pretty;

@@ -17,7 +17,7 @@ use hookgate::dedupe::Capacity;
 
 pub use self::under_test::StoreUnderTest;
 
-/// Checks a store against the contract of [`DedupeStore`], rule by rule.
+/// Checks a store against the contract of [`DedupeStore`](hookgate::DedupeStore), rule by rule.
 ///
 /// The racers of [`StoreRule::OneWinner`] must run at the same time, so the suite needs tokio's **multi-thread** runtime, with
 /// time enabled if `advance` sleeps.
@@ -142,7 +142,7 @@ pub(crate) fn assert_multi_thread() {
 pub enum StoreRule {
     /// 64 racers for one event have one winner.
     OneWinner,
-    /// Every call answers each state of the record as the table of [`DedupeStore`] says.
+    /// Every call answers each state of the record as the table of [`DedupeStore`](hookgate::DedupeStore) says.
     Table,
     /// A lease that has ended lets another claim succeed, and not before.
     LeaseEnds,

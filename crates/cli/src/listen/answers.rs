@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hookgate::{Delivery, HandlerError};
 use http::{HeaderMap, Response, StatusCode};
 
-use super::forward::Forward;
+use super::forward::{Forward, empty};
 
 #[derive(Debug)]
 pub(crate) struct Answers {
@@ -41,10 +41,4 @@ impl Answers {
         let reason = format!("told to answer so by --status {}", self.status.as_u16());
         HandlerError::from(reason).mark(response)
     }
-}
-
-pub(crate) fn empty(status: StatusCode) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
-    *response.status_mut() = status;
-    response
 }

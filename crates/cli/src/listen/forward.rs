@@ -9,7 +9,6 @@ use http::header::{
 };
 use http::{Request, Response, StatusCode, Uri};
 
-use super::answers::empty;
 use crate::fault::chain;
 use crate::http_client::HttpClient;
 
@@ -76,6 +75,13 @@ pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
     let kept = headers.iter().filter(|(name, _)| !is_hop(name));
     kept.map(|(name, value)| (name.clone(), value.clone()))
         .collect()
+}
+
+/// Returns an answer without a body.
+pub(crate) fn empty(status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response
 }
 
 #[cfg(test)]

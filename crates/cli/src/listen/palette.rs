@@ -3,7 +3,7 @@
 use ratatui::style::{Color, Modifier, Style};
 
 use super::item::Verdict;
-use super::page::Kind;
+use super::page_line::Kind;
 
 /// Colours, or none where NO_COLOR is set; words and glyphs carry the same meaning.
 #[derive(Clone, Copy, Debug)]

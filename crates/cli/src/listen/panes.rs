@@ -6,12 +6,13 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
+use super::columns::{ID, padded};
 use super::item::Verdict;
 use super::keys::HELP;
-use super::page::{PageLine, Tab};
+use super::page::Tab;
+use super::page_line::PageLine;
 use super::palette::Palette;
 use super::state::{Open, Text};
-use super::view::{ID, padded};
 
 pub(crate) fn detail(open: &Open, palette: Palette, frame: &mut Frame<'_>, tabs: Rect, page: Rect) {
     let item = &open.item;

@@ -1,7 +1,7 @@
 //! Lines that are scrolled through.
 
 use super::action::Action;
-use super::page::{self, PageLine};
+use super::page_line::{self, PageLine};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scrolled {
@@ -24,7 +24,7 @@ impl Scrolled {
     /// Wraps the lines to these columns and rows.
     pub(crate) fn lay_out(&mut self, width: u16, height: u16) {
         if self.width != width {
-            self.rows = page::wrapped(&self.lines, width);
+            self.rows = page_line::wrapped(&self.lines, width);
             self.width = width;
         }
         self.height = usize::from(height).max(1);
@@ -64,7 +64,7 @@ impl Scrolled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::Kind;
+    use super::super::page_line::Kind;
     use super::*;
 
     fn scrolled(texts: &[&str]) -> Scrolled {

@@ -22,8 +22,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::answers::{Answers, empty};
+use super::answers::Answers;
 use super::display_queue::DisplayQueue;
+use super::forward::empty;
 use crate::fault::{Class, Fault};
 use crate::printable::beginning;
 

@@ -7,6 +7,7 @@ use super::filter::Filter;
 use super::item::Item;
 use super::list::List;
 use super::page::{self, Tab};
+use super::page_line::{Kind, line};
 use super::pretty;
 use super::scrolled::Scrolled;
 
@@ -116,7 +117,7 @@ impl State {
             mode => mode,
         };
         let lines = pretty::lines(text.as_bytes(), true).into_iter();
-        let lines = lines.map(|text| page::line(page::Kind::Plain, text));
+        let lines = lines.map(|text| line(Kind::Plain, text));
         let page = Scrolled::new(lines.collect());
         self.text = Some(Text {
             name,

@@ -7,7 +7,7 @@ use hookgate::{
 use hookgate_testing::event;
 
 use super::item::Item;
-use super::page::{Kind, PageLine, field, line, unread};
+use super::page_line::{Kind, PageLine, field, line, unread};
 use super::pretty;
 use crate::fault::chain;
 use crate::printable::printable;

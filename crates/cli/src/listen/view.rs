@@ -7,8 +7,9 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::action::Mode;
+use super::columns::{ID, padded};
 use super::item::Item;
-use super::page::Kind;
+use super::page_line::Kind;
 use super::palette::Palette;
 use super::panes;
 use super::state::State;
@@ -121,7 +122,6 @@ fn title(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
 
 /// Widths of the columns up to the id; the id and the reason share the rest.
 const COLUMNS: [usize; 4] = [8, 6, 18, 14];
-pub(crate) const ID: usize = 20;
 /// The mark, the columns up to the id, and the time taken: with this width and the id's, no reason is shown.
 const BESIDE_ID: usize = 2 + COLUMNS[0] + COLUMNS[1] + COLUMNS[2] + COLUMNS[3] + 4 + 8;
 const SHORTEST_ID: usize = 8;
@@ -236,26 +236,6 @@ fn list_line(item: &Item, id: usize, palette: Palette, is_selected: bool) -> Lin
         Span::styled(format!(" {:>7.1}  ", item.elapsed_ms), palette.quiet()),
         Span::raw(item.short_reason()),
     ])
-}
-
-/// Pads to this number of columns, or cuts off with `…` where the text is wider.
-pub(crate) fn padded(text: &str, columns: usize) -> String {
-    let width = Span::raw(text).width();
-    if width <= columns {
-        return format!("{text}{}", " ".repeat(columns - width));
-    }
-    let (mut cut, mut taken) = (String::new(), 0);
-    for char in text.chars() {
-        let cells = Span::raw(char.to_string()).width();
-        if taken + cells + 1 > columns {
-            break;
-        }
-        taken += cells;
-        cut.push(char);
-    }
-    cut.push('…');
-    cut.extend(std::iter::repeat_n(' ', columns.saturating_sub(taken + 1)));
-    cut
 }
 
 fn bottom(state: &State, palette: Palette, frame: &mut Frame<'_>, area: Rect) {
@@ -542,10 +522,6 @@ mod tests {
             assert!(!lines.concat().chars().any(char::is_control));
             state.update(Action::Home);
         }
-        assert_eq!(padded("東京", 3), "東…");
-        assert_eq!(padded("東京", 4), "東京");
-        assert_eq!(padded("東京東", 4), "東… ");
-        assert_eq!(padded("abc", 5), "abc  ");
     }
 
     #[test]

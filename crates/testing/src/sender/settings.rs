@@ -71,7 +71,7 @@ pub enum RetryTimestamps {
 pub(super) type OnAttempt = Arc<dyn Fn(&SentEvent) + Send + Sync>;
 pub(super) type OnRecent = Arc<dyn Fn(&RecentDelivery) + Send + Sync>;
 
-/// Settings of a [`Sender`]. The defaults are those of the service.
+/// Settings of a [`Sender`](crate::sender::Sender). The defaults are those of the service.
 #[derive(Clone)]
 #[must_use]
 pub struct SenderBuilder {
@@ -154,7 +154,7 @@ impl SenderBuilder {
     }
 
     /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook runs in the sender's own
-    /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`].
+    /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`](crate::sender::Sender::settle).
     pub fn on_attempt(mut self, call: impl Fn(&SentEvent) + Send + Sync + 'static) -> Self {
         self.on_attempt = Some(Arc::new(call));
         self

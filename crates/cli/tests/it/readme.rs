@@ -12,10 +12,11 @@ fn the_workbench_lists_every_command() {
         .output()
         .unwrap();
     let help = String::from_utf8(help.stdout).unwrap();
-    let commands = help.split("Commands:\n").nth(1).unwrap();
-    let commands = commands.split("\n\n").next().unwrap().lines();
+    // The groups of commands stand before the options. A longer description goes on in lines with more spaces before them.
+    let commands = help.split("\nOptions:\n").next().unwrap().lines();
     let mut there: Vec<_> = commands
-        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| !["help", "completions"].contains(name))
         .collect();

@@ -357,7 +357,7 @@ fn a_wrong_command_line_says_what_to_write() {
         (
             vec!["send", "row.created", to, "--set=id.x=1"],
             2,
-            "no object and no list",
+            "neither an object nor a list",
         ),
         (
             vec!["send", "row.created", to, "--age=soon"],

@@ -15,9 +15,10 @@ use shuttle::{Config, Runner, thread};
 
 use super::error::{StoreError, StoreErrorKind};
 use super::{
-    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, MemoryStore, Ownership, StoreFuture,
-    StoreStats, WhenFull,
+    Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture, StoreStats,
+    WhenFull,
 };
+use crate::MemoryStore;
 use crate::clock::{Clock, ManualClock, UnixSeconds};
 use crate::sync::{AtomicBool, AtomicUsize};
 

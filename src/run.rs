@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{Method, Request, Response};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
-use crate::body_limit::lift_body_limit;
 use crate::caught::caught;
 use crate::layer::{
-    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, bounded, classify,
+    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, bounded,
+    classify, request,
 };
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::readable::Chain;
@@ -181,7 +182,7 @@ impl<A: Future> Run<A> {
         } = self;
         let mut handler = Handler(Box::pin(Some(async move {
             poll_fn(|context| service.poll_ready(context)).await?;
-            service.call(request(&delivery)).await
+            service.call(request(head(&delivery), &delivery)).await
         })));
         async move {
             let began = Instant::now();
@@ -209,11 +210,12 @@ impl<A: Future> Run<A> {
     }
 }
 
-fn request(delivery: &Delivery) -> Request<VerifiedBody> {
-    let mut request = Request::new(VerifiedBody::new(delivery.body().clone()));
-    *request.method_mut() = Method::POST;
-    let headers = request.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+/// Returns the head of a request that brings this delivery.
+fn head(delivery: &Delivery) -> Parts {
+    let (mut head, ()) = Request::new(()).into_parts();
+    head.method = Method::POST;
+    let json = HeaderValue::from_static("application/json");
+    head.headers.insert(CONTENT_TYPE, json);
     let proof = delivery.verified().proof();
     let known = [
         (TIMESTAMP, Some(proof.timestamp().as_str())),
@@ -225,12 +227,10 @@ fn request(delivery: &Delivery) -> Request<VerifiedBody> {
     for (name, value) in known {
         // An id may be any text. If it cannot be the value of a header, the header is left out.
         if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
-            headers.insert(HeaderName::from_static(name), value);
+            head.headers.insert(HeaderName::from_static(name), value);
         }
     }
-    request.extensions_mut().insert(delivery.clone());
-    lift_body_limit(&mut request, delivery.body().len());
-    request
+    head
 }
 
 /// The future of a handler. A panic of its destructor is caught, wherever it is dropped.

@@ -168,9 +168,23 @@ impl<A: IntoAnswer, E: IntoAnswer> IntoAnswer for Result<A, E> {
     }
 }
 
+/// The answer of a reason with sources: that of this crate's own error among them, and 500 where there is none.
 impl IntoAnswer for HandlerError {
     fn into_answer(self) -> Response<Bytes> {
-        of_reason(self)
+        if is_mismatch(&*self.0) {
+            return self.mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer());
+        }
+        if let Some(answer) = sources(&*self.0).find_map(of_mark) {
+            return answer;
+        }
+        // `NotFresh` is held here: a duplicate has its answer.
+        let is_unavailable = |error: &(dyn Error + 'static)| {
+            of::<NotFresh>(error).is_some() || of::<StoreError>(error).is_some()
+        };
+        if sources(&*self.0).any(is_unavailable) {
+            return unavailable(self);
+        }
+        self.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
     }
 }
 
@@ -197,24 +211,6 @@ impl IntoAnswer for NotFresh {
             Self::Held => unavailable(HandlerError::from(self)),
         }
     }
-}
-
-/// Returns the answer of a reason with sources: that of this crate's own error among them, and 500 where there is none.
-fn of_reason(reason: HandlerError) -> Response<Bytes> {
-    if is_mismatch(&*reason.0) {
-        return reason.mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer());
-    }
-    if let Some(answer) = sources(&*reason.0).find_map(of_mark) {
-        return answer;
-    }
-    // `NotFresh` is held here: a duplicate has its answer.
-    let is_unavailable = |error: &(dyn Error + 'static)| {
-        of::<NotFresh>(error).is_some() || of::<StoreError>(error).is_some()
-    };
-    if sources(&*reason.0).any(is_unavailable) {
-        return unavailable(reason);
-    }
-    reason.mark(StatusCode::INTERNAL_SERVER_ERROR.into_answer())
 }
 
 /// Returns the answer of an error that says more than that the handler failed.

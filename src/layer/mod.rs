@@ -138,6 +138,7 @@ pub(crate) use {
     guard::{Guard, LayerSettings},
     handle::{HandlerService, handle},
     hang_up::attached,
+    run::request,
     run_state::{End, Ended, RunState},
     settle::classify,
     timer::LATE_STORE_CALL,

@@ -90,8 +90,8 @@ where
     }
 }
 
-/// Returns the request for the handler. Made once the event is claimed: a copy needs none.
-fn request(parts: Parts, delivery: &Delivery) -> Request<VerifiedBody> {
+/// Returns the request for the handler, behind a route and behind a queue. Made once the event is claimed: a copy needs none.
+pub(crate) fn request(parts: Parts, delivery: &Delivery) -> Request<VerifiedBody> {
     let body = VerifiedBody::new(delivery.body().clone());
     let mut request = Request::from_parts(parts, body);
     request.extensions_mut().insert(delivery.clone());

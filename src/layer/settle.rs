@@ -14,7 +14,6 @@ use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
 use super::run_state::{End, Ended};
 use super::timer::in_time;
 use crate::caught::caught;
-use crate::dedupe::Ownership;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
@@ -180,9 +179,7 @@ pub(super) fn settle<'a, R, E>(
         let outcome = match &recorded {
             // A release that fails costs time, not the event: the lease ends by itself.
             _ if !is_done => outcome,
-            Some(Ok(Ownership::Held)) => outcome,
-            Some(Ok(Ownership::Lost)) => Outcome::HandledUnrecorded(Unrecorded::Lost),
-            Some(Err(_)) => Outcome::HandledUnrecorded(Unrecorded::StoreFailed),
+            Some(commit) => outcome.recorded(commit),
             None => {
                 guard.auth.gate.health_signs.store_failed();
                 Outcome::HandledUnrecorded(Unrecorded::TooSlow)

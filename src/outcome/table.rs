@@ -1,6 +1,7 @@
 //! The outcomes of a delivery.
 
 use super::refusal::RefusalKind;
+use crate::dedupe::Ownership;
 
 /// The message to the sender for a delivery that does not fit.
 pub(crate) const TYPE_MISMATCH: &str = "the delivery is not an event that is handled here";
@@ -114,6 +115,15 @@ impl Outcome {
             }
             Self::Failed(_) => Some(("INTERNAL_ERROR", "the delivery could not be handled")),
             _ => None,
+        }
+    }
+
+    /// Returns the outcome of a success, given the store's answer to its commit.
+    pub(crate) fn recorded<E>(self, commit: &Result<Ownership, E>) -> Self {
+        match commit {
+            Ok(Ownership::Held) => self,
+            Ok(Ownership::Lost) => Self::HandledUnrecorded(Unrecorded::Lost),
+            Err(_) => Self::HandledUnrecorded(Unrecorded::StoreFailed),
         }
     }
 

@@ -10,11 +10,10 @@ use http_body::Body;
 use tokio::time::Instant;
 
 use super::Receiver;
-use crate::dedupe::Ownership;
 use crate::layer::{
     self, Drained, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, under_lease,
 };
-use crate::outcome::{Outcome, Refusal, RefusalKind, Unrecorded};
+use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::run::{Acknowledgement, Ran, Run};
 #[cfg(feature = "metrics")]
 use crate::walk::Claims;
@@ -178,12 +177,7 @@ impl Receiver {
         let run = run.abort_on(settings.shutdown.aborted()).handler(handler);
         let mut ran = under_lease(run, next.lease, asked, || claim.renew()).await;
         if ran.acknowledgement() == Acknowledgement::Done {
-            let unrecorded = match claim.commit().await {
-                Ok(Ownership::Held) => None,
-                Ok(Ownership::Lost) => Some(Unrecorded::Lost),
-                Err(_) => Some(Unrecorded::StoreFailed),
-            };
-            ran.outcome = unrecorded.map_or(ran.outcome, Outcome::HandledUnrecorded);
+            ran.outcome = ran.outcome.recorded(&claim.commit().await);
         } else {
             // A release that fails costs time: the lease ends by itself.
             let _ = claim.release().await;

@@ -12,6 +12,7 @@ mod emulate;
 mod event_types;
 mod explain;
 mod fault;
+mod hanging;
 mod http_client;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod inbox;
@@ -38,16 +39,17 @@ mod verify;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use fault::{Class, Fault, without_secrets};
+use hanging::hanging;
 use out::Out;
 use printable::{printable, printable_lines};
 
 /// Receives, signs, replays and explains the webhooks of the Workspace Data Service.
 #[derive(Parser)]
 #[command(name = "hookgate", version, arg_required_else_help = true)]
-#[command(after_help = fault::EXIT_CODES, help_template = help_template())]
+#[command(after_help = fault::EXIT_CODES)]
 struct Cli {
     /// Print JSON in place of text: one value, or one a line where a command prints as it goes
     #[arg(long, global = true)]
@@ -101,28 +103,28 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("The service's API", &["api", "rows"]),
 ];
 
-/// The help of `hookgate` itself, its commands in groups.
-fn help_template() -> String {
-    let commands = Command::augment_subcommands(clap::Command::new("hookgate"));
+/// Shows the commands in groups in the help of `hookgate` itself.
+fn in_groups(hookgate: clap::Command) -> clap::Command {
     let columns = ratatui::crossterm::terminal::size().map_or(100, |(columns, _)| columns.into());
     let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     let others = ("Other", &["completions"][..]);
     for (group, names) in GROUPS.into_iter().chain([others]) {
         template += &format!("\n{group}:\n");
         for name in names {
-            let command = commands.find_subcommand(name);
+            let command = hookgate.find_subcommand(name);
             let about = command.and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            let line = doctor::hanging(&format!("  {name:<13}"), &about, columns);
+            let line = hanging(&format!("  {name:<13}"), &about, columns);
             template += &format!("{line}\n");
         }
     }
-    template + "\nOptions:\n{options}{after-help}\n"
+    hookgate.help_template(template + "\nOptions:\n{options}{after-help}\n")
 }
 
 fn main() -> ExitCode {
     panics::install();
-    let cli = match Cli::try_parse() {
+    let matches = in_groups(Cli::command()).try_get_matches();
+    let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return not_a_command(&error),
     };

@@ -220,7 +220,7 @@ fn each_command_stands_in_one_group_of_the_help() {
     shown.sort();
     all.sort_unstable();
     assert!(shown.into_iter().eq(&all), "{all:?}");
-    let help = Cli::command().render_help().to_string();
+    let help = crate::in_groups(Cli::command()).render_help().to_string();
     for text in [
         "Find out why:\n  explain ",
         "\nUsage: hookgate",

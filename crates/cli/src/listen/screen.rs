@@ -16,6 +16,7 @@ use super::signals::{Signal, Signals};
 use super::state::State;
 use super::terminal::Screen;
 use super::view;
+use crate::out::wants_colour;
 
 /// The number of deliveries that are taken in before the screen is drawn again.
 const AT_ONCE: usize = 256;
@@ -37,7 +38,7 @@ pub(crate) async fn show(
     signals: &mut Signals,
 ) -> io::Result<End> {
     let palette = Palette {
-        colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        colours: wants_colour(),
     };
     let mut screen = Screen::take()?;
     let mut inputs = inputs();

@@ -57,6 +57,6 @@ impl ClaimValues {
 
 /// Returns microseconds, limited to a hundred years, which a database can add to its time.
 fn micros(time: Duration) -> i64 {
-    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
+    const MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MAX).as_micros()).unwrap_or(i64::MAX)
 }

@@ -179,12 +179,12 @@ impl RetrySchedule {
     /// ```
     #[must_use]
     pub fn probable_attempt(&self, age_since_created: Duration) -> Attempt {
-        const MOST_TOLERANCE: Duration = Duration::from_secs(60);
+        const MAX_TOLERANCE: Duration = Duration::from_secs(60);
         let mut number = 1;
         let mut due = Duration::ZERO;
         for wait in self.waits.iter() {
             due = due.saturating_add(*wait);
-            let tolerance = (*wait / 10).min(MOST_TOLERANCE);
+            let tolerance = (*wait / 10).min(MAX_TOLERANCE);
             if age_since_created < due.saturating_sub(tolerance) {
                 break;
             }

@@ -15,7 +15,7 @@ use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::Intake;
 
 /// The most bytes that are read of a body after its refusal is known.
-const MOST_DISCARDED: u64 = 16 << 20;
+const MAX_DISCARDED: u64 = 16 << 20;
 
 /// A body that is being read. The deadline applies to the whole body, not to a chunk, so a body that arrives very slowly ends
 /// too. Trailers are skipped: the headers that count for the signature cannot be hidden in them.
@@ -115,12 +115,12 @@ fn refused<T>(kind: RefusalKind) -> Poll<Result<T, Refusal>> {
 /// connection were closed at once, it would be reset while the sender writes. Ends with the body, at the deadline, or if the
 /// sender has too much to send.
 pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
-    if body.size_hint().lower() > MOST_DISCARDED {
+    if body.size_hint().lower() > MAX_DISCARDED {
         return;
     }
     let mut timer = Timer::default();
     let mut discarded = 0_u64;
-    while discarded <= MOST_DISCARDED && Instant::now() < deadline {
+    while discarded <= MAX_DISCARDED && Instant::now() < deadline {
         let frame = poll_fn(|context| match body.as_mut().poll_frame(context) {
             Poll::Pending => timer.poll(deadline, context).map(|()| None),
             frame => frame,

@@ -14,7 +14,7 @@ const POSITION_BITS: u32 = 25;
 pub(super) const TAG_BITS: u32 = 32 - POSITION_BITS;
 const POSITION: u32 = (1 << POSITION_BITS) - 1;
 /// The most records that one index can tell apart.
-pub(super) const MOST: u32 = POSITION;
+pub(super) const POSITIONS: u32 = POSITION;
 
 /// Each record is in one of two buckets, the emptier one when it was inserted. So a look-up reads two cache lines, however many
 /// records have come and gone.
@@ -24,7 +24,7 @@ pub(super) struct Index {
     planned: usize,
 }
 
-/// A slot is a tag and a position: the number of a record modulo [`MOST`], plus one. Zero is a free slot.
+/// A slot is a tag and a position: the number of a record modulo [`POSITIONS`], plus one. Zero is a free slot.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Bucket([u32; SLOTS]);
@@ -126,12 +126,12 @@ impl Index {
 
 #[allow(clippy::cast_possible_truncation)] // the result has POSITION_BITS
 fn position(record: u64) -> u32 {
-    (record % u64::from(MOST)) as u32 + 1
+    (record % u64::from(POSITIONS)) as u32 + 1
 }
 
 /// Returns the number of the record in this slot. `first` is the number of the first record of all.
 fn number(slot: u32, first: u64) -> u64 {
-    let most = u64::from(MOST);
+    let most = u64::from(POSITIONS);
     first + (u64::from(slot & POSITION) + most - 1 - first % most) % most
 }
 
@@ -202,8 +202,8 @@ mod tests {
         // The numbers pass a multiple of the number of positions.
         for (records, first) in [
             (1, 0),
-            (100, u64::from(MOST) - 77),
-            (20_000, 3 * u64::from(MOST) - 9_999),
+            (100, u64::from(POSITIONS) - 77),
+            (20_000, 3 * u64::from(POSITIONS) - 9_999),
         ] {
             let mut model = Model::new(records, first);
             for number in 0..records as u64 * 3 {

@@ -18,7 +18,7 @@ use crate::dedupe::store::{Claimed, Ownership};
 use crate::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, lock};
 
 /// The most records of a store: a sixteenth less than the indexes can tell apart, since shards are not quite equally full.
-pub(super) const MOST: usize = SHARDS as usize * (index::MOST as usize / 16 * 15);
+pub(super) const MAX_CAPACITY: usize = SHARDS as usize * (index::POSITIONS as usize / 16 * 15);
 
 /// The greatest number of ended records that a commit frees. More than one, so that a backlog shrinks; bounded, so that no commit
 /// frees the whole backlog.
@@ -57,7 +57,7 @@ impl Shard {
 
 impl Table {
     pub(super) fn new(capacity: Capacity, clock: Arc<dyn Clock>) -> Self {
-        let capacity = capacity.at_most(MOST);
+        let capacity = capacity.at_most(MAX_CAPACITY);
         Self {
             capacity,
             clock,

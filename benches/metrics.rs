@@ -15,11 +15,10 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use hookgate::layer::VerifiedBody;
 use hookgate::{
     MemoryStore, Receiver, Secret,
     clock::{Clock, SystemClock},
-    layer::DURATION_BUCKETS,
+    layer::{DURATION_BUCKETS, VerifiedBody},
     verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};

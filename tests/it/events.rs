@@ -4,11 +4,10 @@
 use std::error::Error as _;
 use std::fmt::Debug;
 
-use hookgate::event::Fields;
 use hookgate::{
     Event, EventData, KeyRing, Properties, Secret, Verified, Verifier,
     clock::UnixSeconds,
-    event::{Change, Date, EventError, EventErrorKind as Kind, EventHead, Field, Json},
+    event::{Change, Date, EventError, EventErrorKind as Kind, EventHead, Field, Fields, Json},
     verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use proptest::prelude::*;

@@ -8,11 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::layer::{FromDelivery, VerifiedBody};
 use hookgate::{
     DeadLetter, Delivery, Event, EventData, HandlerError, Outcome, Properties,
     event::EventError,
-    layer::{Answer, Unhandled},
+    layer::{Answer, FromDelivery, Unhandled, VerifiedBody},
     outcome::{Failure, RefusalKind},
 };
 use http::{Request, Response, StatusCode};

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use axum::routing::post;
 use axum::{Router, body::Body};
-use hookgate::layer::{ObservedRequest, Reason, RequestObserver};
 use hookgate::{
     DeadLetter, Delivery, Event, EventData, EventRouter, HandlerError, Outcome, Receiver,
     clock::Clock,
     dedupe::{StoreError, StoreErrorKind},
-    layer::{AlreadyHandled, Answer, Failed, Unhandled},
+    layer::{AlreadyHandled, Answer, Failed, ObservedRequest, Reason, RequestObserver, Unhandled},
     outcome::Failure,
 };
 use http::request::Parts;

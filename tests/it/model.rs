@@ -26,11 +26,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hookgate::layer::{ResponseBody, VerifiedBody};
 use hookgate::{
     DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Secret,
     clock::UnixSeconds,
-    layer::{Answer, DeadLettered},
+    layer::{Answer, DeadLettered, ResponseBody, VerifiedBody},
     verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};

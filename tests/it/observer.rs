@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use hookgate::layer::{ObservedRequest, RequestObserver};
 use hookgate::{
     Delivery, Outcome, Receiver, Secret,
     clock::{Clock, UnixSeconds},
     dedupe::{Attempt, StoreFuture},
-    layer::Answer,
+    layer::{Answer, ObservedRequest, RequestObserver},
     sink::{Accepted, Sink},
 };
 use http::request::Parts;

@@ -8,13 +8,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::post;
 use bytes::Bytes;
-use hookgate::layer::{IntoAnswer, VerifiedBody, handler_service};
 use hookgate::{
     DeadLetter, Delivery, Event, HandlerError, Outcome,
     clock::UnixSeconds,
     dangerous,
     dedupe::{StoreError, StoreErrorKind},
-    layer::{AlreadyHandled, Unhandled},
+    layer::{AlreadyHandled, IntoAnswer, Unhandled, VerifiedBody, handler_service},
     outcome::Failure,
     receiver::StoredDelivery,
     run::{Ran, Run},

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::{ConfigError, DedupeStore};
 use hookgate::{
-    ConfigErrorKind, Delivery, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret, block_on,
+    ConfigError, ConfigErrorKind, DedupeStore, Delivery, KeyRing, MemoryStore, Receiver,
+    ReceiverBuilder, Secret, block_on,
     dedupe::RetrySchedule,
     lookup::{Keys, provider_fn},
     receiver::{Admission, Claim, RequestHead},

@@ -48,10 +48,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::dedupe::body_digest;
 use hookgate::{
     clock::{Clock, ManualClock, UnixSeconds},
-    dedupe::{EventKey, Ownership},
+    dedupe::{EventKey, Ownership, body_digest},
     sink::Accepted,
 };
 use tokio::sync::Semaphore;

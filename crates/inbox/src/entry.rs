@@ -4,9 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 
 use bytes::Bytes;
-use hookgate::dedupe::body_digest;
 use hookgate::{
-    Delivery, clock::UnixSeconds, dangerous, dedupe::EventKey, receiver::StoredDelivery,
+    Delivery,
+    clock::UnixSeconds,
+    dangerous,
+    dedupe::{EventKey, body_digest},
+    receiver::StoredDelivery,
     verify::Malformed,
 };
 

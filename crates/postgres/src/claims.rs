@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::dedupe::LongestLease;
 use hookgate::{
     DedupeStore,
     dedupe::{
-        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-        StoreFuture,
+        ClaimToken, Claimed, EventKey, LongestLease, Ownership, ScopesInUse, StoreError,
+        StoreErrorKind, StoreFuture,
     },
 };
 use tokio::time::timeout;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Delivery, dedupe::StoreError};
+use hookgate::{
+    Delivery,
+    dedupe::{ClaimValues, ClaimedIn, StoreError},
+};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Error, Transaction};
 

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::layer::{ObservedRequest, RequestObserver};
 use hookgate::{
     clock::{Clock, UnixSeconds},
     dedupe::Attempt,
-    layer::Answer,
+    layer::{Answer, ObservedRequest, RequestObserver},
 };
 use http::request::Parts;
 

@@ -5,12 +5,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::dedupe::LongestLease;
 use hookgate::{
     DedupeStore,
     dedupe::{
-        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
-        StoreFuture,
+        ClaimToken, Claimed, EventKey, LongestLease, Ownership, ScopesInUse, StoreError,
+        StoreErrorKind, StoreFuture,
     },
 };
 use redis::aio::ConnectionLike;

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use crate::fault::store_error;
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::{Delivery, dedupe::StoreError};
+use hookgate::{
+    Delivery,
+    dedupe::{ClaimValues, ClaimedIn, StoreError},
+};
 use rusqlite::{Connection, Transaction};
 
 /// The tables of the events that were claimed in transactions, and of the last handled event of each row, for a migration tool of

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{
     Secret,
     clock::{Clock, SystemClock, UnixSeconds},
-    verify::{Signature, Timestamp},
+    verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID},
 };
 
 /// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.

@@ -13,12 +13,10 @@ use axum::{Router, routing::post_service};
 use futures_util::StreamExt;
 use hookgate::{
     Delivery, Event, MemoryStore, Receiver, Secret,
-    run::Acknowledgement,
-    sink::{Accepted, Sink},
-};
-use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
     receiver::StoredDelivery,
+    run::Acknowledgement,
+    sink::{Accepted, Sink},
 };
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);

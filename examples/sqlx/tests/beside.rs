@@ -12,10 +12,9 @@ mod server;
 
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
     Delivery, Receiver, Secret,
-    dedupe::EventKey,
+    dedupe::{ClaimValues, ClaimedIn, EventKey},
     receiver::RequestHead,
     verify::{Signature, Timestamp},
 };

@@ -12,11 +12,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{post, post_service};
 use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
-use hookgate::dedupe::ClaimedIn;
 use hookgate::{
     DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
     WebhookLayer,
-    dedupe::StoreFuture,
+    dedupe::{ClaimedIn, StoreFuture},
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Backoff, Disposition, Inbox, RunningWorkers, Workers};

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hookgate::event::Fields;
-use hookgate::{Properties, event::Json};
+use hookgate::{
+    Properties,
+    event::{Fields, Json},
+};
 
 use super::hash::{NameHash, name_hash};
 

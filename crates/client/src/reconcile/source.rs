@@ -2,8 +2,10 @@
 
 use std::error::Error as StdError;
 
-use hookgate::event::Fields;
-use hookgate::{dedupe::CallFuture, event::DataModelId};
+use hookgate::{
+    dedupe::CallFuture,
+    event::{DataModelId, Fields},
+};
 
 use super::columns::Column;
 use super::steps::{PassPage, PassRow};

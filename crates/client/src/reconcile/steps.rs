@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::event::Fields;
-use hookgate::event::RowId;
+use hookgate::event::{Fields, RowId};
 
 /// The settings of a reconciliation.
 #[derive(Clone, Debug)]

@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::verify::{SIGNATURE, TIMESTAMP};
 use hookgate::{
     Secret, Verifier,
     clock::{Clock, ManualClock, UnixSeconds},
-    verify::DeliveryHeaders,
+    verify::{DeliveryHeaders, SIGNATURE, TIMESTAMP},
 };
 use hookgate_testing::{TokioClock, Transport, TransportError};
 use http::{Request, Response};

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    dedupe::{ClaimToken, ClaimValues, Claimed, ClaimedIn, EventKey, Ownership},
 };
 use hookgate_postgres::{PostgresStore, claim_values_in, migrate};
 

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::dedupe::Claimed::{Done, Fresh};
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, EventKey, Ownership},
+    dedupe::Claimed::{Done, Fresh},
+    dedupe::{ClaimToken, ClaimValues, ClaimedIn, EventKey, Ownership},
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Inbox, Workers};

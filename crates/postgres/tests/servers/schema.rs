@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::ClaimValues;
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, EventKey, StoreErrorKind},
+    dedupe::{ClaimToken, ClaimValues, EventKey, StoreErrorKind},
 };
 use hookgate_postgres::{MIGRATIONS, Postgres, PostgresStore, claim_values_in, migrate};
 

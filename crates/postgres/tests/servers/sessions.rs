@@ -4,10 +4,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, Claimed, EventKey, Ownership},
+    dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind},
     sink::Sink,
 };
 use hookgate_postgres::{Postgres, PostgresStore, forget};

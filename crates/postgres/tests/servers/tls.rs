@@ -4,16 +4,11 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, Pool};
-use hookgate::dedupe::Claimed::{Done, Fresh};
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, EventKey, Ownership},
-    sink::Accepted,
-};
-use hookgate::{
-    dedupe::{StoreError, StoreErrorKind},
-    sink::Sink,
+    dedupe::Claimed::{Done, Fresh},
+    dedupe::{ClaimToken, ClaimValues, ClaimedIn, EventKey, Ownership, StoreError, StoreErrorKind},
+    sink::{Accepted, Sink},
 };
 use hookgate_inbox::Workers;
 use hookgate_postgres::{Postgres, PostgresStore, Tls, claim_values_in, migrate};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
-use hookgate::dedupe::{EventKey, StoreErrorKind};
+use hookgate::dedupe::{ClaimValues, ClaimedIn, EventKey, StoreErrorKind};
 use hookgate_postgres::{claim_values_in, forget, store_error};
 use tokio_postgres::{Client, IsolationLevel, Transaction};
 

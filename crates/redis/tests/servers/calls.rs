@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::Claimed::{Done, Fresh, Running};
-use hookgate::dedupe::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, dedupe::StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Ownership::{Held, Lost},
+    dedupe::StoreErrorKind,
+};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token};

@@ -1,8 +1,11 @@
 //! The findings about a server's settings, and whether they are true.
 
-use hookgate::dedupe::Claimed::{Done, Fresh};
-use hookgate::dedupe::Ownership::Held;
-use hookgate::{DedupeStore, dedupe::StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh},
+    dedupe::Ownership::Held,
+    dedupe::StoreErrorKind,
+};
 use hookgate_redis::RedisStore;
 use hookgate_redis::{Findings, Risk};
 

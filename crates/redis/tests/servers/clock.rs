@@ -4,9 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use hookgate::DedupeStore;
-use hookgate::dedupe::Claimed::{Done, Fresh, Running};
-use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Ownership::{Held, Lost},
+};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, key, token, until};

@@ -3,9 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use hookgate::dedupe::Claimed::{Done, Fresh, Running};
-use hookgate::dedupe::Ownership::Held;
-use hookgate::{DedupeStore, dedupe::StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Ownership::Held,
+    dedupe::StoreErrorKind,
+};
 use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 use redis::RedisResult;

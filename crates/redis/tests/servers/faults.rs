@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::dedupe::Claimed::{Done, Fresh};
-use hookgate::dedupe::Ownership::{Held, Lost};
-use hookgate::{DedupeStore, dedupe::StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh},
+    dedupe::Ownership::{Held, Lost},
+    dedupe::StoreErrorKind,
+};
 use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, token, until};

@@ -1,9 +1,12 @@
 //! Memory that is full.
 
 use axum::http::StatusCode;
-use hookgate::dedupe::Claimed::{Done, Fresh, Running};
-use hookgate::dedupe::Ownership::Held;
-use hookgate::{DedupeStore, dedupe::StoreErrorKind};
+use hookgate::{
+    DedupeStore,
+    dedupe::Claimed::{Done, Fresh, Running},
+    dedupe::Ownership::Held,
+    dedupe::StoreErrorKind,
+};
 use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 

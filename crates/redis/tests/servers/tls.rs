@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::dedupe::Claimed::{Done, Fresh};
-use hookgate::dedupe::Ownership::Held;
 use hookgate::{
     DedupeStore,
+    dedupe::Claimed::{Done, Fresh},
+    dedupe::Ownership::Held,
     dedupe::{StoreError, StoreErrorKind},
 };
 use hookgate_redis::Connection;

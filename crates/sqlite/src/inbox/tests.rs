@@ -10,11 +10,10 @@ mod upkeep;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::dedupe::body_digest;
 use hookgate::{
     Delivery, block_on,
     clock::{ManualClock, UnixSeconds},
-    dedupe::EventKey,
+    dedupe::{EventKey, body_digest},
     sink::Sink,
 };
 use hookgate_inbox::contract::{self, Subject, Time};

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::{ClaimValues, ClaimedIn, NotFresh};
-use hookgate::dedupe::{EventKey, StoreErrorKind};
+use hookgate::dedupe::{ClaimValues, ClaimedIn, EventKey, NotFresh, StoreErrorKind};
 use hookgate_sqlite::{claim_in, claim_values_in, migrate, store_error};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 

@@ -1,11 +1,10 @@
 //! The signatures and timestamps in the headers, in any form.
 
 use bytes::Bytes;
-use hookgate::verify::{EVENT_ID, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{
     clock::UnixSeconds,
     event::Date,
-    verify::{Signature, Timestamp},
+    verify::{EVENT_ID, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID},
 };
 use hookgate_record::LoggedDelivery;
 

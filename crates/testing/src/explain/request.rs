@@ -4,12 +4,11 @@
 //! accepts it.
 
 use bytes::Bytes;
-use hookgate::verify::{EVENT_ID, EVENT_TYPE};
 use hookgate::{
     KeyRing, Refusal,
     clock::UnixSeconds,
     outcome::RefusalKind,
-    verify::{VerifyErrorKind, Window},
+    verify::{EVENT_ID, EVENT_TYPE, VerifyErrorKind, Window},
 };
 use hookgate_record::LoggedDelivery;
 

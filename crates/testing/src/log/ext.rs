@@ -1,12 +1,11 @@
 //! What readers of a log do with a delivery: read it from a line, look at it, sign it again, compare it, send it.
 
 use bytes::Bytes;
-use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 use hookgate::{
     Delivery, KeyRing, Receiver, Refusal,
     clock::{ManualClock, UnixSeconds},
     receiver::RequestHead,
-    verify::{Timestamp, Window},
+    verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
 };
 use hookgate_record::LoggedDelivery;
 use serde::Deserialize;

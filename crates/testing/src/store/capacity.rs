@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::Ownership::Held;
-use hookgate::dedupe::{Capacity, ClaimToken, StoreErrorKind, WhenFull};
+use hookgate::{
+    dedupe::Ownership::Held,
+    dedupe::{Capacity, ClaimToken, StoreErrorKind, WhenFull},
+};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};

@@ -1,7 +1,9 @@
 //! The rules about one event: its lease, its claim token, its duplicates.
 
-use hookgate::dedupe::Ownership::{Held, Lost};
-use hookgate::dedupe::{Claimed, EventKey};
+use hookgate::{
+    dedupe::Ownership::{Held, Lost},
+    dedupe::{Claimed, EventKey},
+};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, Probe, advance, answered, done_by, token};

@@ -1,7 +1,9 @@
 //! The table of the contract, cell by cell.
 
-use hookgate::dedupe::ClaimToken;
-use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::{
+    dedupe::ClaimToken,
+    dedupe::Ownership::{Held, Lost},
+};
 
 use super::probe::Answer::{Fresh, Running};
 use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use hookgate::event::Fields;
 use hookgate::{
     Event, Secret, Verifier,
     clock::UnixSeconds,
-    event::RowId,
+    event::{Fields, RowId},
     verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use hookgate_client::reconcile::{Column, PassPage, PassRow};

@@ -6,13 +6,10 @@ use std::future::{Ready, ready};
 use std::task::{Context, Poll};
 
 use hookgate::{
-    DeadLetter, HandlerError,
-    layer::{AlreadyHandled, IntoAnswer, Unhandled, VerifiedBody},
-};
-use hookgate::{
-    Event, Outcome,
+    DeadLetter, Event, HandlerError, Outcome,
     dedupe::{StoreError, StoreErrorKind},
     event::EventError,
+    layer::{AlreadyHandled, IntoAnswer, Unhandled, VerifiedBody},
     outcome::Failure,
 };
 use http::{Request, Response};

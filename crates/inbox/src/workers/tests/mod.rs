@@ -16,8 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::dedupe::body_digest;
-use hookgate::{Delivery, clock::UnixSeconds, dedupe::EventKey, sink::Accepted};
+use hookgate::{
+    Delivery,
+    clock::UnixSeconds,
+    dedupe::{EventKey, body_digest},
+    sink::Accepted,
+};
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 

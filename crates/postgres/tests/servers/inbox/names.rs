@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use axum::http::StatusCode;
-use hookgate::dedupe::{ClaimValues, ClaimedIn};
 use hookgate::{
     DedupeStore,
-    dedupe::{ClaimToken, Claimed, EventKey, StoreErrorKind},
+    dedupe::{ClaimToken, ClaimValues, Claimed, ClaimedIn, EventKey, StoreErrorKind},
 };
 use hookgate_inbox::{RunningWorkers, Workers};
 use hookgate_postgres::{PostgresStore, claim_values_in};

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::Signer;
 use crate::store::{Finding, Report, assert_multi_thread};
 
-/// Tells the suite how to open a sink, how to read what it has stored, and how to let its time pass.
+/// Tells the suite how to open a sink, how to read the stored deliveries, and how to let its time pass.
 pub trait SinkUnderTest: Send + Sync + 'static {
     /// Opens an empty sink.
     fn open(&self) -> impl Future<Output = Arc<dyn Sink>> + Send;
@@ -51,9 +51,9 @@ pub struct SinkConformance<H> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SinkRule {
-    /// What is answered is stored by then, a duplicate too.
+    /// A delivery is stored before it is answered, also if the answer is that it is a duplicate.
     Durable,
-    /// Of copies at the same time, also with another body, one is new.
+    /// Of several copies at the same time, one is new, also if their bodies differ.
     OneNew,
     /// An id is remembered for the retention.
     Remembered,

@@ -319,7 +319,7 @@ async fn ids_go_with_their_messages_at_a_restart() {
     assert!(!is_known(&context).await);
 }
 
-/// The other program: it handles what is in the stream. Ended by its own id when it goes out of scope.
+/// The other program: it handles the messages of the stream. It is killed by its process id when this value is dropped.
 struct Consumer {
     child: Child,
     lines: Arc<Mutex<Vec<String>>>,

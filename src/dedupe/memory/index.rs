@@ -253,8 +253,8 @@ mod tests {
         assert!(model.index.buckets.len() <= model.index.planned * 9 / 8 + 1);
     }
 
-    /// More records of one home than two buckets hold, which no keyed hash of digests gives: the index stays small, and loses only some of
-    /// them.
+    /// Two buckets can't hold so many records of one home, and a keyed hash of digests gives no such case. The index stays small, and
+    /// loses only some of them.
     #[test]
     fn records_of_one_home_end_the_growth() {
         let mut index = Index::new(1);

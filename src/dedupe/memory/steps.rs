@@ -58,7 +58,7 @@ impl Steps {
         Some(self.steps.get(after.checked_sub(1)?)?.latest)
     }
 
-    /// Returns the time of the first record, and its number or that of one which has left its step.
+    /// Returns the time of the first step, and the number of its first record. That record may have been dropped since.
     pub(super) fn first(&self) -> Option<(Nanos, u64)> {
         self.steps.front().map(|step| (step.latest, step.first))
     }

@@ -12,7 +12,7 @@ pub(super) struct TooLong;
 /// Evaluates a template. `trigger` has `body`, `headers` and `query`.
 ///
 /// A text that is one expression becomes its value, with its type, and null where there is none. Expressions within a text become
-/// text: strings as they are, other values as JSON, and nothing where there is none. What is not an expression about the trigger stays.
+/// text: strings as they are, other values as JSON, and nothing where there is none. Other text is not changed.
 pub(super) fn evaluated(template: &Value, trigger: &Value) -> Result<Value, TooLong> {
     let mut room = LONGEST;
     evaluate(template, trigger, &mut room)
@@ -72,7 +72,7 @@ fn of_text(text: &str, trigger: &Value, room: &mut usize) -> Result<Value, TooLo
     Ok(Value::String(out))
 }
 
-/// Reads `trigger.body.a[0].b` as `body`, `a`, `0`, `b`. `None` for what is not an expression about the trigger.
+/// Reads `trigger.body.a[0].b` as `body`, `a`, `0`, `b`. `None` if it is not an expression about the trigger.
 fn path(expression: &str) -> Option<Vec<&str>> {
     let mut parts = expression.trim().split('.');
     if parts.next() != Some("trigger") {

@@ -162,8 +162,8 @@ fn walk(path: String, value: &Json, put: &mut impl FnMut(String, Part)) {
     }
 }
 
-/// Returns a number's text in a form that is the same for all equal numbers. `None` for what is not a number, or has an exponent
-/// beyond 64 bits.
+/// Returns a number's text in a form that is the same for all equal numbers. `None` if the text is not a number, or its exponent
+/// needs more than 64 bits.
 fn normal(text: &str) -> Option<String> {
     let magnitude = text.strip_prefix('-').unwrap_or(text);
     if !magnitude.starts_with(|char: char| char.is_ascii_digit()) {

@@ -18,7 +18,7 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// `None` for what is not JSON, or nested too deep.
+    /// Returns `None` if the text is not JSON, or is nested too deep.
     pub(super) fn read(text: &[u8]) -> Option<Self> {
         Self::of(serde_json::from_slice(text).ok()?, MAX_DEPTH)
     }

@@ -262,7 +262,7 @@ impl<M: Mode> Replay<M> {
 fn app_error(error: impl Into<Box<dyn Error>>) -> ReplayError {
     match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
-        // It may hold what can't go to another thread, so its messages are kept.
+        // The error need not be `Send`, so only its messages are kept.
         Err(other) => ReplayError::new(Kind::App).caused_by(Messages::of(&*other)),
     }
 }

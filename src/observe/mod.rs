@@ -13,6 +13,8 @@ mod trace;
 mod warnings;
 
 pub use observer::{ObservedRequest, RequestObserver};
-pub use reports::{Answer, Failed, Reason, Settled};
+pub use reports::{Answer, Failed, Settled};
+
+pub(crate) use reports::Reason;
 
 pub(crate) use {observation::Observation, observers::Observers, span::in_this_span};

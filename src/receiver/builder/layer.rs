@@ -10,9 +10,10 @@ use http::Response;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, RequestObserver, Settled, WaitingCopies,
+    Answer, BodyBudget, DeadLetter, Failed, RequestObserver, Settled, WaitingCopies,
 };
 use crate::outcome::Outcome;
+use crate::walk::Delivery;
 
 /// Settings of the layer (feature `tower`).
 impl ReceiverBuilder {
@@ -51,16 +52,18 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Awaits `hook` with each delivery that the handler answered with `DeadLetter`. If the hook succeeds, the delivery is
+    /// Awaits `hook` with each delivery that the handler answered with [`DeadLetter`], and with that answer. If the hook succeeds, the delivery is
     /// answered 200 and committed; if it fails, 500 and released.
     pub fn on_dead_letter<F>(
         mut self,
-        hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
+        hook: impl Fn(Delivery, DeadLetter) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
-        self.layer.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
+        self.layer.dead_letter = Some(Arc::new(move |delivery, letter| {
+            Box::pin(hook(delivery, letter))
+        }));
         self
     }
 

@@ -9,6 +9,7 @@ mod reports;
 mod span;
 #[cfg(feature = "tracing")]
 mod trace;
+mod used_keys;
 #[cfg(feature = "tracing")]
 mod warnings;
 

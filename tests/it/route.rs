@@ -950,7 +950,7 @@ proptest! {
                 prop_assert_eq!(brings.count(), usize::from(takes), "{} {}", name, model);
                 let overlaps = arms.contains(&(name, None)) && arms.contains(&(name, Some(model)));
                 let warned = subscriptions.warnings().iter().any(|warning| {
-                    let (types, _) = warning.split_once(&format!(" of {model}: ")).unwrap_or_default();
+                    let (types, _) = warning.split_once(&format!(" of {}: ", model.escape_debug())).unwrap_or_default();
                     types.trim_start_matches("warning: ").split(", ").any(|known| known == name)
                 });
                 prop_assert_eq!(warned, overlaps, "{} {}", name, model);

@@ -1,6 +1,6 @@
 use hookgate::Verified;
 
-fn swap(verified: Verified, body: &'static [u8]) -> Verified<&'static [u8]> {
+fn swap(verified: Verified<&'static [u8]>, body: &'static [u8]) -> Verified<&'static [u8]> {
     Verified { body, ..verified }
 }
 

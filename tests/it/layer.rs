@@ -888,7 +888,7 @@ async fn a_hang_up_during_the_claim_is_reported_once_and_an_answer_once() {
     request.abort();
     pass(5_000).await;
     assert_eq!(failed(), told(RefusalKind::StoreUnavailable));
-    // One that is done already is no failure.
+    // One that is done already is not a failure.
     *store.claim.lock().unwrap() = Fault::None;
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
     *store.claim.lock().unwrap() = Fault::Slow(500);

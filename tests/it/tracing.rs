@@ -1010,7 +1010,7 @@ impl StoreProxy for CommitFails {
 
 store_proxy!(CommitFails);
 
-/// A success that could not be recorded needs attention, but the request is no error.
+/// A success that could not be recorded needs attention, but the request is not an error.
 #[tokio::test(start_paused = true)]
 async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     record();

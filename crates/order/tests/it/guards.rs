@@ -144,7 +144,7 @@ async fn a_handler_is_told_whether_its_event_is_the_newest_of_its_row() {
             "evt_6 stale"
         ]
     );
-    // A duplicate is no event of its own.
+    // A duplicate is not an event of its own.
     assert!(ask(&app, &events[0]).await.is_replay());
     assert_eq!(told.lines(), [""; 0]);
 }

@@ -107,7 +107,7 @@ causes! {
             "Paste the whole text again; a program that splits a line of settings at each `=` drops the last one.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
             "Write the secret's file with `printf %s`, or trim what is read from it: `echo` adds a line break.";
-        SecretCharset "secret_charset": "The secret was taken from a file that is no UTF-8.",
+        SecretCharset "secret_charset": "The secret was taken from a file that is not UTF-8.",
             "Save the file as UTF-8 or ASCII; PowerShell's `>` writes UTF-16.";
         SecretEmpty "secret_empty": "It was signed with no secret at all: an empty text, `undefined`, `null` or `None`.",
             "Look at the sender's settings: the variable that it reads its secret from is not set.";

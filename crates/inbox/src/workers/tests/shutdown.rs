@@ -49,7 +49,7 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
     assert_eq!(cut.outcome, Outcome::Failed(Failure::Drained));
     assert!(
         bench.reports.failed.lock().unwrap().is_empty(),
-        "it is no failure"
+        "it is not a failure"
     );
 
     // The next process gets it at once, with its count of runs at zero.

@@ -158,7 +158,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is no time: it wraps,
+/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is not a time: it wraps,
 /// and the resolution depends on the machine.
 pub(crate) fn entropy() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

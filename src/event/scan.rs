@@ -173,7 +173,7 @@ fn is_number_byte(byte: &u8) -> bool {
 }
 
 /// Returns whether this number is too large for a 64-bit float, or for serde_json, which rounds in another way and refuses a
-/// few numbers next to the largest float. A text that is no number is refused by the parser.
+/// few numbers next to the largest float. A text that is not a number is refused by the parser.
 fn is_out_of_range(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|float| {
         float.is_infinite() || float.abs() > 1e308 && serde_json::from_str::<f64>(number).is_err()

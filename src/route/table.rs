@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::ConfigErrorKind as Kind;
 use crate::event::{DataModelId, EventType};
 
 /// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
@@ -14,6 +13,10 @@ pub(super) struct ArmTable<A> {
     pub(super) types: BTreeMap<EventType, BTreeMap<Option<DataModelId>, A>>,
     pub(super) otherwise: Option<A>,
 }
+
+/// There is an arm for these events already.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ArmTwice;
 
 impl<A> ArmTable<A> {
     pub(super) fn new() -> Self {
@@ -28,9 +31,9 @@ impl<A> ArmTable<A> {
         event_type: EventType,
         model: Option<DataModelId>,
         arm: A,
-    ) -> Result<(), Kind> {
+    ) -> Result<(), ArmTwice> {
         let previous = self.types.entry(event_type).or_default().insert(model, arm);
-        previous.map_or(Ok(()), |_| Err(Kind::ArmTwice))
+        previous.map_or(Ok(()), |_| Err(ArmTwice))
     }
 
     /// Returns the arm for an event, the most specific one: type and model, then type, then `otherwise`. `None` if there is
@@ -138,13 +141,10 @@ mod tests {
             true,
         );
         let name = || EventType::ROW_CREATED;
-        assert_eq!(
-            table.insert(name(), None, String::new()),
-            Err(Kind::ArmTwice)
-        );
+        assert_eq!(table.insert(name(), None, String::new()), Err(ArmTwice));
         assert_eq!(
             table.insert(name(), Some("dm_1".into()), String::new()),
-            Err(Kind::ArmTwice)
+            Err(ArmTwice)
         );
         assert_eq!(
             table.insert(name(), Some("dm_2".into()), String::new()),

@@ -958,18 +958,18 @@ fn keys_that_are_looked_up_are_changed_where_they_are_found() {
         keys.replace_subscription("wh_1", secret()).unwrap_err(),
         keys.remove_subscription("wh_1").unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ConfigErrorKind::WrongKeys);
+        assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
         assert!(error.to_string().contains(".forget(id)"), "{error}");
     }
     assert!(keys.forget("not of the form").is_ok());
     let held = Keys::single(secret());
     assert_eq!(
         held.forget("wh_1").unwrap_err().kind(),
-        ConfigErrorKind::WrongKeys
+        ConfigErrorKind::UnusableKeys
     );
     assert_eq!(
         held.forget_all().unwrap_err().kind(),
-        ConfigErrorKind::WrongKeys
+        ConfigErrorKind::UnusableKeys
     );
     assert!(held.lookup_stats().is_none());
 }

@@ -361,7 +361,7 @@ impl Play {
             let response = answer.unwrap().unwrap();
             let outcome = outcome(&response);
             // The hook got these as well.
-            self.world.answered(outcome);
+            self.world.had_outcome(outcome);
             if !response.status().is_success() {
                 self.world
                     .violation(format!("a place to wait is missing: {outcome:?}"));

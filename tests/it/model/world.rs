@@ -343,7 +343,7 @@ impl World {
         self.told.lock().unwrap().push(answer.outcome);
     }
 
-    pub(super) fn answered(&self, outcome: Outcome) {
+    pub(super) fn had_outcome(&self, outcome: Outcome) {
         self.outcomes.lock().unwrap().push(outcome);
     }
 
@@ -356,7 +356,7 @@ impl World {
     }
 
     pub(super) fn answered(&self, arrival: &RequestStart, status: u16, outcome: Outcome) {
-        self.answered(outcome);
+        self.had_outcome(outcome);
         let total = self.in_flight.fetch_sub(1, Ordering::SeqCst);
         let now = self.store_time();
         let event = arrival.event;

@@ -224,8 +224,7 @@ impl Engine {
             event.attempts.push(attempt);
             event.disposition = disposition;
             event.next_wait = wait;
-            let told = self.settings.on_attempt.is_some().then(|| event.clone());
-            told
+            self.settings.on_attempt.is_some().then(|| event.clone())
         };
         if let (Some(call), Some(event)) = (&self.settings.on_attempt, told) {
             call(&event);

@@ -332,7 +332,7 @@ async fn attempts_are_numbered_and_the_last_ones_that_fail_are_counted() {
     );
 }
 
-/// A restart of the program is no failure of a handler.
+/// A restart of the program is not a failure of a handler.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_a_shutdown_ended_has_no_time_in_the_handler() {
     let recorder = recorder();

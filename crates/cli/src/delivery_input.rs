@@ -94,7 +94,7 @@ impl DeliveryArgs {
     fn of_curl(&self, path: &Path, now: UnixSeconds) -> Result<LoggedDelivery, Fault> {
         let text = bytes_of("the curl command", path)?;
         let text = String::from_utf8(text).map_err(|_| {
-            Fault::new(Class::Input, "the curl command is no UTF-8")
+            Fault::new(Class::Input, "the curl command is not UTF-8")
                 .advise("save it as UTF-8, or give --headers FILE and --body FILE")
         })?;
         let file = |name: &str| match name {
@@ -195,9 +195,9 @@ impl DeliveryArgs {
 
 /// The first of them, and how many more there are.
 fn first_few(all: &[String]) -> String {
-    const MOST: usize = 20;
-    let first = all.get(..MOST.min(all.len())).unwrap_or_default();
-    match all.len().saturating_sub(MOST) {
+    const MAX: usize = 20;
+    let first = all.get(..MAX.min(all.len())).unwrap_or_default();
+    match all.len().saturating_sub(MAX) {
         0 => first.join(", "),
         more => format!("{} and {more} more", first.join(", ")),
     }

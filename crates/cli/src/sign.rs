@@ -46,7 +46,7 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     Timestamp::at(at).map_err(|_| {
         Fault::new(
             Class::Usage,
-            format!("{at} is no time that a timestamp can be written for"),
+            format!("no timestamp can be written for {at}"),
         )
         .advise("give a time after 1970-01-01T00:00:00Z, in seconds")
     })?;

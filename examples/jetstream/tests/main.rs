@@ -429,7 +429,7 @@ fn nothing_is_lost_when_producer_consumer_and_server_are_killed() {
                 loop {
                     let example = Arc::clone(&producer.lock().unwrap());
                     let (body, deliver) = (whole(&id), std::panic::AssertUnwindSafe(&*example));
-                    // A connection that breaks with the process is no answer.
+                    // A connection that breaks with the process is not an answer.
                     let reply = std::panic::catch_unwind(|| deliver.deliver(SECRET, &body).status);
                     if reply.is_ok_and(|status| status == 200) {
                         break;

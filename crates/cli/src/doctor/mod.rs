@@ -153,7 +153,7 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(doctor: &Doctor, out: &mut Out) -> Result<ExitCode, Fault> {
-    // A log that can't be read ends the command at once: it is no setting.
+    // A log that can't be read ends the command at once: it is not a setting.
     let log = doctor.log.as_ref().map(|path| {
         DeliveryLog::open(path).map_err(|error| {
             let message = format!("the log {} can't be read", path.display());

@@ -101,7 +101,7 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
     lines
 }
 
-/// The reason why the authentic body is no [`Event`](hookgate::Event).
+/// The reason why the authentic body is not an [`Event`](hookgate::Event).
 fn no_event(item: &Item) -> Option<String> {
     let error = event::<Properties>(item.body()).err()?;
     item.authentic

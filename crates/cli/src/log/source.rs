@@ -51,7 +51,7 @@ impl One {
     }
 }
 
-/// Whatever is no number is an id. Clap reads arguments by it.
+/// Whatever is not a number is an id. Clap reads arguments by it.
 impl From<String> for Which {
     fn from(text: String) -> Self {
         text.parse().map_or(Self::Event(text), Self::Line)

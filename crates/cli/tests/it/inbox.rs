@@ -322,7 +322,7 @@ async fn what_a_sender_wrote_does_nothing_to_a_terminal() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(!acts(&ran.stdout), "{command}: {:?}", ran.stdout);
     }
-    // Byte for byte on request, where the output is no terminal.
+    // Byte for byte on request, where the output is not a terminal.
     assert_eq!(folder.run("show", &[&entry, "--raw"]).stdout, body);
     inbox.close().await;
 }
@@ -345,7 +345,7 @@ fn a_missing_file_is_an_error_and_is_not_made() {
         ran.fault();
         assert!(std::fs::read_dir(&folder.0).unwrap().next().is_none());
     }
-    // A file that is no inbox is not touched either, and no file becomes an inbox.
+    // A file that is not an inbox is not touched either, and no file becomes an inbox.
     for found in ["made up", ""] {
         std::fs::write(folder.file(), found).unwrap();
         let ran = Ran::of(&["inbox", "stats", "--db", &folder.file()]);

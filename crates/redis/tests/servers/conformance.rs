@@ -79,7 +79,7 @@ async fn the_contract_is_kept_in_real_time() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    // On a machine with other things to do, an answer may be slow: that is no breach.
+    // On a machine with other things to do, an answer may be slow: that is not a breach.
     let store = RedisStore::connect(&server.url()).await.unwrap();
     assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
 }

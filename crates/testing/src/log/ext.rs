@@ -29,7 +29,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// ```
     ///
     /// # Errors
-    /// `BadLine` where the line is no such JSON, or where the base64 is invalid.
+    /// `BadLine` where the line is not such JSON, or where the base64 is invalid.
     fn from_line(line: impl AsRef<[u8]>) -> Result<Self, LogError>;
 
     /// Returns whether the signature can still be checked: the body is present, and the headers are present as they were

@@ -19,7 +19,7 @@ pub struct ReadError {
 pub enum ReadErrorKind {
     /// The text has no header.
     NoHeaders,
-    /// A line is no `Name: value`.
+    /// A line is not `Name: value`.
     BadHeader,
     /// The chunks of a body are not in the form of HTTP.
     BadChunk,

@@ -37,7 +37,7 @@ impl Log {
         match found {
             Ok((metadata, path)) if metadata.is_file() => Self { path }.or_refused(),
             Ok(_) => Err(
-                Fault::new(Class::Input, format!("{} is no file", path.display()))
+                Fault::new(Class::Input, format!("{} is not a file", path.display()))
                     .advise("name the file that the receiver's recorder writes"),
             ),
             Err(error) => Err(fault(path, "can't be read", &error)),

@@ -613,7 +613,7 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
     let body = folder.file("body.json", BODY);
     let (code, _, err) = run(SECRET, &["sign", "--body", &body, "--at", "0"]);
     assert!(
-        code == 2 && err.contains("no time that a timestamp can be written for"),
+        code == 2 && err.contains("no timestamp can be written for"),
         "{err}"
     );
     let explain = ["explain", "--headers", &good, "--body", &body];

@@ -437,7 +437,7 @@ fn curl_sends_the_same_bytes_and_the_recorded_headers() {
         ];
         assert_eq!(names, expected, "{number}");
     }
-    // Of another method, with a header that is no text, and as JSON.
+    // Of another method, with a header that is not text, and as JSON.
     let mut odd = delivery_of("{}");
     odd.method = "PUT".into();
     odd.headers = vec![("x-odd".into(), Bytes::from_static(b"caf\xe9 '\\"))];

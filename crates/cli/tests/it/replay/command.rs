@@ -325,7 +325,7 @@ fn a_terminal_shows_how_far_it_is() {
     terminal.assert_whole();
 }
 
-/// `| head -1`: a reader that closes the pipe early is no error.
+/// `| head -1`: a reader that closes the pipe early is not an error.
 #[test]
 fn a_closed_pipe_is_no_fault() {
     let (_example, url) = receiver();

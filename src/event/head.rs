@@ -59,7 +59,7 @@ impl EventHead {
     /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
     /// `workspaceId`, repeated).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
-        read(verified.body(), verified.proof().pinned_workspace())
+        read(verified.body(), verified.pinned_workspace())
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_,
     match serde_json::from_str::<Object<Envelope<'_>>>(text) {
         Ok(Object(envelope)) => Ok(envelope.data.0.datamodel_id.0),
         Err(_) => {
-            let pinned = verified.proof().pinned_workspace();
+            let pinned = verified.pinned_workspace();
             Err(again::diagnose::<Properties>(text, pinned))
         }
     }

@@ -106,12 +106,12 @@ impl AlreadyHandled {
 type Kept = Result<(), Box<dyn Error + Send + Sync>>;
 
 pub(crate) type DeadLetterHook =
-    dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Kept> + Send>> + Send + Sync;
+    dyn Fn(Delivery, DeadLetter) -> Pin<Box<dyn Future<Output = Kept> + Send>> + Send + Sync;
 
 /// A handler's answer: this delivery can never succeed, so retries do not help.
 ///
 /// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw
-/// delivery. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
+/// delivery and this value. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
 /// 500 and the event can be retried.
 ///
 /// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
@@ -150,16 +150,6 @@ impl DeadLetter {
         response.extensions_mut().insert(self);
         response
     }
-}
-
-/// A delivery that can never succeed, for the dead-letter hook to store.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DeadLettered {
-    /// The raw delivery.
-    pub delivery: Delivery,
-    /// The reason that the handler gave.
-    pub reason: String,
 }
 
 /// The most characters of a data model's id that are shown.

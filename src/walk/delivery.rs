@@ -164,18 +164,18 @@ impl Delivery {
     /// Returns the parts of the delivery for a store or a queue.
     #[must_use]
     pub fn to_stored(&self) -> StoredDelivery {
-        let proof = self.0.verified.proof();
+        let verified = &self.0.verified;
         StoredDelivery {
             body: self.body().clone(),
-            timestamp: proof.timestamp().as_str().to_owned(),
-            signature: proof.signature(),
+            timestamp: verified.timestamp().as_str().to_owned(),
+            signature: verified.signature(),
             event_id: self.event_id().to_owned(),
             event_type: self.event_type().to_owned(),
             received_at: self.0.received_at,
-            scope: proof.scope().to_owned(),
-            key_name: proof.key_name().to_owned(),
-            subscription_id: proof.subscription_id().map(str::to_owned),
-            pinned_workspace: proof.pinned_workspace().map(str::to_owned),
+            scope: verified.scope().to_owned(),
+            key_name: verified.key_name().to_owned(),
+            subscription_id: verified.subscription_id().map(str::to_owned),
+            pinned_workspace: verified.pinned_workspace().map(str::to_owned),
             traceparent: self.traceparent().map(str::to_owned),
         }
     }

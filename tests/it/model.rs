@@ -29,7 +29,7 @@ use std::time::Duration;
 use hookgate::{
     DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Secret,
     clock::UnixSeconds,
-    layer::{Answer, DeadLettered, ResponseBody, VerifiedBody},
+    layer::{Answer, ResponseBody, VerifiedBody},
     verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};
@@ -243,8 +243,8 @@ impl Play {
             .max_waiting(MAX_WAITING.0, MAX_WAITING.1)
             .on_settled(move |run| settled.settled(run))
             .on_answer(move |answer| answered.told(answer))
-            .on_dead_letter(move |letter| {
-                let kept = keep(&letters, &letter);
+            .on_dead_letter(move |delivery, letter| {
+                let kept = keep(&letters, &delivery, letter.reason());
                 async { kept }
             })
             .build()
@@ -461,9 +461,13 @@ fn answer(status: StatusCode) -> Response<()> {
 }
 
 /// The dead-letter hook.
-fn keep(world: &World, letter: &DeadLettered) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let event = world.event_of(letter.delivery.key()).unwrap();
-    let (run, does) = letter.reason.split_once(' ').unwrap();
+fn keep(
+    world: &World,
+    delivery: &Delivery,
+    reason: &str,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let event = world.event_of(delivery.key()).unwrap();
+    let (run, does) = reason.split_once(' ').unwrap();
     let ends = |end| world.run_ends(event, run.parse().unwrap(), end);
     if does == format!("{:?}", HookAction::IsKept) {
         ends(RunEnd::LetterKept);

@@ -16,7 +16,7 @@ use hookgate::{
     clock::{ManualClock, UnixSeconds},
     dedupe::{
         Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind,
-        StoreFuture, StoreStats, WhenFull,
+        StoreFuture, StoreStats,
     },
 };
 
@@ -189,7 +189,7 @@ fn a_store_for_no_record_holds_one() {
     let store = MemoryStore::new(0);
     finish(&store, &key(0), RETAIN);
     assert!(remembers(&store, &key(0)));
-    let refusing = MemoryStore::new(0).with_when_full(WhenFull::Refuse);
+    let refusing = MemoryStore::new(Capacity::new(0).refusing_when_full());
     finish(&refusing, &key(0), RETAIN);
     let refused = now(refusing.claim(&key(1), token(), LEASE)).unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Full);

@@ -120,7 +120,7 @@ impl ReceiverBuilder {
             gate: Arc::new(Gate::new(self.max_runs, clock, scope, on_idle)),
             schedule: self.schedule,
             max_body: self.max_body,
-            header_mismatch: self.header_mismatch,
+            ignores_header_mismatch: self.ignores_header_mismatch,
             stale: Default::default(),
         };
         Ok(Guard {

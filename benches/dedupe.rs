@@ -7,8 +7,8 @@
 //! measured work of a store is complete: the key is made from the id, the event claimed, the claim committed.
 //!
 //! ```text
-//! cargo bench -p hookgate-benches --bench dedupe -- --memory             # bytes an event, a child process for each store
-//! cargo bench -p hookgate-benches --bench dedupe -- --memory 10000000    # takes four gigabytes at its worst
+//! cargo bench -p hookgate-benches --bench dedupe -- --sizes             # full stores of 10^3 to 10^6 events: bytes and time of each
+//! cargo bench -p hookgate-benches --bench dedupe -- --sizes 10000000    # to 10^7: takes four gigabytes at its worst
 //! ```
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)] // A bench prints, and panics on an unexpected result.
@@ -32,6 +32,7 @@ use support::{Arguments, Case};
 /// The number of events in a round.
 const EVENTS: usize = 40_000;
 const ROUNDS: usize = 9;
+const ROUNDS_OF_SIZES: usize = 3;
 const THREADS: [usize; 3] = [1, 2, 8];
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3600);
@@ -46,23 +47,19 @@ fn main() {
     let arguments = Arguments::read();
     if let Some(store) = arguments.after("--child") {
         let events = arguments.after("--events").unwrap().parse().unwrap();
-        return println!("{}", bytes_an_event(store, events));
+        let (bytes, nanos) = in_a_full_store(store, events);
+        return println!("{bytes} {nanos}");
     }
     println!("CPU: {}", support::cpu());
-    let cases = if arguments.has("--memory") {
-        let events = arguments
-            .after("--memory")
+    if arguments.has("--sizes") {
+        let largest = arguments
+            .after("--sizes")
             .and_then(|word| word.parse().ok());
-        memory(events.unwrap_or(1_000_000))
+        let cases = sizes(largest.unwrap_or(1_000_000));
+        arguments.record("dedupe", "bytes; ns", &cases);
     } else {
-        speed()
-    };
-    let unit = if arguments.has("--memory") {
-        "bytes"
-    } else {
-        "ns"
-    };
-    arguments.record("dedupe", unit, &cases);
+        arguments.record("dedupe", "ns", &speed());
+    }
 }
 
 /// A store under measurement.
@@ -186,31 +183,41 @@ fn speed() -> Vec<Case> {
     cases
 }
 
-fn memory(events: usize) -> Vec<Case> {
-    println!("{events} events, a process for each store");
-    let mut case = Case::new(&format!("bytes an event at {events}"));
-    for name in STORES {
-        let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args(["--child", name, "--events", &events.to_string()])
-            .output()
-            .unwrap();
-        assert!(child.status.success(), "{child:?}");
-        let bytes: f64 = String::from_utf8(child.stdout)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
-        case.add(name, bytes);
-        println!(
-            "  {name:<13} {bytes:>6.1} bytes, {:.2} of bare moka",
-            case.ratio(name, BARE)
-        );
+/// Measures full stores of a thousand events, ten thousand, and so on up to `largest`, each in a process of its own.
+fn sizes(largest: usize) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for events in (3..).map(|power| 10_usize.pow(power)) {
+        if events > largest {
+            break;
+        }
+        let mut bytes = Case::new(&format!("bytes an event at {events}"));
+        let mut nanos = Case::new(&format!("ns an event at {events}"));
+        for _ in 0..ROUNDS_OF_SIZES {
+            for name in STORES {
+                let child = std::process::Command::new(std::env::current_exe().unwrap())
+                    .args(["--child", name, "--events", &events.to_string()])
+                    .output()
+                    .unwrap();
+                assert!(child.status.success(), "{child:?}");
+                let printed = String::from_utf8(child.stdout).unwrap();
+                let (of_bytes, of_nanos) = printed.trim().split_once(' ').unwrap();
+                bytes.add(name, of_bytes.parse().unwrap());
+                nanos.add(name, of_nanos.parse().unwrap());
+            }
+        }
+        println!("\n{events} events: bytes of each; time of one more, bare moka = 1");
+        for name in STORES {
+            let (bytes, ratio) = (bytes.median(name), nanos.ratio(name, BARE));
+            println!("  {name:<13} {bytes:>8.1} {ratio:>8.2}");
+        }
+        cases.extend([bytes, nanos]);
     }
-    vec![case]
+    cases
 }
 
-/// Returns the growth of the resident set for each event, in a store for as many. The events are spread over most of a retention.
-fn bytes_an_event(store: &str, events: usize) -> f64 {
+/// Returns the growth of the resident set for each event, in a store for as many, and the nanoseconds that one more takes. The events are
+/// spread over most of a retention.
+fn in_a_full_store(store: &str, events: usize) -> (f64, f64) {
     let clock = ManualClock::at(UnixSeconds::new(1_763_690_000));
     let store = match store {
         MEMORY => Contestant::Ours(Box::new(MemoryStore::new(events).with_clock(clock.clone()))),
@@ -226,7 +233,10 @@ fn bytes_an_event(store: &str, events: usize) -> f64 {
     let grown = resident() - before;
     // No event may be forgotten at this point.
     assert!(!store.deliver(&format!("evt_{:026}", 0)));
-    grown / events as f64
+    let more: Vec<String> = (events..events + EVENTS)
+        .map(|n| format!("evt_{n:026}"))
+        .collect();
+    (grown / events as f64, store.time(&more, true))
 }
 
 fn resident() -> f64 {

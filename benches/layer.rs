@@ -17,17 +17,16 @@
 
 use std::hint::black_box;
 use std::process::Command;
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::routing::{MethodRouter, post};
+use axum::routing::post;
 use hookgate::{
-    Delivery, Event, EventData, MemoryStore, Receiver, Secret, Verifier, block_on,
-    clock::{ManualClock, UnixSeconds},
+    Delivery, Event, EventData, MemoryStore, Receiver, Secret, block_on,
+    clock::{Clock, SystemClock},
     receiver::{Admission, Claim, RequestHead},
-    verify::{DeliveryHeaders, Signature, Timestamp},
+    verify::{Signature, Timestamp},
 };
 use http::{HeaderMap, Request, StatusCode};
 use sha2::block_api::compress256;
@@ -35,6 +34,8 @@ use tower::Service;
 
 mod support;
 
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[path = "support/counting.rs"]
 mod counting;
 #[path = "support/delivery.rs"]
@@ -44,7 +45,6 @@ use counting::allocated;
 use delivery::Order;
 use support::{Arguments, Case};
 
-const NOW: UnixSeconds = UnixSeconds::new(1_763_690_000);
 const SECRET: &str = "whsec_made_up_for_the_layer_bench";
 const BODY_BYTES: usize = 1_024;
 /// The number of deliveries in a round.
@@ -83,8 +83,10 @@ enum LastStep {
     Event,
     Commit,
     Unguarded,
-    /// The route of a handler that verifies, and does nothing else of what a receiver promises.
+    /// The route of a handler that verifies without the library: `support/by_hand.rs`.
     ByHand,
+    /// The same with a typed row and a bounded set of ids.
+    TypedByHand,
     Verified,
     Claimed,
     Typed,
@@ -92,7 +94,7 @@ enum LastStep {
 
 use LastStep::*;
 
-const ALL: [LastStep; 12] = [
+const ALL: [LastStep; 13] = [
     Compression,
     Head,
     Mac,
@@ -102,6 +104,7 @@ const ALL: [LastStep; 12] = [
     Commit,
     Unguarded,
     ByHand,
+    TypedByHand,
     Verified,
     Claimed,
     Typed,
@@ -133,9 +136,7 @@ struct Walk {
 
 impl Walk {
     fn new(up_to: LastStep) -> Self {
-        let builder = Receiver::builder()
-            .secret(Secret::new(SECRET).unwrap())
-            .clock(ManualClock::at(NOW));
+        let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
         let receiver = match up_to {
             Verified => builder.without_deduplication(),
             _ => builder.store(MemoryStore::default()),
@@ -143,7 +144,8 @@ impl Walk {
         let receiver = receiver.build().unwrap();
         let route = match up_to {
             Unguarded => post(plain),
-            ByHand => by_hand(),
+            ByHand => by_hand::verified(SECRET),
+            TypedByHand => by_hand::typed(SECRET),
             Verified | Claimed => post(plain).layer(receiver.layer()),
             _ => post(typed).layer(receiver.layer()),
         };
@@ -161,7 +163,9 @@ impl Walk {
     fn deliver(&mut self, signed: &[Signed]) {
         match self.up_to {
             Compression => signed.iter().for_each(Signed::compress),
-            Unguarded | ByHand | Verified | Claimed | Typed => panic!("these take requests"),
+            Unguarded | ByHand | TypedByHand | Verified | Claimed | Typed => {
+                panic!("these take requests")
+            }
             up_to => {
                 for delivery in signed {
                     step_by_step(&self.receiver, delivery, up_to);
@@ -181,7 +185,10 @@ impl Walk {
     }
 
     fn takes_requests(&self) -> bool {
-        matches!(self.up_to, Unguarded | ByHand | Verified | Claimed | Typed)
+        matches!(
+            self.up_to,
+            Unguarded | ByHand | TypedByHand | Verified | Claimed | Typed
+        )
     }
 
     /// Runs `measure` around the deliveries, after their preparation.
@@ -197,16 +204,6 @@ impl Walk {
 
 async fn plain(_body: Bytes) -> StatusCode {
     StatusCode::NO_CONTENT
-}
-
-/// Returns the route of a handler that checks age and signature.
-fn by_hand() -> MethodRouter {
-    let verifier = Arc::new(Verifier::new(Secret::new(SECRET).unwrap()));
-    post(async move |headers: HeaderMap, body: Bytes| {
-        let head = DeliveryHeaders::from_pairs(&headers);
-        let verified = head.and_then(|head| verifier.verify(&head, &body, NOW));
-        verified.map_or(StatusCode::UNAUTHORIZED, |_| StatusCode::NO_CONTENT)
-    })
 }
 
 async fn typed(event: Event<Order>) -> StatusCode {
@@ -259,7 +256,7 @@ impl Signed {
     fn new(id: &str) -> Self {
         let body = delivery::body(id, BODY_BYTES);
         let secret = Secret::new(SECRET).unwrap();
-        let timestamp = Timestamp::at(NOW).unwrap();
+        let timestamp = Timestamp::at(SystemClock.now()).unwrap();
         let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
         let mut headers = HeaderMap::new();
         for (name, value) in [
@@ -422,7 +419,8 @@ fn print_steps(cases: &[Case]) {
     }
     println!("\n\na route by oneshot, unguarded = 1");
     for (row, up_to) in [
-        ("verification by hand", ByHand),
+        ("verified, by hand", ByHand),
+        ("typed, by hand", TypedByHand),
         ("verification alone", Verified),
         ("and deduplication", Claimed),
         ("and a typed event", Typed),

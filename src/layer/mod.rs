@@ -140,7 +140,7 @@ pub(crate) use {
     hang_up::attached,
     run::request,
     run_state::{End, Ended, RunState},
-    settle::classify,
+    settle::{classify, settle_in_time},
     timer::LATE_STORE_CALL,
     waiting_copies::WaitingCopies,
 };

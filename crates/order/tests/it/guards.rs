@@ -249,7 +249,10 @@ async fn an_event_whose_handler_fails_is_not_recorded() {
             _ => Ok((StatusCode::from_u16(status).unwrap(), order.name())),
         }
     };
-    let receiver = receiver().on_dead_letter(async |_| Ok(())).build().unwrap();
+    let receiver = receiver()
+        .on_dead_letter(async |_, _| Ok(()))
+        .build()
+        .unwrap();
     let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let statuses = async |id: &str, second| {

@@ -216,7 +216,7 @@ causes! {
         EventUnusable "event_unusable": "The signed body is not a JSON object with an id and a type that can be used.",
             "Send an event: a JSON object whose `id` and `type` are texts of 1 to 256 bytes.";
         EventHeader "event_header": "An unsigned header names another event than the signed body.",
-            "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";
+            "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `.ignore_header_mismatch()`.";
     }
     Clock {
         ClockStale "clock_stale": "The signature is right, but the delivery is too old.",

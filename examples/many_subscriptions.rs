@@ -32,7 +32,8 @@ use axum::routing::{get, post, put};
 use axum::{Router, serve};
 use hookgate::{
     Delivery, KeyRing, MemoryStore, Receiver, Secret,
-    lookup::{Keys, LookupError, LookupFuture, SecretProvider, SubscriptionId},
+    dedupe::StoreFuture,
+    lookup::{Keys, SecretProvider, SubscriptionId},
 };
 use tokio::net::TcpListener;
 
@@ -74,16 +75,17 @@ struct Tenants {
 }
 
 impl SecretProvider for Tenants {
-    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
-        LookupFuture::boxed(async move {
-            let row = self.database.secret_of(subscription.as_str()).await;
-            let Some(text) = row.map_err(LookupError::unavailable)? else {
+    fn look_up<'a>(
+        &'a self,
+        subscription: &'a SubscriptionId,
+    ) -> StoreFuture<'a, Option<KeyRing>, Box<dyn Error + Send + Sync>> {
+        StoreFuture::boxed(async move {
+            let Some(text) = self.database.secret_of(subscription.as_str()).await? else {
                 println!("query: {subscription} is unknown");
                 return Ok(None);
             };
             println!("query: {subscription} is there");
-            let secret = Secret::new(&text).map_err(LookupError::unusable)?;
-            Ok(Some(KeyRing::new(secret)))
+            Ok(Some(KeyRing::new(Secret::new(&text)?)))
         })
     }
 }

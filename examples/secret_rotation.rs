@@ -11,7 +11,7 @@
 //! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line. Or give the old key an end
 //!    date from the start, `KeyRing::with_key_until`: then nothing has to be deleted in time.
 //!
-//! `hookgate_deliveries_total` counts by key: its first sample under the new name is the first delivery that the new secret signed.
+//! The hook `on_key_first_used` gets the first delivery that the new secret signed, and `hookgate_deliveries_total` counts by key.
 //!
 //! A file that can't be used, for example half-written, changes nothing: the live keys stay live.
 
@@ -57,6 +57,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let receiver = Receiver::builder()
         .secrets(ring)
         .store(MemoryStore::default())
+        .on_key_first_used(|delivery| {
+            println!("first use of the key {}", delivery.verified().key_name());
+        })
         .build()?;
 
     let keys = receiver.keys().clone();

@@ -1,7 +1,6 @@
 //! Catches panics of code from outside this crate.
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::readable::cut_to;
@@ -9,26 +8,13 @@ use crate::readable::cut_to;
 /// The most bytes that are kept of a panic's message.
 const LONGEST_MESSAGE: usize = 512;
 
-/// The error of a call that panicked. `Display` writes the message of the panic, at most 512 bytes of it. The panic hook has had the
-/// whole message and the place.
-#[derive(Clone, Debug, Default)]
-pub struct Panicked(Option<Box<str>>);
-
-impl fmt::Display for Panicked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_deref().unwrap_or("a panic without a text"))
-    }
-}
-
-impl std::error::Error for Panicked {}
-
 /// Calls code from outside, such as a hook, and catches its panic, also one of the payload's destructor. For a program that calls the user's
 /// code by itself, as a receiver does; [`guarded`](crate::receiver::guarded) is the same for a call of a store.
 ///
 /// State that the call shares with the rest of the program must be sound after a panic: dropped with the call, or locked.
 ///
 /// # Errors
-/// The call panicked.
+/// The call panicked: the message of the panic, at most 512 bytes of it. The panic hook has had the whole message and the place.
 ///
 /// # Security
 /// A panic's message can contain what the call worked on: log it, and answer no sender with it.
@@ -38,25 +24,25 @@ impl std::error::Error for Panicked {}
 ///
 /// assert_eq!(caught(|| 7).ok(), Some(7));
 /// let panicked = caught(|| panic!("made up")).unwrap_err();
-/// assert_eq!(panicked.to_string(), "made up");
+/// assert_eq!(panicked, "made up");
 /// ```
-pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, Panicked> {
+pub fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(discard)
 }
 
 /// Takes the message out of a panic's payload, and drops the payload. Its destructor can panic with a payload whose destructor panics
 /// too. That second payload is leaked: dropping it could go on without end.
-fn discard(payload: Box<dyn Any + Send>) -> Panicked {
+fn discard(payload: Box<dyn Any + Send>) -> String {
     // `panic!` makes one of these two. Other payloads come from `panic_any`.
     let text = match payload.downcast_ref::<&'static str>() {
         Some(text) => Some(*text),
         None => payload.downcast_ref::<String>().map(String::as_str),
     };
-    let message = text.map(|text| cut_to(LONGEST_MESSAGE, text).into());
+    let message = cut_to(LONGEST_MESSAGE, text.unwrap_or("a panic without a text"));
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
     }
-    Panicked(message)
+    message
 }
 
 #[cfg(test)]

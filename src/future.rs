@@ -5,8 +5,9 @@ use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The future of a call of a store, a sink or a provider: a [`StoreFuture`](crate::dedupe::StoreFuture) or a
-/// [`LookupFuture`](crate::lookup::LookupFuture).
+use crate::store_error::StoreError;
+
+/// The future of a call of a store, a sink or a provider, which ends in a `T` or in an `E`.
 ///
 /// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits uses
 /// [`boxed`](Self::boxed).
@@ -14,39 +15,39 @@ use std::task::{Context, Poll};
 /// ```
 /// use hookgate::{
 ///     block_on,
-///     lookup::{LookupError, LookupErrorKind, LookupFuture},
+///     dedupe::{StoreError, StoreErrorKind, StoreFuture},
 /// };
 ///
-/// let at_once = LookupFuture::ready(Ok(None));
-/// assert!(block_on(at_once).unwrap().is_none());
-/// let later = LookupFuture::boxed(async { Err(LookupError::unavailable("connection refused")) });
-/// assert_eq!(block_on(later).unwrap_err().kind(), LookupErrorKind::Unavailable);
+/// let at_once = StoreFuture::<u64>::ready(Ok(1));
+/// assert_eq!(block_on(at_once).unwrap(), 1);
+/// let later = StoreFuture::<u64>::boxed(async { Err(StoreError::new(StoreErrorKind::TimedOut)) });
+/// assert_eq!(block_on(later).unwrap_err().kind(), StoreErrorKind::TimedOut);
 /// ```
-pub struct CallFuture<'a, A>(Inner<'a, A>);
+pub struct StoreFuture<'a, T, E = StoreError>(Inner<'a, Result<T, E>>);
 
 enum Inner<'a, A> {
     Ready(Ready<A>),
     Boxed(Pin<Box<dyn Future<Output = A> + Send + 'a>>),
 }
 
-impl<'a, A> CallFuture<'a, A> {
+impl<'a, T, E> StoreFuture<'a, T, E> {
     /// Returns an answer that is ready at once.
     #[must_use]
-    pub fn ready(answer: A) -> Self {
+    pub fn ready(answer: Result<T, E>) -> Self {
         Self(Inner::Ready(ready(answer)))
     }
 
     /// Returns an answer that has to be waited for.
     #[must_use]
-    pub fn boxed(future: impl Future<Output = A> + Send + 'a) -> Self {
+    pub fn boxed(future: impl Future<Output = Result<T, E>> + Send + 'a) -> Self {
         Self(Inner::Boxed(Box::pin(future)))
     }
 }
 
-impl<A> Future for CallFuture<'_, A> {
-    type Output = A;
+impl<T, E> Future for StoreFuture<'_, T, E> {
+    type Output = Result<T, E>;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, E>> {
         match &mut self.0 {
             Inner::Ready(answer) => Pin::new(answer).poll(context),
             Inner::Boxed(future) => future.as_mut().poll(context),
@@ -54,22 +55,8 @@ impl<A> Future for CallFuture<'_, A> {
     }
 }
 
-impl<A> fmt::Debug for CallFuture<'_, A> {
+impl<T, E> fmt::Debug for StoreFuture<'_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CallFuture")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_future_shows_no_answer() {
-        let (ready, boxed) = (CallFuture::ready(1), CallFuture::boxed(async { 1 }));
-        for future in [ready, boxed] {
-            assert_eq!(format!("{future:?}"), "CallFuture");
-            assert_eq!(crate::block_on(future), 1);
-        }
+        f.write_str("StoreFuture")
     }
 }

@@ -120,6 +120,7 @@ pub mod route;
 pub mod run;
 #[cfg(feature = "tower")]
 pub mod sink;
+mod store_error;
 mod sync;
 mod text_id;
 pub mod verify;

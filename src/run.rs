@@ -216,10 +216,10 @@ fn head(delivery: &Delivery) -> Parts {
     head.method = Method::POST;
     let json = HeaderValue::from_static("application/json");
     head.headers.insert(CONTENT_TYPE, json);
-    let proof = delivery.verified().proof();
+    let verified = delivery.verified();
     let known = [
-        (TIMESTAMP, Some(proof.timestamp().as_str())),
-        (WEBHOOK_ID, proof.subscription_id()),
+        (TIMESTAMP, Some(verified.timestamp().as_str())),
+        (WEBHOOK_ID, verified.subscription_id()),
         (EVENT_ID, Some(delivery.event_id())),
         (EVENT_TYPE, Some(delivery.event_type())),
         (TRACEPARENT, delivery.traceparent()),

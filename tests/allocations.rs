@@ -196,7 +196,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
 /// - an entry in the request's extensions, and the growth of their map beyond axum's own three;
 /// - the answer in the response's extensions: the map, its table, and the entry;
 /// - axum's boxes for the second route: the inner future, the request's body, the response's body;
-/// - in the event, each text that is no id and no time.
+/// - in the event, each text that is not an id or a time.
 #[cfg(feature = "axum")]
 #[test]
 fn a_delivery_through_a_route_stays_within_its_allocations() {

@@ -507,7 +507,7 @@ mod scenarios {
         accept_all(early()..deliveries()).await;
         let last = reading().await;
         assert_eq!(handled.load(Ordering::Relaxed), deliveries(), "each once");
-        assert_eq!(running.shutdown(Duration::from_secs(10)).await.aborted(), 0);
+        assert_eq!(running.shutdown(Duration::from_secs(10)).await, 0);
         std::fs::remove_dir_all(folder).unwrap();
         (first, last)
     }

@@ -4,7 +4,7 @@
 //! `fuzz_targets/`; `replay.rs`, a test of the crate itself, calls them on stable with every input of `corpus/`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A target panics on an unexpected result.
-#![allow(unreachable_pub, missing_docs, missing_debug_implementations)] // This crate is no public API.
+#![allow(unreachable_pub, missing_docs, missing_debug_implementations)] // This crate is not a public API.
 
 mod choices;
 mod made;

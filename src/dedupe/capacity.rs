@@ -6,35 +6,25 @@ use super::expiry::Nanos;
 
 /// The number of records that a store in memory holds, and its behaviour when it is full.
 ///
+/// By default a full store forgets the done record that was committed first. Running claims are never forgotten and do not count
+/// towards the capacity. Every event is accepted; in return, a late copy of a forgotten event runs again. The other behaviour is
+/// [`refusing_when_full`](Self::refusing_when_full).
+///
 /// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten a second are 1.7 million.
 /// A store that is too small forgets events. A forgotten event that is delivered again runs again: watch
 /// [`StoreStats::youngest_evicted`].
 ///
 /// ```
-/// use hookgate::dedupe::{Capacity, WhenFull};
+/// use hookgate::dedupe::Capacity;
 ///
 /// assert_eq!(Capacity::default(), Capacity::new(262_144));
-/// let refusing = Capacity::new(1_000_000).with_when_full(WhenFull::Refuse);
+/// let refusing = Capacity::new(1_000_000).refusing_when_full();
 /// assert_eq!(refusing.records(), 1_000_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     records: usize,
-    when_full: WhenFull,
-}
-
-/// The behaviour of a store when it is full.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WhenFull {
-    /// Forgets the done record that was committed first. Running claims are never forgotten and do not count towards the
-    /// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again.
-    #[default]
-    EvictOldest,
-    /// Refuses fresh events with [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full), which the sender sees as a 503. Running
-    /// claims count towards the capacity, so a claim that was admitted can always be committed. No record is forgotten; in
-    /// return, events wait with the sender until records expire, and are lost if that takes longer than its retries.
-    Refuse,
+    refuses_when_full: bool,
 }
 
 impl Default for Capacity {
@@ -59,7 +49,7 @@ impl Capacity {
     pub const fn new(records: usize) -> Self {
         Self {
             records: if records == 0 { 1 } else { records },
-            when_full: WhenFull::EvictOldest,
+            refuses_when_full: false,
         }
     }
 
@@ -91,10 +81,12 @@ impl Capacity {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Sets the behaviour when full.
+    /// Refuses fresh events when full, with [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full), which the sender sees as a
+    /// 503. Running claims count towards the capacity, so a claim that was admitted can always be committed. No record is forgotten;
+    /// in return, events wait with the sender until records expire, and are lost if that takes longer than its retries.
     #[must_use]
-    pub const fn with_when_full(mut self, when_full: WhenFull) -> Self {
-        self.when_full = when_full;
+    pub const fn refusing_when_full(mut self) -> Self {
+        self.refuses_when_full = true;
         self
     }
 
@@ -110,10 +102,10 @@ impl Capacity {
         self.records
     }
 
-    /// Returns the behaviour when full.
+    /// Returns whether it refuses fresh events when full.
     #[must_use]
-    pub const fn when_full(&self) -> WhenFull {
-        self.when_full
+    pub const fn refuses_when_full(&self) -> bool {
+        self.refuses_when_full
     }
 }
 

@@ -12,21 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::table::Table;
-use super::capacity::{Capacity, StoreStats, WhenFull};
-use super::error::{StoreError, StoreErrorKind};
+use super::capacity::{Capacity, StoreStats};
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
 use super::store::{Answer, Claimed, DedupeStore, Ownership};
 use crate::clock::{Clock, SystemClock};
+use crate::store_error::{StoreError, StoreErrorKind};
 
 /// Remembers in this process, with the standard library only. It is the store for one process, and the reference for every other.
 ///
 /// The events are spread over 64 shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie
 /// in one shard, or in one place of it. **All steps of one event happen under the lock of its shard.**
 ///
-/// - **Capacity** is exact. With [`EvictOldest`](WhenFull::EvictOldest), a commit to a full store evicts the record that was committed
+/// - **Capacity** is exact. By default, a commit to a full store evicts the record that was committed
 ///   first; where the retentions of a store differ, to a 4,000th of the capacity and of the retention, as the ages in
-///   [`stats`](Self::stats). With [`Refuse`](WhenFull::Refuse), ended records and claims free their space; while another
+///   [`stats`](Self::stats). With [`refusing_when_full`](Capacity::refusing_when_full), ended records and claims free their space; while another
 ///   thread is about to free one, a claim can still be refused. A store holds at most two billion records.
 /// - **Retention.** Except by eviction, no record is forgotten before its end, and each at most a 4,000th of its retention later.
 ///   Each length of retention has a queue of its own, of some kilobytes: use few, as receivers do.
@@ -93,22 +93,6 @@ impl MemoryStore {
             table: Arc::new(Table::new(capacity, clock)),
             scopes: ScopesInUse::default(),
         }
-    }
-
-    /// Returns an empty store with this behaviour when it is full.
-    ///
-    /// ```
-    /// use hookgate::{MemoryStore, dedupe::WhenFull};
-    ///
-    /// let store = MemoryStore::new(100_000).with_when_full(WhenFull::Refuse);
-    /// assert_eq!(store.capacity().records(), 100_000);
-    /// ```
-    #[must_use]
-    pub fn with_when_full(self, when_full: WhenFull) -> Self {
-        Self::with(
-            self.capacity().with_when_full(when_full),
-            Arc::clone(&self.table.clock),
-        )
     }
 
     /// Returns an empty store on this clock.

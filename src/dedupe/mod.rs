@@ -43,7 +43,6 @@ mod cache;
 mod capacity;
 mod claim_values;
 mod claimed_in;
-mod error;
 mod expiry;
 mod hash;
 mod key;
@@ -56,18 +55,18 @@ mod schedule;
 mod scopes;
 pub(crate) mod store;
 
-pub use crate::future::CallFuture;
+pub use crate::future::StoreFuture;
+pub use crate::store_error::{StoreError, StoreErrorKind};
 #[cfg(feature = "moka")]
 pub use cache::MokaStore;
-pub use capacity::{Capacity, StoreStats, WhenFull};
+pub use capacity::{Capacity, StoreStats};
 pub use claim_values::ClaimValues;
 pub use claimed_in::{ClaimedIn, NotFresh};
-pub use error::{StoreError, StoreErrorKind};
 pub use key::{ClaimToken, EventKey, body_digest};
 pub use longest_lease::LongestLease;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
 pub(crate) use store::DedupeStore;
-pub use store::{Claimed, Ownership, StoreFuture};
+pub use store::{Claimed, Ownership};
 
 pub(crate) use scopes::ScopeHeld;

@@ -13,13 +13,12 @@ use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner, thread};
 
-use super::error::{StoreError, StoreErrorKind};
 use super::{
     Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership, StoreFuture, StoreStats,
-    WhenFull,
 };
 use crate::MemoryStore;
 use crate::clock::{Clock, ManualClock, UnixSeconds};
+use crate::store_error::{StoreError, StoreErrorKind};
 use crate::sync::{AtomicBool, AtomicUsize};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -52,7 +51,7 @@ fn each_store(
         race(Arc::new(store.clone()), &|| store.stats(), clock);
     });
     #[cfg(feature = "moka")]
-    if capacity.when_full() == WhenFull::EvictOldest {
+    if !capacity.refuses_when_full() {
         explore(move || {
             let clock = clock();
             let store = super::MokaStore::new(capacity.records()).with_clock(clock.clone());
@@ -66,8 +65,9 @@ fn each_policy(
     records: usize,
     race: impl Fn(Store, &dyn Fn() -> StoreStats, ManualClock) + Copy + Send + Sync + 'static,
 ) {
-    for when_full in [WhenFull::EvictOldest, WhenFull::Refuse] {
-        each_store(Capacity::new(records).with_when_full(when_full), race);
+    let capacity = Capacity::new(records);
+    for capacity in [capacity, capacity.refusing_when_full()] {
+        each_store(capacity, race);
     }
 }
 
@@ -220,7 +220,7 @@ fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() 
 /// A full store that refuses never has more claims than its capacity.
 #[test]
 fn places_are_not_exceeded() {
-    let two = Capacity::new(2).with_when_full(WhenFull::Refuse);
+    let two = Capacity::new(2).refusing_when_full();
     each_store(two, |store, stats, _| {
         let inside = Arc::new(AtomicUsize::new(0));
         let threads: Vec<_> = (0..3)
@@ -254,7 +254,7 @@ fn places_are_not_exceeded() {
 /// The space of a claim is freed however the claim ends, and whenever its lease ends: none is lost, none is added.
 #[test]
 fn places_are_neither_lost_nor_duplicated() {
-    let two = Capacity::new(2).with_when_full(WhenFull::Refuse);
+    let two = Capacity::new(2).refusing_when_full();
     each_store(two, |store, stats, clock| {
         let threads: Vec<_> = (0..3)
             .map(|number| {

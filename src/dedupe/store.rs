@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::capacity::StoreStats;
-use super::error::StoreError;
 use super::key::{ClaimToken, EventKey};
 use super::scopes::ScopesInUse;
-use crate::future::CallFuture;
+use crate::future::StoreFuture;
 
 /// Remembers which events are being handled and which are done.
 ///
@@ -106,9 +105,6 @@ pub enum Ownership {
     /// It did not: the lease had ended, or another claim holds or has finished the event. Nothing was changed.
     Lost,
 }
-
-/// The future of a store's call.
-pub type StoreFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
 
 impl Ownership {
     /// Returns `Held` where the token holds the record, and otherwise `Lost`.

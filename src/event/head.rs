@@ -59,7 +59,7 @@ impl EventHead {
     /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
     /// `workspaceId`, repeated).
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
-        read(verified.body(), verified.proof().pinned_workspace())
+        read(verified.body(), verified.pinned_workspace())
     }
 }
 
@@ -139,7 +139,7 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     })
 }
 
-/// A field: absent, its text, or a fault. A fault is no error yet: a later field may take precedence.
+/// A field: absent, its text, or a fault. A fault is not an error yet: a later field may take precedence.
 type Field<'b> = Option<Result<Cow<'b, str>, Kind>>;
 
 fn usable<T>(

@@ -43,7 +43,7 @@
 
 mod rejection;
 
-pub use rejection::{EventRejection, LayerMissing};
+pub use rejection::EventRejection;
 
 use axum_core::body::Body;
 use axum_core::extract::{FromRequestParts, OptionalFromRequestParts};
@@ -67,7 +67,7 @@ impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
 }
 
 impl<S: Sync> FromRequestParts<S> for Delivery {
-    type Rejection = LayerMissing;
+    type Rejection = EventRejection;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         delivery(parts).cloned()
@@ -84,7 +84,7 @@ impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
 }
 
 impl<S: Sync> FromRequestParts<S> for Verified {
-    type Rejection = LayerMissing;
+    type Rejection = EventRejection;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         delivery(parts).map(|delivery| delivery.verified().clone())
@@ -95,8 +95,8 @@ impl<S: Sync> FromRequestParts<S> for Verified {
     clippy::disallowed_methods,
     reason = "a `Delivery` is a proof, which only this crate makes"
 )]
-fn delivery(parts: &Parts) -> Result<&Delivery, LayerMissing> {
-    parts.extensions.get().ok_or(LayerMissing)
+fn delivery(parts: &Parts) -> Result<&Delivery, EventRejection> {
+    parts.extensions.get().ok_or(EventRejection::LayerMissing)
 }
 
 /// Implements `IntoResponse` with the answer that the type has without axum.

@@ -11,13 +11,18 @@ use crate::event::EventError;
 use crate::layer::{HandlerError, envelope};
 use crate::outcome::TYPE_MISMATCH;
 
-/// The reasons why a handler got no [`Event`](crate::Event).
+/// The reasons why a handler got no [`Event`](crate::Event), [`Delivery`](crate::Delivery) or [`Verified`](crate::Verified).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventRejection {
-    /// The route is not guarded.
-    #[error(transparent)]
-    LayerMissing(#[from] LayerMissing),
+    /// The route is not guarded: 500. A fault of the program, not of the request.
+    ///
+    /// With the feature `tracing` it is logged at ERROR once per process: any client can send such requests, and they must not fill
+    /// the log.
+    #[error(
+        "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
+    )]
+    LayerMissing,
     /// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
     /// is released. A repaired deployment can still take the retry. A handler that parses more, such as
     /// `row.properties.to::<Order>()?`, gives the same answer as its argument.
@@ -25,33 +30,9 @@ pub enum EventRejection {
     TypeMismatch(#[from] EventError),
 }
 
-/// The route is not guarded: 500. A fault of the program, not of the request.
-///
-/// With the feature `tracing` it is logged at ERROR once per process: any client can send such requests, and they must not fill
-/// the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
-)]
-pub struct LayerMissing;
-
 /// Completed once a missing layer is logged.
 #[cfg(feature = "tracing")]
 static LOGGED: Once = Once::new();
-
-impl IntoResponse for LayerMissing {
-    fn into_response(self) -> Response {
-        // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and no
-        // data of the request, so it is safe to answer with it.
-        #[cfg(feature = "tracing")]
-        LOGGED.call_once(|| tracing::error!(target: "hookgate", "{self}"));
-        answer(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "INTERNAL_ERROR",
-            &self.to_string(),
-        )
-    }
-}
 
 impl IntoResponse for EventError {
     fn into_response(self) -> Response {
@@ -67,7 +48,17 @@ impl IntoResponse for EventError {
 impl IntoResponse for EventRejection {
     fn into_response(self) -> Response {
         match self {
-            Self::LayerMissing(error) => error.into_response(),
+            Self::LayerMissing => {
+                // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and
+                // no data of the request, so it is safe to answer with it.
+                #[cfg(feature = "tracing")]
+                LOGGED.call_once(|| tracing::error!(target: "hookgate", "{self}"));
+                answer(
+                    StatusCode::INTERNAL_SERVER_ERROR,
+                    "INTERNAL_ERROR",
+                    &self.to_string(),
+                )
+            }
             Self::TypeMismatch(error) => error.into_response(),
         }
     }

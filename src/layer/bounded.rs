@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::guard::Guard;
 use super::run_state::RunState;
-use crate::caught::{Panicked, caught};
+use crate::caught::caught;
 use crate::dedupe::{Ownership, StoreError};
 use crate::outcome::Failure;
 use crate::walk::{Claim, Claims};
@@ -18,7 +18,8 @@ use crate::walk::{Claim, Claims};
 /// The end of a handler.
 pub(crate) enum Handled<T> {
     Answered(T),
-    Panicked(Panicked),
+    /// With the message of the panic.
+    Panicked(String),
     /// It was aborted: it ran longer than the run limit, or the receiver was drained.
     Aborted(Failure),
 }

@@ -12,32 +12,6 @@ use crate::walk::{Gate, OnIdle};
 /// The time that aborted runs get to release their claims.
 const TO_RELEASE: Duration = Duration::from_secs(1);
 
-/// The result of a drain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drained {
-    aborted: usize,
-}
-
-impl Drained {
-    /// The result of a drain that has aborted this number of runs, for workers of your own.
-    ///
-    /// ```
-    /// assert_eq!(hookgate::layer::Drained::after_aborting(2).aborted(), 2);
-    /// ```
-    #[must_use]
-    pub fn after_aborting(aborted: usize) -> Self {
-        Self { aborted }
-    }
-
-    /// Returns the number of runs that were still under way at the end of the limit and were aborted. Zero if all runs ended by
-    /// themselves. An aborted run has one more second to release its claim; a claim that is not released by then ends with its
-    /// lease.
-    #[must_use]
-    pub fn aborted(&self) -> usize {
-        self.aborted
-    }
-}
-
 /// Wakes tasks that wait for the end of all runs, and runs that must abort.
 #[derive(Default)]
 pub(crate) struct ShutdownSignal {
@@ -68,17 +42,18 @@ impl ShutdownSignal {
     }
 }
 
-/// Shuts the gate and waits for the runs under way. Runs that still go on after `limit` are aborted.
-pub(crate) async fn drain(gate: &Gate, shutdown: &ShutdownSignal, limit: Duration) -> Drained {
+/// Shuts the gate and waits for the runs under way. Runs that still go on after `limit` are aborted. Returns their
+/// number.
+pub(crate) async fn drain(gate: &Gate, shutdown: &ShutdownSignal, limit: Duration) -> usize {
     gate.shut();
     if timeout(limit, idle(gate, shutdown)).await.is_ok() {
-        return Drained { aborted: 0 };
+        return 0;
     }
     let aborted = gate.runs();
     shutdown.abort();
     // A store that hangs must not block the shutdown. The lease ends claims that the store did not release.
     let _ = timeout(TO_RELEASE, idle(gate, shutdown)).await;
-    Drained { aborted }
+    aborted
 }
 
 async fn idle(gate: &Gate, shutdown: &ShutdownSignal) {

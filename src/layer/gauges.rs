@@ -8,7 +8,7 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
 use crate::lookup::LookupStats;
 use crate::observe::metrics::{Meter, names};
-use crate::walk::{Health, Unready};
+use crate::walk::Health;
 
 /// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
 pub(crate) fn record<N>(
@@ -44,9 +44,9 @@ pub(crate) fn record<N>(
 
 fn health(to: Meter<'_>, health: &Health) {
     to.set(names::READY, flag(health.is_ready()), []);
-    for reason in Unready::ALL {
+    for reason in Health::REASONS {
         let holds = health.reasons().any(|other| other == reason);
-        let labels = [("reason", reason.name().into())];
+        let labels = [("reason", reason.into())];
         to.set(names::UNREADY, flag(holds), labels);
     }
     to.set(names::RUNS_ACTIVE, number(health.runs), []);

@@ -106,12 +106,12 @@ impl AlreadyHandled {
 type Kept = Result<(), Box<dyn Error + Send + Sync>>;
 
 pub(crate) type DeadLetterHook =
-    dyn Fn(DeadLettered) -> Pin<Box<dyn Future<Output = Kept> + Send>> + Send + Sync;
+    dyn Fn(Delivery, DeadLetter) -> Pin<Box<dyn Future<Output = Kept> + Send>> + Send + Sync;
 
 /// A handler's answer: this delivery can never succeed, so retries do not help.
 ///
 /// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw
-/// delivery. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
+/// delivery and this value. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
 /// 500 and the event can be retried.
 ///
 /// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
@@ -152,16 +152,6 @@ impl DeadLetter {
     }
 }
 
-/// A delivery that can never succeed, for the dead-letter hook to store.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct DeadLettered {
-    /// The raw delivery.
-    pub delivery: Delivery,
-    /// The reason that the handler gave.
-    pub reason: String,
-}
-
 /// The most characters of a data model's id that are shown.
 const MAX_CHARS: usize = 256;
 
@@ -186,26 +176,18 @@ const MAX_CHARS: usize = 256;
 ///         _ => Err(Unhandled::of(&delivery)),
 ///     }
 /// }
-/// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{
-/// #         Receiver, Secret,
-/// #         clock::{Clock, SystemClock},
-/// #         receiver::RequestHead,
-/// #         verify::{Signature, Timestamp},
-/// #     };
-/// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
-/// #     let now = Timestamp::at(SystemClock.now())?;
-/// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
-/// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
-/// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
-/// #     let head = RequestHead::new("POST", headers);
-/// #     let mut intake = receiver.open(&head)?;
-/// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(intake, &head)?)
+/// # fn received(body: &'static str, event_type: &str) -> Result<hookgate::Delivery, hookgate::verify::Malformed> {
+/// #     let stored = hookgate::receiver::StoredDelivery::from_attributes(body, |name| match name {
+/// #         "x-service-timestamp" => Some("1763690000"),
+/// #         "x-service-event-id" => Some("evt_1"),
+/// #         "x-service-event-type" => Some(event_type),
+/// #         _ => None,
+/// #     });
+/// #     hookgate::dangerous::restore(&stored)
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
-/// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#)?;
+/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#, "row.deleted")?;
 /// let unhandled = Unhandled::of(&delivery);
 /// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);

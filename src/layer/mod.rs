@@ -77,8 +77,8 @@
 //!             eprintln!("the sender may discard this one: {:?}", failed.delivery);
 //!         }
 //!     })
-//!     .on_dead_letter(async |letter| { // stores deliveries that can never succeed
-//!         std::fs::write(format!("{}.json", letter.delivery.key().to_hex()), letter.delivery.body())?;
+//!     .on_dead_letter(async |delivery, _| { // stores deliveries that can never succeed
+//!         std::fs::write(format!("{}.json", delivery.key().to_hex()), delivery.body())?;
 //!         Ok(())
 //!     })
 //!     .build()?;
@@ -101,8 +101,8 @@ pub(crate) mod handler_error;
 mod hang_up;
 pub(crate) mod marks;
 mod read;
+mod request_run;
 mod response;
-mod run;
 mod run_state;
 pub(crate) mod service;
 mod settle;
@@ -111,20 +111,19 @@ mod timer;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
-pub use drain::Drained;
 pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
 pub(crate) use handler_error::HandlerError;
-#[cfg(feature = "axum")]
 pub(crate) use marks::DeadLetter;
-pub use marks::{AlreadyHandled, DeadLettered, Unhandled};
-pub(crate) use service::WebhookLayer;
-pub use service::{ResponseFuture, WebhookService};
+pub use marks::{AlreadyHandled, Unhandled};
+pub use service::WebhookService;
+pub(crate) use service::{ResponseFuture, WebhookLayer};
 
+pub(crate) use crate::observe::Reason;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
 pub use crate::observe::metrics::DURATION_BUCKETS;
-pub use crate::observe::{Answer, Failed, ObservedRequest, Reason, RequestObserver, Settled};
+pub use crate::observe::{Answer, Failed, ObservedRequest, RequestObserver, Settled};
 
 #[cfg(feature = "metrics")]
 pub(crate) use gauges::record as record_gauges;
@@ -138,7 +137,7 @@ pub(crate) use {
     guard::{Guard, LayerSettings},
     handle::{HandlerService, handle},
     hang_up::attached,
-    run::request,
+    request_run::request,
     run_state::{End, Ended, RunState},
     settle::{classify, settle_in_time},
     timer::LATE_STORE_CALL,

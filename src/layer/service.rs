@@ -1,6 +1,5 @@
 //! The layer and its service.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,6 +14,9 @@ use super::body::{ResponseBody, VerifiedBody};
 use super::exchange::{Answered, deliver};
 use super::guard::Guard;
 use crate::walk::Claims;
+
+/// The future of a guarded service.
+pub(crate) type ResponseFuture<R, E> = Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>;
 
 /// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
 #[derive(Clone, Debug)]
@@ -34,6 +36,9 @@ impl<S> Layer<S> for WebhookLayer {
 }
 
 /// A guarded service; made by [`WebhookLayer`].
+///
+/// If the future of a call is dropped, a run that has begun goes on: it moves to its own task, and commits or releases its claim at
+/// its end.
 #[derive(Clone, Debug)]
 pub struct WebhookService<S> {
     receiver: Arc<Guard<Claims>>,
@@ -63,26 +68,6 @@ where
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let receiver = Arc::clone(&self.receiver);
-        ResponseFuture(Box::pin(deliver(receiver, inner, request)))
-    }
-}
-
-/// The answer to a delivery.
-///
-/// If it is dropped, a run that has begun goes on: it moves to its own task, and commits or releases its claim at its end.
-#[must_use = "futures do nothing unless polled"]
-pub struct ResponseFuture<R, E>(pub(crate) Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>);
-
-impl<R, E> Future for ResponseFuture<R, E> {
-    type Output = Answered<R, E>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        self.0.as_mut().poll(context)
-    }
-}
-
-impl<R, E> fmt::Debug for ResponseFuture<R, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ResponseFuture")
+        Box::pin(deliver(receiver, inner, request))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 
 use http::{Response, StatusCode};
 use tokio::time::Instant;
@@ -11,7 +10,7 @@ use super::bounded::{ClaimedRun, Handled, supervise};
 use super::guard::Guard;
 use super::handler::is_mismatch;
 use super::handler_error::HandlerError;
-use super::marks::{AlreadyHandled, DeadLetter, DeadLettered, Unhandled};
+use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
 use super::run_state::{End, Ended};
 use super::timer::in_time;
 use crate::caught::caught;
@@ -76,7 +75,8 @@ pub(crate) fn classify<R, E>(
         Handled::Answered(Ok(response)) => response,
         Handled::Answered(Err(_)) => return failed(Failure::ServiceError, None),
         Handled::Panicked(panicked) => {
-            return failed(Failure::Panicked, Some(Arc::new(panicked.clone())));
+            let reason = HandlerError::from(panicked.clone());
+            return failed(Failure::Panicked, Some(reason.into_reason()));
         }
         Handled::Aborted(failure) => return failed(*failure, None),
     };
@@ -117,11 +117,7 @@ pub(super) async fn dead_letter<R, E>(
     let (outcome, reason) = match &run.guard.settings.dead_letter {
         Some(hook) => {
             let reason = HandlerError::from(letter.reason());
-            let letter = DeadLettered {
-                delivery: delivery.clone(),
-                reason: letter.reason().to_owned(),
-            };
-            let hooked = pin!(Some(async { hook(letter).await }));
+            let hooked = pin!(Some(async { hook(delivery.clone(), letter).await }));
             match supervise(hooked, run).await {
                 Handled::Answered(Ok(())) => (Outcome::DeadLettered, Some(reason)),
                 Handled::Answered(Err(below)) => {

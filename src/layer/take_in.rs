@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::exchange::{Exchange, TakenIn};
 use super::guard::Guard;
 use super::read::{Reading, discard, is_read_on};
-use crate::lookup::{LONGEST, LookupError, LookupErrorKind, RingSearch, Waiting};
+use crate::lookup::{LONGEST, LookupError, RingSearch, Waiting};
 use crate::observe::{Observation, in_this_span};
 use crate::outcome::Refusal;
 use crate::verify::{Intake, KeyRing};
@@ -183,7 +183,7 @@ async fn look_up(limit: Duration, waiting: Waiting) -> Result<Arc<KeyRing>, Arc<
         Some(waiting) => timeout(limit, waiting).await.ok(),
         None => None,
     };
-    found.unwrap_or_else(|| Err(Arc::new(LookupError::new(LookupErrorKind::TimedOut))))
+    found.unwrap_or_else(|| Err(Arc::new(LookupError::TimedOut)))
 }
 
 /// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a

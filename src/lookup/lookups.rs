@@ -8,7 +8,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::cache::{Cache, Capacities, IdHistory, LIFETIME};
-use super::error::{LookupError, LookupErrorKind as Kind};
+use super::error::LookupError;
 use super::places::{LookupId, MAX_FOR_ONE, Places};
 use super::provider::Answer;
 use crate::clock::Monotonic;
@@ -95,14 +95,14 @@ impl Lookups {
         if let Some(lookup_id) = self.by_id.get(id).copied()
             && self.pending[&lookup_id].is_overdue(now)
         {
-            self.end(lookup_id, Err(LookupError::new(Kind::TimedOut)), now);
+            self.end(lookup_id, Err(LookupError::TimedOut), now);
         }
         let joined = self.by_id.get(id).copied();
         let pending = joined.and_then(|lookup_id| self.pending.get(&lookup_id));
         let history = pending.map_or_else(|| self.cache.history(id), |pending| pending.history);
         let is_crowded = pending.is_some_and(|pending| pending.waiters.len() >= MAX_FOR_ONE);
         if is_crowded || !self.makes_room(history, joined.is_some(), now) {
-            return Err(LookupError::new(Kind::TooManyWaiting));
+            return Err(LookupError::TooManyWaiting);
         }
         self.numbers += 1;
         let number = self.numbers;
@@ -196,7 +196,7 @@ impl Lookups {
         let outcome = match answer {
             // An answer that arrives after its lifetime has ended is not used.
             Ok(_) if now.saturating_since(began) >= LIFETIME => {
-                Err(Arc::new(LookupError::new(Kind::TimedOut)))
+                Err(Arc::new(LookupError::TimedOut))
             }
             Ok(Some(ring)) => Ok(Arc::new(ring.of_subscription(&pending.id))),
             Ok(None) => Ok(Arc::clone(self.cache.decoy(now))),
@@ -226,7 +226,7 @@ impl Lookups {
         let waker = pending.waiters.remove(&waiter.number);
         self.deferred.push(Box::new(|| drop(waker)));
         if pending.waiters.is_empty() {
-            self.end(waiter.lookup_id, Err(LookupError::new(Kind::TimedOut)), now);
+            self.end(waiter.lookup_id, Err(LookupError::TimedOut), now);
         }
     }
 
@@ -294,7 +294,7 @@ impl Lookups {
         let Some(queued) = self.places.last_queued() else {
             return false;
         };
-        self.end(queued, Err(LookupError::new(Kind::TooManyWaiting)), now);
+        self.end(queued, Err(LookupError::TooManyWaiting), now);
         true
     }
 }
@@ -330,7 +330,7 @@ mod tests {
         let now = Monotonic::default();
         let begin = |_: &Arc<str>| -> Lookup { Box::pin(std::future::pending()) };
         let waiter = lookups.join("wh_1", now, begin);
-        let error = LookupError::new(Kind::Unavailable);
+        let error = LookupError::Panicked;
         lookups.end(waiter.unwrap().lookup_id, Err(error), now);
         assert_eq!(lookups.cache.history("wh_1"), IdHistory::Failed);
     }

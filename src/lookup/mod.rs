@@ -13,10 +13,10 @@ mod provider;
 mod resolver;
 pub(crate) mod verifier;
 
-pub use error::{LookupError, LookupErrorKind};
+pub(crate) use error::LookupError;
 pub use id::SubscriptionId;
 pub use keys::Keys;
-pub use provider::{LookupFuture, SecretProvider, provider_fn};
+pub use provider::{SecretProvider, provider_fn};
 
 pub(crate) use cache::Capacities;
 pub(crate) use keys::RingSearch;

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::SubscriptionId;
-use super::error::LookupError;
-use crate::future::CallFuture;
+use super::error::{LookupError, ProviderError};
+use crate::future::StoreFuture;
 use crate::verify::KeyRing;
 
 /// Finds the key ring of a subscription, for example in a database. The [module docs](super) describe when it is called.
@@ -14,23 +14,26 @@ use crate::verify::KeyRing;
 /// receiver's debug output does not contain its provider, which may hold secrets.
 ///
 /// ```
+/// use std::error::Error;
 /// use hookgate::{
 ///     KeyRing, Secret,
-///     lookup::{LookupError, LookupFuture, SecretProvider, SubscriptionId},
+///     dedupe::StoreFuture,
+///     lookup::{SecretProvider, SubscriptionId},
 /// };
 ///
 /// struct Tenants(Database);
 ///
 /// impl SecretProvider for Tenants {
-///     fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
-///         LookupFuture::boxed(async move {
-///             let row = self.0.find(subscription.as_str()).await;
-///             let Some(row) = row.map_err(LookupError::unavailable)? else {
+///     fn look_up<'a>(
+///         &'a self,
+///         subscription: &'a SubscriptionId,
+///     ) -> StoreFuture<'a, Option<KeyRing>, Box<dyn Error + Send + Sync>> {
+///         StoreFuture::boxed(async move {
+///             let Some(row) = self.0.find(subscription.as_str()).await? else {
 ///                 return Ok(None);
 ///             };
 ///             // The id of the row, not the one that was asked for: see `# Security`.
-///             let secret = Secret::new(&row.secret).map_err(LookupError::unusable)?;
-///             let ring = KeyRing::new(secret).with_scope(&row.id).map_err(LookupError::unusable)?;
+///             let ring = KeyRing::new(Secret::new(&row.secret)?).with_scope(&row.id)?;
 ///             Ok(Some(ring))
 ///         })
 ///     }
@@ -54,31 +57,33 @@ use crate::verify::KeyRing;
 ///   (a unique index over a hash of it), or let both name one scope.
 /// - Put no part of a secret in an error: errors are reported to the operator.
 pub trait SecretProvider: Send + Sync + 'static {
-    /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription.
+    /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription. The delivery of an error, of any kind, is
+    /// answered 503; the operator gets it as the source of the refusal.
     ///
     /// Its waiters poll it, one at a time. It is dropped when no delivery waits any more; in the layer it continues for up to 5
     /// s, so that a slow answer serves the retry. A panic counts as an error.
-    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a>;
+    fn look_up<'a>(
+        &'a self,
+        subscription: &'a SubscriptionId,
+    ) -> StoreFuture<'a, Option<KeyRing>, ProviderError>;
 }
 
 /// The answer of a provider.
 pub(super) type Answer = Result<Option<KeyRing>, LookupError>;
 
-/// The future of a look-up.
-pub type LookupFuture<'a> = CallFuture<'a, Result<Option<KeyRing>, LookupError>>;
-
 /// A shared provider is a provider.
 impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
-    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
+    fn look_up<'a>(
+        &'a self,
+        subscription: &'a SubscriptionId,
+    ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
         (**self).look_up(subscription)
     }
 }
 
 /// Makes a provider from an async closure. The [module docs](super) have an example.
 ///
-/// Its errors become a [`LookupError`] with the error as the source: a [`ConfigError`](crate::ConfigError) becomes
-/// an [`Unusable`](crate::lookup::LookupErrorKind::Unusable) one, any other error an
-/// [`Unavailable`](crate::lookup::LookupErrorKind::Unavailable) one. A `LookupError` stays unchanged.
+/// Any error is one of the provider's, and is reported to the operator.
 ///
 /// # Security
 /// As for [`SecretProvider`].
@@ -101,13 +106,14 @@ where
     R: Into<KeyRing>,
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
+    fn look_up<'a>(
+        &'a self,
+        subscription: &'a SubscriptionId,
+    ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
         let answer = (self.0)(subscription.clone());
-        LookupFuture::boxed(async {
-            match answer.await {
-                Ok(ring) => Ok(ring.map(Into::into)),
-                Err(error) => Err(LookupError::of_provider(error.into())),
-            }
+        StoreFuture::boxed(async {
+            let ring = answer.await.map_err(Into::into)?;
+            Ok(ring.map(Into::into))
         })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::cache::Capacities;
-use super::error::{LookupError, LookupErrorKind as Kind};
+use super::error::LookupError;
 use super::id::{SubscriptionId, as_looked_up};
 use super::lookups::{Lookup, Lookups, Outcome, Waiter};
 use super::places::LookupId;
@@ -106,7 +106,7 @@ impl Resolver {
     /// Makes the look-up. No code of the provider runs before it is polled.
     fn begin(&self, id: &Arc<str>) -> Lookup {
         let (provider, id) = (Arc::clone(&self.provider), SubscriptionId(Arc::clone(id)));
-        Box::pin(async move { provider.look_up(&id).await })
+        Box::pin(async move { provider.look_up(&id).await.map_err(LookupError::from) })
     }
 
     fn with_lookups<T>(&self, work: impl FnOnce(&mut Lookups) -> T) -> T {
@@ -166,7 +166,7 @@ impl Future for Waiting {
             }));
             let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
             // The message of a panic may hold a secret, so only the panic hook gets it.
-            let panicked = |_| Poll::Ready(Err(LookupError::new(Kind::Panicked)));
+            let panicked = |_| Poll::Ready(Err(LookupError::Panicked));
             match polled.unwrap_or_else(panicked) {
                 Poll::Pending => resolver.with_lookups(|all| all.put_back(lookup_id, lookup)),
                 Poll::Ready(answer) => {
@@ -208,15 +208,19 @@ impl Wake for LookupWaker {
 
 #[cfg(all(test, feature = "tower"))]
 mod tests {
-    use super::super::LookupFuture;
+    use super::super::error::ProviderError;
     use super::*;
     use crate::clock::SystemClock;
+    use crate::future::StoreFuture;
 
     struct Hangs;
 
     impl SecretProvider for Hangs {
-        fn look_up<'a>(&'a self, _: &'a SubscriptionId) -> LookupFuture<'a> {
-            LookupFuture::boxed(std::future::pending())
+        fn look_up<'a>(
+            &'a self,
+            _: &'a SubscriptionId,
+        ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
+            StoreFuture::boxed(std::future::pending())
         }
     }
 

@@ -107,10 +107,8 @@ mod tests {
             .unwrap();
         assert_eq!((verified.key_name(), verified.scope()), ("old", "orders"));
         assert_eq!(verified.timestamp(), &timestamp);
-        let proof = verified.proof();
-        assert_eq!((proof.key_name(), proof.scope()), ("old", "orders"));
-        assert_eq!(proof.subscription_id(), Some("wh_1"));
-        assert_eq!(proof.pinned_workspace(), Some("ws_1"));
+        assert_eq!(verified.subscription_id(), Some("wh_1"));
+        assert_eq!(verified.pinned_workspace(), Some("ws_1"));
         let shown = format!("{verified:?}");
         for part in [
             r#"Timestamp(1763690000), key: "old", scope: "orders", subscription: Some("wh_1")"#,

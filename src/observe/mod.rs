@@ -9,10 +9,13 @@ mod reports;
 mod span;
 #[cfg(feature = "tracing")]
 mod trace;
+mod used_keys;
 #[cfg(feature = "tracing")]
 mod warnings;
 
 pub use observer::{ObservedRequest, RequestObserver};
-pub use reports::{Answer, Failed, Reason, Settled};
+pub use reports::{Answer, Failed, Settled};
+
+pub(crate) use reports::Reason;
 
 pub(crate) use {observation::Observation, observers::Observers, span::in_this_span};

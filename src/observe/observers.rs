@@ -16,6 +16,7 @@ use super::reports::{Answer, Failed, Settled};
 use super::span::Span;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
+use super::used_keys::UsedKeys;
 use crate::caught::caught;
 use crate::clock::Clock;
 use crate::dedupe::StoreError;
@@ -34,6 +35,8 @@ pub(crate) struct Observers {
     pub(crate) on_answer: Hook<Answer>,
     pub(crate) on_settled: Hook<Settled>,
     pub(crate) on_failed: Hook<Failed>,
+    pub(crate) on_key_first_used: Hook<Delivery>,
+    used_keys: UsedKeys,
     /// The hooks are called only while this returns true.
     pub(crate) hooks_while: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     /// The observers of the program, in the order in which they were set.
@@ -55,6 +58,9 @@ impl Observers {
         #[cfg(feature = "metrics")]
         {
             request.recognised = Some(delivery.clone());
+        }
+        if self.on_key_first_used.is_some() && self.used_keys.is_first(delivery.verified()) {
+            self.call(&self.on_key_first_used, delivery);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::verify::{Verified, VerifyError, VerifyErrorKind};
 use crate::walk::Delivery;
 
 /// The reason of a refusal or failure: an error with its chain of sources.
-pub type Reason = Arc<dyn Error + Send + Sync>;
+pub(crate) type Reason = Arc<dyn Error + Send + Sync>;
 
 /// The answer to one delivery. It is also in the extensions of the response.
 #[derive(Clone, Debug)]

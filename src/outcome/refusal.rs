@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::event::{EventError, EventErrorKind};
-use crate::lookup::{LookupError, LookupErrorKind, SubscriptionId};
+use crate::lookup::{LookupError, SubscriptionId};
 use crate::readable::Chain;
 use crate::verify::{BodyTooLarge, Verified};
 use crate::verify::{VerifyError, VerifyErrorKind};
@@ -77,9 +77,9 @@ pub enum RefusalKind {
     EventIdDiffers,
     /// Authentic, but `X-Service-Event-Type` differs from the signed body: 400.
     EventTypeDiffers,
-    /// The provider of secrets failed to answer: 503. The source is a [`LookupError`].
+    /// The provider of secrets failed to answer, or found keys that are refused: 503. The chain of sources has its error.
     SecretsUnavailable,
-    /// The provider of secrets did not answer within its share of the budget: 503. The source is a [`LookupError`].
+    /// The provider of secrets did not answer within its share of the budget: 503.
     SecretsTooSlow,
     /// The most deliveries that may wait for look-ups of secrets already wait: 503.
     TooManyLookups,
@@ -272,8 +272,8 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {
-    /// Returns a [`VerifyError`], [`LookupError`], [`EventError`] or [`StoreError`]. It is the error itself and not its `Arc`,
-    /// so it can be downcast.
+    /// Returns a [`VerifyError`], [`EventError`] or [`StoreError`], which can be downcast, or the error of a look-up, whose source
+    /// is the provider's own error.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source = self.source.as_deref()?;
         Some(source)
@@ -293,12 +293,12 @@ impl From<VerifyError> for Refusal {
 /// All deliveries that waited for the look-up share the error.
 impl From<Arc<LookupError>> for Refusal {
     fn from(error: Arc<LookupError>) -> Self {
-        let kind = match error.kind() {
-            LookupErrorKind::TimedOut => RefusalKind::SecretsTooSlow,
-            LookupErrorKind::TooManyWaiting => RefusalKind::TooManyLookups,
-            LookupErrorKind::Unavailable
-            | LookupErrorKind::Unusable
-            | LookupErrorKind::Panicked => RefusalKind::SecretsUnavailable,
+        let kind = match *error {
+            LookupError::TimedOut => RefusalKind::SecretsTooSlow,
+            LookupError::TooManyWaiting => RefusalKind::TooManyLookups,
+            LookupError::Unavailable(_) | LookupError::Unusable(_) | LookupError::Panicked => {
+                RefusalKind::SecretsUnavailable
+            }
         };
         Self {
             source: Some(error),

@@ -16,7 +16,6 @@ use crate::lookup::{Capacities, Keys, SecretProvider};
 
 use crate::config::ConfigError;
 use crate::verify::{KeyRing, Secret, Window};
-use crate::walk::HeaderMismatch;
 
 /// The settings of a [`Receiver`](crate::Receiver).
 ///
@@ -46,7 +45,7 @@ pub struct ReceiverBuilder {
     window: Window,
     clock: Arc<dyn Clock>,
     max_body: usize,
-    header_mismatch: HeaderMismatch,
+    ignores_header_mismatch: bool,
     schedule: RetrySchedule,
     /// Depends on the schedule unless it is set.
     lease: Option<Duration>,
@@ -74,7 +73,7 @@ impl Default for ReceiverBuilder {
             window: Window::default(),
             clock: Arc::new(SystemClock),
             max_body: 1 << 20,
-            header_mismatch: HeaderMismatch::default(),
+            ignores_header_mismatch: false,
             schedule: RetrySchedule::default(),
             lease: None,
             retention: Duration::from_secs(48 * 3_600),
@@ -118,7 +117,7 @@ impl ReceiverBuilder {
     ///
     /// let ledger = || Secret::new("whsec_made_up_for_the_ledger");
     /// let refused = Receiver::builder().secret(ledger()?).store(store.clone()).build();
-    /// assert_eq!(refused.err().map(|error| error.kind()), Some(ConfigErrorKind::ScopeTaken));
+    /// assert_eq!(refused.err().map(|error| error.kind()), Some(ConfigErrorKind::UnusableScope));
     /// let ledger = Receiver::builder().secret(ledger()?).scope("ledger").store(store).build()?;
     /// # let _ = (orders, ledger);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -244,9 +243,14 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Sets the policy for unsigned headers that name another event than the signed body. Default: refuse.
-    pub fn header_mismatch(mut self, policy: HeaderMismatch) -> Self {
-        self.header_mismatch = policy;
+    /// Accepts a delivery whose unsigned headers name another event than its signed body, for a proxy that rewrites them. Without
+    /// this, it is answered 400: a header was changed on the way, or the sender is faulty.
+    ///
+    /// # Security
+    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
+    /// this ignores it.
+    pub fn ignore_header_mismatch(mut self) -> Self {
+        self.ignores_header_mismatch = true;
         self
     }
 

@@ -48,9 +48,7 @@ pub(crate) mod builder;
 mod serve;
 pub(crate) mod steps;
 
-pub use crate::caught::{Panicked, caught};
-pub use crate::walk::{
-    Admission, Claim, HeaderMismatch, Health, RequestHead, StoredDelivery, Unready, guarded,
-};
+pub use crate::caught::caught;
+pub use crate::walk::{Admission, Claim, Health, RequestHead, StoredDelivery, guarded};
 pub(crate) use builder::ReceiverBuilder;
 pub(crate) use steps::Receiver;

@@ -11,8 +11,7 @@ use tokio::time::Instant;
 
 use super::Receiver;
 use crate::layer::{
-    self, Drained, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, settle_in_time,
-    under_lease,
+    self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, settle_in_time, under_lease,
 };
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::run::{Acknowledgement, Ran, Run};
@@ -195,6 +194,9 @@ impl Receiver {
     /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on after `limit` are aborted and
     /// their claims released, so that a retry can claim the events at once. `Duration::MAX` waits without a limit.
     ///
+    /// Returns the number of runs that were aborted; zero if all ended by themselves. An aborted run has one more second to release its
+    /// claim; a claim that is not released by then ends with its lease.
+    ///
     /// Call it at shutdown, when the server takes no more connections: `axum::serve` returns when its connections have ended,
     /// but runs that outlived their requests still go on. It cannot be undone: a drained receiver stays shut.
     ///
@@ -208,12 +210,12 @@ impl Receiver {
     ///     .store(MemoryStore::default())
     ///     .build()?;
     /// // axum::serve(listener, app).with_graceful_shutdown(signal).await?;
-    /// assert_eq!(receiver.drain(Duration::from_secs(30)).await.aborted(), 0);
+    /// assert_eq!(receiver.drain(Duration::from_secs(30)).await, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn drain(&self, limit: Duration) -> Drained {
+    pub async fn drain(&self, limit: Duration) -> usize {
         let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
         layer::drain(gate, &settings.shutdown, limit).await
     }

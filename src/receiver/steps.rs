@@ -215,8 +215,7 @@ impl Receiver {
     /// Returns the health of the receiver, for a readiness probe. It reads a few numbers and the clock. It does not wait, and
     /// does not call the store.
     ///
-    /// Not ready means one of three things: it is [draining](crate::receiver::Unready::Draining), [no permit is
-    /// free](crate::receiver::Unready::NoPermitFree), or its [store is failing](crate::receiver::Unready::StoreFailing).
+    /// Not ready means one of [three things](Health::reasons): it is draining, no permit is free, or its store is failing.
     ///
     /// # Security
     /// **A client that cannot sign a delivery cannot make a receiver unready.** Forged, stale, slow, broken and oversized

@@ -12,7 +12,7 @@ use http::StatusCode;
 
 use super::table::ArmTable;
 use crate::event::model_id;
-use crate::extract::LayerMissing;
+use crate::extract::EventRejection;
 use crate::layer::Unhandled;
 use crate::walk::Delivery;
 
@@ -70,7 +70,7 @@ impl<S> Dispatch<S> {
     fn arm(&self, request: &Request) -> Result<&SharedArm<S>, BoxFuture> {
         // The layer has put it there. An event type in a header is not signed and does not decide.
         let delivery = request.extensions().get::<Delivery>();
-        let delivery = delivery.ok_or_else(|| answer(LayerMissing))?;
+        let delivery = delivery.ok_or_else(|| answer(EventRejection::LayerMissing))?;
         let arm = self
             .table
             .arm(delivery.event_type(), || model_id(delivery.verified()))

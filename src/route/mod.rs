@@ -7,4 +7,4 @@ pub(crate) mod router;
 pub(crate) mod subscriptions;
 mod table;
 
-pub use subscriptions::{Subscription, SubscriptionWarning};
+pub use subscriptions::Subscription;

@@ -32,7 +32,7 @@ use crate::event::{DataModelId, EventType};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriptions {
     subscriptions: Vec<Subscription>,
-    warnings: Vec<SubscriptionWarning>,
+    warnings: Vec<String>,
 }
 
 /// One subscription, as it is set up in the workspace's developer settings.
@@ -43,26 +43,6 @@ pub struct Subscription {
     pub event_types: Vec<EventType>,
     /// The data model to which it is limited, if there is one.
     pub model: Option<DataModelId>,
-}
-
-/// A warning about the subscriptions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SubscriptionWarning {
-    /// These events of a data model have their own arm, and come with the subscription that has no data model. If another
-    /// subscription is limited to the model **and** lists these events, each comes a second time, under another secret. Give both
-    /// subscriptions one scope then ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
-    NeedsSharedScope {
-        /// The data model.
-        model: DataModelId,
-        /// The event types that would come from both subscriptions.
-        event_types: Vec<EventType>,
-    },
-    /// The specification does not list this event type: it is mistyped, or newer than this crate.
-    UnknownType {
-        /// The event type.
-        event_type: EventType,
-    },
 }
 
 impl Subscriptions {
@@ -81,9 +61,10 @@ impl Subscriptions {
                 list.push(event_type.clone());
             }
             if !event_type.is_known() {
-                warnings.push(SubscriptionWarning::UnknownType {
-                    event_type: event_type.clone(),
-                });
+                let name = event_type.as_str().escape_debug();
+                warnings.push(format!(
+                    "warning: {name} is not an event type that the service documents: is it mistyped?"
+                ));
             }
         }
         let subscriptions = by_model
@@ -93,10 +74,11 @@ impl Subscriptions {
                 model: model.clone(),
             });
         let shared = overlapping.into_iter().map(|(model, event_types)| {
-            SubscriptionWarning::NeedsSharedScope {
-                model: model.clone(),
-                event_types,
-            }
+            format!(
+                "warning: {} of {}: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
+                listed(&event_types),
+                model.as_str().escape_debug()
+            )
         });
         Self {
             subscriptions: subscriptions.collect(),
@@ -109,9 +91,14 @@ impl Subscriptions {
         self.subscriptions.iter()
     }
 
-    /// Returns the warnings about them.
+    /// Returns the warnings about them, each a line:
+    ///
+    /// - An event type that the specification does not list is mistyped, or newer than this crate.
+    /// - Events of a data model that have their own arm come with the subscription that has no data model. If another subscription
+    ///   is limited to the model **and** lists these events, each comes a second time, under another secret. Give both subscriptions
+    ///   one scope then ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
     #[must_use]
-    pub fn warnings(&self) -> &[SubscriptionWarning] {
+    pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
@@ -119,7 +106,7 @@ impl Subscriptions {
 impl fmt::Display for Subscriptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subscriptions = self.subscriptions.iter().map(ToString::to_string);
-        let lines = subscriptions.chain(self.warnings.iter().map(ToString::to_string));
+        let lines = subscriptions.chain(self.warnings.iter().cloned());
         f.write_str(&lines.collect::<Vec<_>>().join("\n"))
     }
 }
@@ -134,24 +121,6 @@ impl fmt::Display for Subscription {
         match &self.model {
             Some(model) => model.as_str().escape_debug().fmt(f),
             None => f.write_str("any"),
-        }
-    }
-}
-
-impl fmt::Display for SubscriptionWarning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeedsSharedScope { model, event_types } => write!(
-                f,
-                "warning: {} of {}: the subscription to any data model brings that; another one that brings it too needs the same scope, or each event runs twice",
-                listed(event_types),
-                model.as_str().escape_debug()
-            ),
-            Self::UnknownType { event_type } => write!(
-                f,
-                "warning: {} is not an event type that the service documents: is it mistyped?",
-                event_type.as_str().escape_debug()
-            ),
         }
     }
 }

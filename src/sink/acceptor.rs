@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::accept::{Storing, accept};
 use super::contract::Sink;
 use crate::config::ConfigError;
-use crate::layer::{self, Drained, Guard, ResponseBody, ResponseFuture, VerifiedBody};
+use crate::layer::{self, Guard, ResponseBody, ResponseFuture, VerifiedBody};
 use crate::lookup::Keys;
 #[cfg(doc)]
 use crate::receiver::Receiver;
@@ -153,8 +153,8 @@ impl Acceptor {
     }
 
     /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
-    /// that still go on after `limit` are dropped.
-    pub async fn drain(&self, limit: Duration) -> Drained {
+    /// that still go on after `limit` are dropped. Returns their number.
+    pub async fn drain(&self, limit: Duration) -> usize {
         let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
         layer::drain(gate, &settings.shutdown, limit).await
     }
@@ -201,7 +201,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let answer = accept(&self.shared, request);
-        ResponseFuture(Box::pin(async { Ok(answer.await) }))
+        Box::pin(async { Ok(answer.await) })
     }
 }
 

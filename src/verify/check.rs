@@ -152,7 +152,7 @@ impl Check {
     }
 
     /// Compares, with every live key. The proof covers the bytes that were passed to
-    /// [`update`](Self::update), in that order; keeping them is the caller's task. A second call proves nothing.
+    /// [`update`](Self::update), in that order; keeping them is the caller's task, so it holds none. A second call proves nothing.
     ///
     /// # Security
     /// It borrows the check, as a move would leave a copy of the keys' states behind, which nothing wipes. For the same reason, move no
@@ -160,8 +160,9 @@ impl Check {
     ///
     /// # Errors
     /// `SignatureMismatch` or `UnknownSubscription`.
-    pub fn finish(&mut self) -> Result<Proof, VerifyError> {
-        self.unproven.prove(Some(&mut self.macs), &[])
+    pub fn finish(&mut self) -> Result<Verified<()>, VerifyError> {
+        let proof = self.unproven.prove(Some(&mut self.macs), &[])?;
+        Ok(Verified::new(proof, ()))
     }
 }
 

@@ -48,8 +48,8 @@ pub(crate) use keyring::KeyRing;
 pub(crate) use secret::Secret;
 pub use signature::Signature;
 pub use timestamp::Timestamp;
+pub use verified::SignedBytes;
 pub(crate) use verified::Verified;
-pub use verified::{Proof, SignedBytes};
 pub use window::Window;
 
 pub(crate) use check::Unproven;

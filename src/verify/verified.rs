@@ -30,11 +30,6 @@ pub struct Verified<B = Bytes> {
 }
 
 impl<B: SignedBytes> Verified<B> {
-    #[inline]
-    pub(super) fn new(proof: Proof, body: B) -> Self {
-        Self { proof, body }
-    }
-
     /// Restores a value from a store that is trusted. The ring is [noted](KeyRing::noted).
     pub(crate) fn restored(
         timestamp: Timestamp,
@@ -53,25 +48,31 @@ impl<B: SignedBytes> Verified<B> {
 }
 
 impl<B> Verified<B> {
+    #[inline]
+    pub(super) fn new(proof: Proof, body: B) -> Self {
+        Self { proof, body }
+    }
+
     /// Returns the bytes, without their proof.
     #[must_use]
     pub fn into_body(self) -> B {
         self.body
     }
 
-    /// Returns the proof, without its bytes.
-    #[must_use]
-    pub fn proof(&self) -> &Proof {
-        &self.proof
-    }
-
     /// Returns when the delivery was signed.
     #[must_use]
     pub fn timestamp(&self) -> &Timestamp {
-        self.proof.timestamp()
+        &self.proof.timestamp
     }
 
-    /// Returns the name of the key that matched.
+    /// Returns the signature that was sent, to be stored with the body: [`Delivery::to_stored`](crate::Delivery::to_stored) does
+    /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
+    #[must_use]
+    pub fn signature(&self) -> Option<Signature> {
+        self.proof.signature.map(Signature)
+    }
+
+    /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
         self.proof.key_name()
@@ -80,7 +81,19 @@ impl<B> Verified<B> {
     /// Returns the scope of the ring that the key belongs to.
     #[must_use]
     pub fn scope(&self) -> &str {
-        self.proof.scope()
+        self.proof.ring.scope()
+    }
+
+    /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
+    #[must_use]
+    pub fn subscription_id(&self) -> Option<&str> {
+        self.proof.ring.subscription.as_deref()
+    }
+
+    /// Returns the workspace that the ring is pinned to.
+    #[must_use]
+    pub fn pinned_workspace(&self) -> Option<&str> {
+        self.proof.ring.workspace()
     }
 }
 
@@ -101,9 +114,9 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
     }
 }
 
-/// The content of a proof: the key and the ring that signed, and the time of signing.
+/// The key and the ring that signed, and the time of signing.
 #[derive(Clone)]
-pub struct Proof {
+pub(super) struct Proof {
     timestamp: Timestamp,
     /// As bytes, which take less memory than a [`Signature`]: each delivery keeps them.
     signature: Option<[u8; 32]>,
@@ -129,42 +142,9 @@ impl Proof {
         }
     }
 
-    /// Returns when the delivery was signed.
-    #[must_use]
-    pub fn timestamp(&self) -> &Timestamp {
-        &self.timestamp
-    }
-
-    /// Returns the signature that was sent, to be stored with the body: [`Delivery::to_stored`](crate::Delivery::to_stored) does
-    /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
-    #[must_use]
-    pub fn signature(&self) -> Option<Signature> {
-        self.signature.map(Signature)
-    }
-
-    /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
-    #[must_use]
-    pub fn key_name(&self) -> &str {
+    fn key_name(&self) -> &str {
         let key = self.ring.keys.get(usize::from(self.key));
         key.map_or("", |key| &key.name)
-    }
-
-    /// Returns the scope of the ring that the key belongs to.
-    #[must_use]
-    pub fn scope(&self) -> &str {
-        self.ring.scope()
-    }
-
-    /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
-    #[must_use]
-    pub fn subscription_id(&self) -> Option<&str> {
-        self.ring.subscription.as_deref()
-    }
-
-    /// Returns the workspace that the ring is pinned to.
-    #[must_use]
-    pub fn pinned_workspace(&self) -> Option<&str> {
-        self.ring.workspace()
     }
 }
 
@@ -173,9 +153,18 @@ impl fmt::Debug for Proof {
         f.debug_struct("Proof")
             .field("timestamp", &self.timestamp)
             .field("key", &self.key_name())
-            .field("scope", &self.scope())
-            .field("subscription", &self.subscription_id())
+            .field("scope", &self.ring.scope())
+            .field("subscription", &self.ring.subscription)
             .finish()
+    }
+}
+
+/// A proof whose bytes the caller keeps: of a [`Check`](crate::verify::Check).
+impl fmt::Debug for Verified<()> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verified")
+            .field("proof", &self.proof)
+            .finish_non_exhaustive()
     }
 }
 

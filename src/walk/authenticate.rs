@@ -17,21 +17,6 @@ use crate::outcome::Refusal;
 use crate::verify::Verified;
 use crate::verify::{DeliveryHeaders, Intake, KeyRing, Unproven, VerifyError, VerifyErrorKind};
 
-/// The policy for a delivery whose unsigned headers name another event than its signed body.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeaderMismatch {
-    /// Answer 400. A header was changed on the way, or the sender is faulty.
-    #[default]
-    Refuse,
-    /// Use the signed body and ignore the headers, for a proxy that rewrites them.
-    ///
-    /// # Security
-    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
-    /// this policy ignores it.
-    Ignore,
-}
-
 /// The policy of authentication, and its steps. A receiver and an acceptor each have one.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
@@ -40,7 +25,8 @@ pub(crate) struct Authenticator {
     pub(crate) gate: Arc<Gate>,
     pub(crate) schedule: RetrySchedule,
     pub(crate) max_body: usize,
-    pub(crate) header_mismatch: HeaderMismatch,
+    /// Whether unsigned headers may name another event than the signed body.
+    pub(crate) ignores_header_mismatch: bool,
     pub(crate) stale: StaleSample,
 }
 
@@ -106,7 +92,7 @@ impl Authenticator {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),
         };
-        if self.header_mismatch == HeaderMismatch::Refuse
+        if !self.ignores_header_mismatch
             && let Some(kind) = head.differs_from(&event)
         {
             return Err(Refusal::new(kind).of_authentic(verified));

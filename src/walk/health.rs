@@ -22,7 +22,7 @@ use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 /// assert!(health.is_ready());
 /// assert_eq!(health.to_string(), "ready");
 /// assert_eq!((health.runs, health.max_runs), (0, 1_024));
-/// assert_eq!(health.since_last_accepted(), None); // nothing has come yet, which is no reason not to be ready
+/// assert_eq!(health.since_last_accepted(), None); // nothing has come yet, and the receiver is ready all the same
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,33 +46,6 @@ pub struct Health {
     pub now: UnixSeconds,
 }
 
-/// The reasons why a receiver is not ready.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Unready {
-    /// It is draining, and refuses every new delivery.
-    Draining,
-    /// The most runs that are allowed are under way, so the next authentic delivery is refused.
-    NoPermitFree,
-    /// The store of claims fails: see [`Health::store_failing`].
-    StoreFailing,
-}
-
-impl Unready {
-    #[cfg(feature = "metrics")]
-    pub(crate) const ALL: [Self; 3] = [Self::Draining, Self::NoPermitFree, Self::StoreFailing];
-
-    /// Returns a short name for logs and metrics, in snake case. Stable.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Draining => "draining",
-            Self::NoPermitFree => "no_permit_free",
-            Self::StoreFailing => "store_failing",
-        }
-    }
-}
-
 impl Health {
     /// Returns whether the next authentic delivery of a fresh event would be taken: true unless there is a
     /// [reason](Self::reasons).
@@ -81,27 +54,32 @@ impl Health {
         self.reasons().next().is_none()
     }
 
-    /// Returns the reasons why the receiver is not ready.
+    /// Returns the names of the reasons why the receiver is not ready, in snake case and stable, as its metrics have them:
+    /// `draining`, it refuses every new delivery; `no_permit_free`, the most runs that are allowed are under way, so the next authentic
+    /// delivery is refused; `store_failing`, see [`store_failing`](Self::store_failing).
     ///
     /// ```
-    /// # use hookgate::{MemoryStore, Receiver, Secret, receiver::Unready};
+    /// # use hookgate::{MemoryStore, Receiver, Secret};
     /// # let receiver = Receiver::builder()
     /// #     .secret(Secret::new("whsec_made_up_for_this_example")?)
     /// #     .store(MemoryStore::default())
     /// #     .build()?;
     /// // Replicas of one database may rather answer 503 themselves than vanish all at once.
-    /// let ready = receiver.health().reasons().all(|reason| reason == Unready::StoreFailing);
+    /// let ready = receiver.health().reasons().all(|reason| reason == "store_failing");
     /// assert!(ready);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reasons(&self) -> impl Iterator<Item = Unready> + use<> {
-        [
-            (self.draining, Unready::Draining),
-            (self.runs >= self.max_runs, Unready::NoPermitFree),
-            (self.store_failing, Unready::StoreFailing),
-        ]
-        .into_iter()
-        .filter_map(|(holds, reason)| holds.then_some(reason))
+    pub fn reasons(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let all = Self::REASONS.into_iter().zip(self.holding());
+        all.filter_map(|(reason, holds)| holds.then_some(reason))
+    }
+
+    /// The names of all reasons.
+    pub(crate) const REASONS: [&'static str; 3] = ["draining", "no_permit_free", "store_failing"];
+
+    fn holding(&self) -> [bool; 3] {
+        let no_permit_free = self.runs >= self.max_runs;
+        [self.draining, no_permit_free, self.store_failing]
     }
 
     /// Returns the time since an event was last accepted, by the wall clock; `None` if there was none.
@@ -122,7 +100,7 @@ impl fmt::Display for Health {
         f.write_str("not ready")?;
         let mut separator = ": ";
         for reason in self.reasons() {
-            write!(f, "{separator}{}", reason.name())?;
+            write!(f, "{separator}{reason}")?;
             separator = ", ";
         }
         Ok(())

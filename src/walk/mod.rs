@@ -17,11 +17,10 @@ mod traceparent;
 mod verify_stored;
 
 pub use admit::Admission;
-pub use authenticate::HeaderMismatch;
 pub use claim::Claim;
 pub(crate) use delivery::Delivery;
 pub use head::RequestHead;
-pub use health::{Health, Unready};
+pub use health::Health;
 pub use stored::StoredDelivery;
 
 pub(crate) use admit::Claims;

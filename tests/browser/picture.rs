@@ -10,7 +10,7 @@ const FILE: &str = concat!(
 );
 const WIDTH: i64 = 1180;
 const HEIGHT: i64 = 700;
-const MOST_BYTES: usize = 150_000;
+const MAX_BYTES: usize = 150_000;
 
 /// Draws it again with `HOOKGATE_DRAW_PICTURES`; without, looks that it is there, small, and of this size.
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +19,7 @@ async fn the_picture_of_the_docs_is_of_the_page() {
         draw().await;
     }
     let picture = std::fs::read(FILE).expect("scripts/pictures draws it");
-    assert!(picture.len() < MOST_BYTES, "{} bytes", picture.len());
+    assert!(picture.len() < MAX_BYTES, "{} bytes", picture.len());
     assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
     let number = |at: usize| i64::from(u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
     assert_eq!((number(16), number(20)), (WIDTH, HEIGHT));

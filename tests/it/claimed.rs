@@ -5,11 +5,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    KeyRing, MemoryStore, Receiver, Secret,
-    layer::Answer,
-    lookup::Keys,
-    outcome::RefusalKind,
-    receiver::{HeaderMismatch, RequestHead},
+    KeyRing, MemoryStore, Receiver, Secret, layer::Answer, lookup::Keys, outcome::RefusalKind,
+    receiver::RequestHead,
 };
 use http::StatusCode;
 use tower::ServiceExt;
@@ -160,7 +157,7 @@ async fn the_operator_learns_which_of_many_subscriptions_is_refused() {
         .keys(keys())
         .store(MemoryStore::default())
         .clock(clock.clone())
-        .header_mismatch(HeaderMismatch::Ignore)
+        .ignore_header_mismatch()
         .on_answer(move |answer| {
             let claimed = answer.claimed_subscription().cloned();
             tells.lock().unwrap().push((answer.status, claimed));

@@ -82,7 +82,7 @@ async fn what_is_not_authentic_or_not_fresh_reaches_no_handler() {
 #[tokio::test(start_paused = true)]
 async fn whatever_a_handler_answers_decides_over_the_claim() {
     let harness = Harness::new(
-        |builder, _| builder.on_dead_letter(async |_| Ok(())),
+        |builder, _| builder.on_dead_letter(async |_, _| Ok(())),
         |_, _| async { StatusCode::IM_A_TEAPOT },
     );
     let receiver = &harness.receiver;

@@ -1,5 +1,6 @@
 //! Handlers that use `?`: the answer to the sender, and the report to the operator.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use hookgate::{
     DeadLetter, Delivery, Event, EventData, EventRouter, HandlerError, Outcome, Receiver,
     clock::Clock,
     dedupe::{StoreError, StoreErrorKind},
-    layer::{AlreadyHandled, Answer, Failed, ObservedRequest, Reason, RequestObserver, Unhandled},
+    layer::{AlreadyHandled, Answer, Failed, ObservedRequest, RequestObserver, Unhandled},
     outcome::Failure,
 };
 use http::request::Parts;
@@ -194,7 +195,7 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
         Store(#[source] StoreError),
         Shared(#[source] Arc<StoreError>),
         Boxed(#[source] Box<NotFresh>),
-        Reason(#[source] Reason),
+        Reason(#[source] Arc<dyn Error + Send + Sync>),
     }
 
     let duplicate = |same_body| NotFresh::Duplicate { same_body };

@@ -7,9 +7,9 @@ use std::time::Duration;
 use hookgate::{
     MemoryStore, Outcome, Receiver, Secret, block_on,
     clock::ManualClock,
-    dedupe::{Capacity, StoreError, StoreErrorKind, StoreFuture, WhenFull},
+    dedupe::{Capacity, StoreError, StoreErrorKind, StoreFuture},
     outcome::RefusalKind,
-    receiver::{Health, Unready},
+    receiver::Health,
 };
 use http::StatusCode;
 use tokio::time::sleep;
@@ -20,7 +20,7 @@ use crate::support;
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
-fn reasons(health: &Health) -> Vec<Unready> {
+fn reasons(health: &Health) -> Vec<&'static str> {
     health.reasons().collect()
 }
 
@@ -138,7 +138,7 @@ async fn a_receiver_without_a_free_permit_is_unready_until_a_run_ends() {
     assert!(harness.receiver.health().is_ready());
     let second = harness.begin(&Sent::event("evt_2")).await;
     let health = harness.receiver.health();
-    assert_eq!(reasons(&health), [Unready::NoPermitFree]);
+    assert_eq!(reasons(&health), ["no_permit_free"]);
     assert_eq!((health.runs, health.max_runs), (2, 2));
     assert_eq!(health.to_string(), "not ready: no_permit_free");
     // It behaves as it reports: the next one is refused.
@@ -159,7 +159,7 @@ async fn a_draining_receiver_is_unready_for_good() {
     harness.receiver.drain(Duration::from_secs(1)).await;
     let health = harness.receiver.health();
     assert!(health.draining);
-    assert_eq!(reasons(&health), [Unready::Draining]);
+    assert_eq!(reasons(&health), ["draining"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +211,7 @@ async fn a_store_fails_after_three_failures_in_a_row_and_for_thirty_seconds() {
     assert!(!one_more().await);
     assert!(!one_more().await);
     assert!(one_more().await);
-    assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
+    assert_eq!(reasons(&harness.receiver.health()), ["store_failing"]);
     // A replica that gets no deliveries any more must become ready again by itself.
     pass(29_000).await;
     assert!(harness.receiver.health().store_failing);
@@ -235,7 +235,7 @@ async fn a_store_that_hangs_is_failing_too() {
         let answer = harness.send(&Sent::event(&format!("evt_{number}"))).await;
         assert_eq!(answer.status(), 503);
     }
-    assert_eq!(reasons(&harness.receiver.health()), [Unready::StoreFailing]);
+    assert_eq!(reasons(&harness.receiver.health()), ["store_failing"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,7 +312,7 @@ fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
 async fn a_full_store_is_no_failing_one() {
     let harness = Harness::new(
         |builder, clock: &TokioClock| {
-            let capacity = Capacity::new(1).with_when_full(WhenFull::Refuse);
+            let capacity = Capacity::new(1).refusing_when_full();
             builder.store(MemoryStore::new(capacity).with_clock(clock.clone()))
         },
         |_, _| async { OK },

@@ -29,7 +29,7 @@ use std::time::Duration;
 use hookgate::{
     DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Secret,
     clock::UnixSeconds,
-    layer::{Answer, DeadLettered, ResponseBody, VerifiedBody},
+    layer::{Answer, ResponseBody, VerifiedBody},
     verify::{Signature, Timestamp},
 };
 use http::{Request, Response, StatusCode};
@@ -171,21 +171,21 @@ fn the_plans_reach_what_they_are_about() {
         }
     }
     for expected in [
-        "heard handled",
-        "heard dead_lettered",
-        "heard replayed",
-        "heard runs_on",
-        "heard handler_status",
-        "heard panicked",
-        "heard dead_letter_failed",
-        "heard handled_claim_lost",
-        "heard handled_commit_failed",
-        "heard handled_commit_too_slow",
-        "heard not_authentic",
-        "heard still_running",
-        "heard too_many_waiting",
-        "heard store_unavailable",
-        "heard store_too_slow",
+        "answered handled",
+        "answered dead_lettered",
+        "answered replayed",
+        "answered runs_on",
+        "answered handler_status",
+        "answered panicked",
+        "answered dead_letter_failed",
+        "answered handled_claim_lost",
+        "answered handled_commit_failed",
+        "answered handled_commit_too_slow",
+        "answered not_authentic",
+        "answered still_running",
+        "answered too_many_waiting",
+        "answered store_unavailable",
+        "answered store_too_slow",
         "settled handled",
         "settled run_limit",
         "settled handled_commit_too_slow",
@@ -243,8 +243,8 @@ impl Play {
             .max_waiting(MAX_WAITING.0, MAX_WAITING.1)
             .on_settled(move |run| settled.settled(run))
             .on_answer(move |answer| answered.told(answer))
-            .on_dead_letter(move |letter| {
-                let kept = keep(&letters, &letter);
+            .on_dead_letter(move |delivery, letter| {
+                let kept = keep(&letters, &delivery, letter.reason());
                 async { kept }
             })
             .build()
@@ -341,7 +341,7 @@ impl Play {
                 let (app, world) = (self.app.clone(), Arc::clone(&self.world));
                 let status = deliver(app, world, event, SENDER_GIVES_UP).await;
                 if !status.is_some_and(|status| status.is_success()) {
-                    let violation = format!("a last copy of event {event} heard {status:?}");
+                    let violation = format!("a last copy of event {event} was answered {status:?}");
                     self.world.violation(violation);
                 }
             }
@@ -361,7 +361,7 @@ impl Play {
             let response = answer.unwrap().unwrap();
             let outcome = outcome(&response);
             // The hook got these as well.
-            self.world.heard(outcome);
+            self.world.had_outcome(outcome);
             if !response.status().is_success() {
                 self.world
                     .violation(format!("a place to wait is missing: {outcome:?}"));
@@ -461,9 +461,13 @@ fn answer(status: StatusCode) -> Response<()> {
 }
 
 /// The dead-letter hook.
-fn keep(world: &World, letter: &DeadLettered) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let event = world.event_of(letter.delivery.key()).unwrap();
-    let (run, does) = letter.reason.split_once(' ').unwrap();
+fn keep(
+    world: &World,
+    delivery: &Delivery,
+    reason: &str,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let event = world.event_of(delivery.key()).unwrap();
+    let (run, does) = reason.split_once(' ').unwrap();
     let ends = |end| world.run_ends(event, run.parse().unwrap(), end);
     if does == format!("{:?}", HookAction::IsKept) {
         ends(RunEnd::LetterKept);

@@ -9,7 +9,7 @@ use axum::routing::post;
 use hookgate::{
     ConfigErrorKind, Delivery, KeyRing, MemoryStore, Receiver, Secret,
     clock::{SystemClock, UnixSeconds},
-    dedupe::WhenFull,
+    dedupe::Capacity,
     lookup::Keys,
     receiver::{Admission, RequestHead},
 };
@@ -25,10 +25,7 @@ fn other() -> Secret {
 
 #[tokio::test]
 async fn a_replay_runs_once_whatever_its_unsigned_headers_say() {
-    let receiver = receiver()
-        .header_mismatch(hookgate::receiver::HeaderMismatch::Ignore)
-        .build()
-        .unwrap();
+    let receiver = receiver().ignore_header_mismatch().build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     let sent = Sent::new(event("evt_1"));
@@ -127,7 +124,7 @@ async fn rings_share_their_ids_only_under_one_scope() {
 #[test]
 fn one_secret_under_two_subscriptions_is_refused() {
     let error = Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]).unwrap_err();
-    assert_eq!(error.kind(), ConfigErrorKind::SecretInTwoScopes);
+    assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
 }
 
 #[tokio::test]
@@ -185,7 +182,7 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
 
 #[tokio::test]
 async fn a_full_store_that_refuses_loses_nothing_unreported() {
-    let store = MemoryStore::new(2).with_when_full(WhenFull::Refuse);
+    let store = MemoryStore::new(Capacity::new(2).refusing_when_full());
     let receiver = receiver().store(store).build().unwrap();
     let probe = Probe::new();
     let app = app(&receiver, &probe);

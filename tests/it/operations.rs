@@ -43,7 +43,7 @@ fn scrape() -> String {
     );
     assert!(!idle.contains("hookgate_last_accepted"), "{idle}");
 
-    // Five events where two are remembered, a copy, a mismatch, and a request that is no delivery.
+    // Five events where two are remembered, a copy, a mismatch, and a request that is not a delivery.
     let customer = r#"{"Customer":"Ada"}"#;
     for (id, properties, status) in [
         ("evt_1", customer, 204),

@@ -231,7 +231,7 @@ async fn a_drain_does_not_wait_for_an_oversized_body() {
     let started = Instant::now();
     let reading = tokio::spawn(app.oneshot(request));
     sleep(Duration::from_millis(500)).await;
-    assert_eq!(receiver.drain(Duration::MAX).await.aborted(), 0);
+    assert_eq!(receiver.drain(Duration::MAX).await, 0);
     assert_eq!(started.elapsed(), Duration::from_millis(500));
     assert_eq!(reading.await.unwrap().unwrap().status(), 413);
     assert_eq!(started.elapsed(), DEADLINE);

@@ -9,7 +9,7 @@ use hookgate::{
     Delivery, Event, KeyRing, MemoryStore, Receiver, Refusal, Secret, Verifier, block_on,
     clock::UnixSeconds,
     dangerous,
-    lookup::{Keys, LookupError, provider_fn},
+    lookup::{Keys, provider_fn},
     outcome::RefusalKind,
     receiver::{Admission, RequestHead, StoredDelivery},
     verify::{Malformed, VerifyErrorKind},
@@ -62,7 +62,7 @@ fn a_delivery_that_is_restored_is_the_one_that_was_received() {
     let stored = delivery.to_stored();
     let restored = dangerous::restore(&stored).unwrap();
     let [one, other] = [&delivery, &restored].map(|delivery| {
-        let proof = delivery.verified().proof();
+        let proof = delivery.verified();
         (
             (delivery.body(), delivery.head(), delivery.key()),
             (delivery.received_at(), delivery.traceparent()),
@@ -223,7 +223,7 @@ fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
     let database = Arc::clone(&is_there);
     let builder = Receiver::builder().provider(provider_fn(move |_| {
         let found = database.load(Ordering::SeqCst).then(ring);
-        async { Ok::<_, LookupError>(found) }
+        async { Ok::<_, String>(found) }
     }));
     let receiver = builder.without_deduplication().build().unwrap();
     let stored = stored();
@@ -237,7 +237,7 @@ fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
 fn the_keys_of_stored_bytes_are_looked_up() {
     let builder = Receiver::builder().provider(provider_fn(async |id| match id.as_str() {
         "wh_1" => Ok(Some(ring())),
-        "wh_2" => Err(LookupError::unavailable("made-up outage")),
+        "wh_2" => Err("made-up outage"),
         _ => Ok(None),
     }));
     let receiver = builder.without_deduplication().build().unwrap();

@@ -16,7 +16,7 @@ use hookgate::{
     clock::{ManualClock, UnixSeconds},
     dedupe::{
         Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind,
-        StoreFuture, StoreStats, WhenFull,
+        StoreFuture, StoreStats,
     },
 };
 
@@ -124,25 +124,6 @@ fn the_record_that_was_committed_first_is_evicted_and_counted_whatever_its_reten
 }
 
 #[test]
-fn what_has_ended_makes_room_and_is_not_counted_as_evicted() {
-    let clock = clock();
-    let store = MemoryStore::new(100).with_clock(Arc::new(clock.clone()));
-    for n in 0..100 {
-        finish(&store, &key(n), Duration::from_secs(60));
-    }
-    clock.advance(Duration::from_secs(60));
-    for n in 100..200 {
-        finish(&store, &key(n), RETAIN);
-    }
-    assert!((100..200).all(|n| remembers(&store, &key(n))));
-    let stats = store.stats();
-    assert_eq!(
-        (stats.done, stats.evicted, stats.youngest_evicted),
-        (100, 0, None)
-    );
-}
-
-#[test]
 fn claims_that_nobody_ends_are_freed_when_their_lease_is_over() {
     let clock = clock();
     let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));
@@ -189,7 +170,7 @@ fn a_store_for_no_record_holds_one() {
     let store = MemoryStore::new(0);
     finish(&store, &key(0), RETAIN);
     assert!(remembers(&store, &key(0)));
-    let refusing = MemoryStore::new(0).with_when_full(WhenFull::Refuse);
+    let refusing = MemoryStore::new(Capacity::new(0).refusing_when_full());
     finish(&refusing, &key(0), RETAIN);
     let refused = now(refusing.claim(&key(1), token(), LEASE)).unwrap_err();
     assert_eq!(refused.kind(), StoreErrorKind::Full);

@@ -359,7 +359,7 @@ impl Wire {
         }
     }
 
-    /// The server may have answered and closed already, so a broken pipe is no failure.
+    /// The server may have answered and closed already, so a broken pipe is not a failure.
     pub(crate) async fn send(&mut self, bytes: &[u8]) {
         let _ = timeout(PATIENCE, self.stream.write_all(bytes))
             .await

@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use axum::routing::post;
 use hookgate::{
     DeadLetter, Delivery, Event, HandlerError, KeyRing, MemoryStore, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    layer::{Answer, Failed, Reason, Unhandled},
+    layer::{Answer, Failed, Unhandled},
     sink::{Accepted, Sink},
     verify::{Signature, Timestamp},
 };
@@ -435,7 +436,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
             }))
             .unwrap();
         ended.await.unwrap();
-        assert_eq!(running.shutdown(RETAIN).await.aborted(), 0);
+        assert_eq!(running.shutdown(RETAIN).await, 0);
         // The pause between two tries is far longer than this test.
         let mut spans = spans();
         assert_eq!(spans.len(), 1, "{spans:?}");
@@ -635,7 +636,7 @@ impl Recorded {
         writeln!(self.0.lock().unwrap(), "{what:?}\n{what:#?}").unwrap();
     }
 
-    fn reason(&self, reason: Option<&Reason>) {
+    fn reason(&self, reason: Option<&Arc<dyn Error + Send + Sync>>) {
         let mut next = reason.map(|reason| &**reason as &(dyn std::error::Error + 'static));
         while let Some(error) = next {
             self.debug(error);
@@ -681,8 +682,8 @@ async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
             settled.reason(run.reason.as_ref());
         })
         .on_failed(move |failure| failed.failed(failure))
-        .on_dead_letter(move |letter| {
-            letters.debug(&letter);
+        .on_dead_letter(move |delivery, letter| {
+            letters.debug(&(delivery, letter));
             async { Err("made-up failure of the hook".into()) }
         });
     said.debug(&builder);
@@ -1009,7 +1010,7 @@ impl StoreProxy for CommitFails {
 
 store_proxy!(CommitFails);
 
-/// A success that could not be recorded needs attention, but the request is no error.
+/// A success that could not be recorded needs attention, but the request is not an error.
 #[tokio::test(start_paused = true)]
 async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     record();

@@ -27,11 +27,11 @@ macro_rules! each {
 #[test]
 fn public_types_cross_threads() {
     each! { crosses_threads:
-        Secret, KeyRing, Keys, Verifier, Check, Intake, Verified, Verified<Vec<u8>>, Proof, Signature, Timestamp, Window,
+        Secret, KeyRing, Keys, Verifier, Check, Intake, Verified, Verified<Vec<u8>>, Signature, Timestamp, Window,
         DeliveryHeaders<'static>, RequestHead<'static>,
         SystemClock, ManualClock, Monotonic, UnixSeconds,
-        EventKey, ClaimToken, Claim, Claimed, Ownership, MemoryStore, RetrySchedule, Attempt, Capacity, StoreStats, WhenFull,
-        Receiver, ReceiverBuilder, Admission, HeaderMismatch, Delivery, Outcome, Failure, Refusal, RefusalKind, Unrecorded,
+        EventKey, ClaimToken, Claim, Claimed, Ownership, MemoryStore, RetrySchedule, Attempt, Capacity, StoreStats,
+        Receiver, ReceiverBuilder, Admission, Delivery, Outcome, Failure, Refusal, RefusalKind, Unrecorded,
         Event, EventData, EventHead, EventType, Properties, Changes, Change<Value>, Value, Json, Number, Date, File,
         Box<dyn DedupeStore>, Box<dyn Clock>,
     }
@@ -39,7 +39,7 @@ fn public_types_cross_threads() {
     crosses_threads::<MokaStore>();
     #[cfg(feature = "tower")]
     each! { crosses_threads:
-        WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLettered, DeadLetter, Drained,
+        WebhookLayer, layer::WebhookService<()>, layer::VerifiedBody, Answer, Settled, Failed, DeadLetter,
         AlreadyHandled, Acceptor,
     }
 }

@@ -10,10 +10,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::{
-    KeyRing, Secret, Verifier,
+    KeyRing, Secret, Verified, Verifier,
     clock::UnixSeconds,
     lookup::Keys,
-    verify::{DeliveryHeaders, Intake, Proof, VerifyError, VerifyErrorKind, Window},
+    verify::{DeliveryHeaders, Intake, VerifyError, VerifyErrorKind, Window},
 };
 use serde::Deserialize;
 
@@ -23,7 +23,7 @@ fn every_delivery_gets_its_verdict_in_one_call() {
         let judged = vector.judge(|verifier, head, body, now| {
             let verified = verifier.verify(head, body, now)?;
             assert_eq!(verified.body(), body);
-            Ok(verified.proof().clone())
+            Ok(signed(&verified))
         });
         assert_eq!(judged, vector.verdict, "{}", vector.name);
     }
@@ -38,7 +38,7 @@ fn every_delivery_gets_its_verdict_in_pieces() {
                 for chunk in pieces(body, &chunking) {
                     check.update(chunk);
                 }
-                check.finish()
+                check.finish().map(|verified| signed(&verified))
             });
             assert_eq!(judged, vector.verdict, "{} in {chunking:?}", vector.name);
         }
@@ -56,7 +56,7 @@ fn every_delivery_gets_its_verdict_through_an_intake() {
                 }
                 let verified = intake.finish()?;
                 assert_eq!(verified.body(), body);
-                Ok(verified.proof().clone())
+                Ok(signed(&verified))
             });
             assert_eq!(judged, vector.verdict, "{} in {chunking:?}", vector.name);
         }
@@ -173,6 +173,13 @@ enum Verdict {
     },
 }
 
+fn signed<B>(verified: &Verified<B>) -> Verdict {
+    Verdict::Verified {
+        key: verified.key_name().into(),
+        scope: verified.scope().into(),
+    }
+}
+
 impl Vector {
     fn judge(
         &self,
@@ -181,7 +188,7 @@ impl Vector {
             &DeliveryHeaders<'_>,
             &[u8],
             UnixSeconds,
-        ) -> Result<Proof, VerifyError>,
+        ) -> Result<Verdict, VerifyError>,
     ) -> Verdict {
         let window = Window::default()
             .with_past(Duration::from_secs(self.window.past))
@@ -194,14 +201,8 @@ impl Vector {
             .collect();
         let now = UnixSeconds::new(self.now.parse().unwrap());
         let head = DeliveryHeaders::from_pairs(values.iter().map(|(name, value)| (*name, value)));
-        let proof = head.and_then(|head| verify(&verifier, &head, &self.body.bytes(), now));
-        match proof {
-            Ok(proof) => Verdict::Verified {
-                key: proof.key_name().into(),
-                scope: proof.scope().into(),
-            },
-            Err(error) => refusal(&error),
-        }
+        let verdict = head.and_then(|head| verify(&verifier, &head, &self.body.bytes(), now));
+        verdict.unwrap_or_else(|error| refusal(&error))
     }
 }
 

@@ -81,7 +81,7 @@ fn serve(
     let mut headers = Headers::new();
     let mut line = String::new();
     while lines.read_line(&mut line)? > 2 {
-        let (name, value) = line.split_once(':').ok_or("a line that is no header")?;
+        let (name, value) = line.split_once(':').ok_or("a line that is not a header")?;
         headers.push((name.to_lowercase(), value.trim().to_owned()));
         line.clear();
     }

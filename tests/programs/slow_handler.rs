@@ -69,7 +69,7 @@ pub async fn run(takes: Duration) -> Result<(), Box<dyn Error>> {
 
     acceptor.drain(Duration::from_secs(5)).await;
     drop(acceptor); // `close` waits until nothing holds the inbox any more
-    assert_eq!(workers.shutdown(Duration::from_secs(5)).await.aborted(), 0);
+    assert_eq!(workers.shutdown(Duration::from_secs(5)).await, 0);
     inbox.close().await;
     Ok(std::fs::remove_dir_all(folder)?)
 }

@@ -138,7 +138,7 @@ impl Halves {
     }
 }
 
-/// A connection that breaks with the process is no answer.
+/// A connection that breaks with the process is not an answer.
 fn is_accepted(producer: &Example, id: &str) -> bool {
     let (body, producer) = (whole(id), std::panic::AssertUnwindSafe(producer));
     let reply = std::panic::catch_unwind(|| producer.deliver(SECRET, &body).status);

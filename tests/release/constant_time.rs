@@ -25,7 +25,7 @@ const NOW: i64 = 1_763_690_000;
 const BODY: &[u8] = br#"{"id":"evt_1","type":"row.deleted"}"#;
 
 /// The limits of |t|: our comparison must stay below the first, and the comparison with an early exit must exceed the second.
-const OURS_AT_MOST: f64 = 10.0;
+const OURS_MAX: f64 = 10.0;
 const CONTROL_AT_LEAST: f64 = 100.0;
 /// A loaded machine has its moments. A leak shows at every attempt.
 const ATTEMPTS: usize = 4;
@@ -50,7 +50,7 @@ fn the_time_of_a_comparison_does_not_say_where_signatures_differ() {
             let measured = (0..ATTEMPTS)
                 .map(|_| welch(timings, comparison(of_known, one, other)))
                 .inspect(|t| println!("{name}, {one:?} against {other:?}: t = {t:.1}"))
-                .find(|t| t.abs() < OURS_AT_MOST);
+                .find(|t| t.abs() < OURS_MAX);
             assert!(
                 measured.is_some(),
                 "{name}: time tells {one:?} from {other:?}"

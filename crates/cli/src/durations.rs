@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number
         .parse()
-        .map_err(|_| format!("{number:?} is no number"))?;
+        .map_err(|_| format!("{number:?} is not a number"))?;
     Duration::try_from_secs_f64(number * seconds_each).map_err(|_| "this is too long".into())
 }
 

@@ -182,7 +182,7 @@ fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
     let file = path.display();
     let text = text.map_err(|_| Fault::new(Class::Input, format!("{file} is not UTF-8")))?;
     Seed::parse(&text).map_err(|error| {
-        Fault::caused_by(Class::Input, &format!("{file} is no seed"), &error)
+        Fault::caused_by(Class::Input, &format!("{file} is not a seed"), &error)
             .advise("docs/emulator.md shows the form of a seed")
     })
 }

@@ -141,7 +141,7 @@ pub(crate) fn target(text: &str) -> Result<Uri, Fault> {
     let wrong = |what: &str| {
         // The text before an @ may be a password.
         let shown = text.rsplit('@').next().unwrap_or_default();
-        let what = format!("{shown:?} is no URL to deliver to: {what}");
+        let what = format!("{shown:?} is not a URL to deliver to: {what}");
         Fault::new(Class::Usage, what).advise("write it whole: http://localhost:8080/webhooks")
     };
     let uri: Uri = text.parse().map_err(|_| wrong("it is not well-formed"))?;

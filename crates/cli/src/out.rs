@@ -69,7 +69,7 @@ impl Out {
     /// Prints bytes from others unchanged; but not to a terminal that would act on them.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         if self.is_terminal() && has_control_characters(bytes) {
-            let message = "the body has bytes that a terminal acts on, or that are no text";
+            let message = "the body has bytes that a terminal acts on, or that are not text";
             return Err(Fault::new(Class::Input, message)
                 .advise("write it to a file, > body, or look at it as hex: | xxd"));
         }

@@ -32,7 +32,7 @@ use crate::secrets::SecretArgs;
 /// Send a delivery log to a URL again, and print the answers
 ///
 /// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as
-/// not authentic go out as they came. A delivery whose body was not recorded is skipped, and counted. An answer is no commit: the effect in a receiver can only be seen in a test, with
+/// not authentic go out as they came. A delivery whose body was not recorded is skipped, and counted. An answer is not a commit: the effect in a receiver can only be seen in a test, with
 /// `hookgate_testing::Replay`.
 ///
 /// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with the answers so far, and 130.
@@ -43,9 +43,6 @@ pub(crate) struct ReplayArgs {
     /// Where to send them
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Sign the deliveries again, for the second in which each goes out. The default
-    #[arg(long, conflicts_with = "raw")]
-    resign: bool,
     /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
     #[arg(long)]
     raw: bool,
@@ -248,7 +245,7 @@ fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
         return Ok(out.json_line(&json!({ "summary": summary }))?);
     }
     out.line(&printable_lines(&summary.to_string()))?;
-    // One answer to all of them is no matter of a single delivery.
+    // One answer to all of them does not concern a single delivery.
     let mut statuses = summary.by_status.keys();
     if let (0, Some(&status), None) = (summary.accepted, statuses.next(), statuses.next()) {
         out.line(&format!("  {}", meaning(status)))?;

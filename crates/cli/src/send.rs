@@ -220,7 +220,7 @@ fn body(args: &SendArgs) -> Result<Bytes, Fault> {
         Some(bytes) => SampleEvent::of_json(String::from_utf8(bytes.into()).map_err(|_| {
             Fault::new(
                 Class::Input,
-                "the body is no UTF-8, so nothing can be set in it",
+                "the body is not UTF-8, so nothing can be set in it",
             )
             .advise("send it as it is, without --set and --id")
         })?),

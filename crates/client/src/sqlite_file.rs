@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hookgate::dedupe::{CallFuture, StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::Fault;
@@ -45,9 +45,9 @@ impl SqliteFile {
     pub(crate) fn call<'a, T: Send + 'static>(
         &'a self,
         work: impl FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
-    ) -> CallFuture<'a, Result<T, StoreError>> {
+    ) -> StoreFuture<'a, T> {
         let connection = Arc::clone(&self.0);
-        CallFuture::boxed(async move {
+        StoreFuture::boxed(async move {
             let worked = tokio::task::spawn_blocking(move || {
                 work(&connection.lock().unwrap_or_else(PoisonError::into_inner))
             });

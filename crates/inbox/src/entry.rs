@@ -152,7 +152,7 @@ impl Entry {
     /// Converts the entry to the delivery as it was accepted.
     ///
     /// # Errors
-    /// Its parts, if they are no valid delivery: another program has changed them.
+    /// Its parts, if they are not a valid delivery: another program has changed them.
     pub(crate) fn into_delivery(self) -> Result<Delivery, Box<StoredDelivery>> {
         let stored = StoredDelivery {
             body: self.body,

@@ -31,7 +31,7 @@ type Rows = BTreeMap<RowId, BTreeMap<String, Property>>;
 struct Property {
     /// As JSON.
     value: String,
-    /// `createdAt` of the event that named it last, in nanoseconds since 1970. `None` where that was no date.
+    /// `createdAt` of the event that named it last, in nanoseconds since 1970. `None` where that was not a date.
     at: Option<i128>,
 }
 

@@ -181,7 +181,7 @@ async fn records_end(
     let kept = store.last(renewed).await?;
     assert!(kept.is_some(), "the retention of the last write counts");
     let late = store.swap(row, first, record(5), LONG).await?;
-    assert!(!late, "a record that has ended is no record");
+    assert!(!late, "a record that has ended does not count");
     assert!(store.swap(row, 0, record(6), LONG).await?);
     let again = store.last(row).await?.map_or(0, |(revision, _)| revision);
     assert!(

@@ -2,10 +2,11 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 
 use bytes::Bytes;
+use hookgate::Delivery;
 use hookgate::layer::{FromDelivery, IntoAnswer};
-use hookgate::{Delivery, dedupe::CallFuture};
 use http::Response;
 
 use super::guard::OrderGuard;
@@ -58,15 +59,18 @@ impl OrderGuard {
     pub fn ordered<D, H, F>(
         &self,
         handler: H,
-    ) -> impl FnOnce(Delivery) -> CallFuture<'static, Response<Bytes>> + Clone + Send + use<D, H, F>
+    ) -> impl FnOnce(Delivery) -> Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>
+    + Clone
+    + Send
+    + use<D, H, F>
     where
         D: FromDelivery + 'static,
         H: FnOnce(D, Order) -> F + Clone + Send + 'static,
         F: Future<Output: IntoAnswer> + Send + 'static,
     {
-        let guard = self.begun();
+        let guard = self.started();
         move |delivery: Delivery| {
-            CallFuture::boxed(async move {
+            Box::pin(async move {
                 // Not async: an argument need not be `Send`.
                 let handle = |order| {
                     let handling = D::from_delivery(&delivery).map(|event| handler(event, order));

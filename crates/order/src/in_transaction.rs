@@ -66,8 +66,8 @@ impl RowValues {
 
 /// Limited to a hundred years, so that it can be added to a time in any database.
 fn micros(time: Duration) -> i64 {
-    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
+    const MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
 /// The result of `order_in`: the order of the event among the handled events of its row.

@@ -15,7 +15,7 @@ pub enum Order {
     /// A newer event of the row was handled.
     Stale,
     /// It is not known which event is newer. Possible reasons: their `createdAt` are equal, or differ by less than the unit in
-    /// which they are written; `createdAt` is no date with a time; the event updates a deleted row, and no new creation was
+    /// which they are written; `createdAt` is not a date with a time; the event updates a deleted row, and no new creation was
     /// handled; or the event is not about a row.
     Unknown,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Judgement {
 
 /// Judges an event against the row's record.
 ///
-/// A row without a record may be older than the guard, or its record has ended: an update of it is no sign of a gap.
+/// A row without a record may be older than the guard, or its record has ended: an update of it does not show a gap.
 pub(crate) fn judge(last: Option<&LastHandled>, event: &RowEvent) -> Judgement {
     let judged = |order, gap, next| Judgement { order, gap, next };
     let Some(at) = event.at else {

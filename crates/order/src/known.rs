@@ -19,7 +19,7 @@ pub(super) const EMPTY: ValueHash = [0; 8];
 const UNKNOWN: ValueHash = [0xff; 8];
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 /// The most properties of a row that are remembered. Those beyond it give no hint of a gap.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// A property that an update has changed.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl Known {
     pub(super) fn created(values: &[(NameHash, ValueHash)]) -> Self {
         let mut known = Self {
             is_whole: true,
-            values: Vec::with_capacity(values.len().min(MOST)),
+            values: Vec::with_capacity(values.len().min(MAX)),
         };
         for &(name, value) in values {
             known.set(name, value);
@@ -64,7 +64,7 @@ impl Known {
             Ok(at) if self.is_whole && value == EMPTY => drop(self.values.remove(at)),
             Ok(at) => self.values[at].1 = value,
             Err(_) if self.is_whole && value == EMPTY => {}
-            Err(at) if self.values.len() < MOST => self.values.insert(at, (name, value)),
+            Err(at) if self.values.len() < MAX => self.values.insert(at, (name, value)),
             Err(_) => self.is_whole = false,
         }
     }
@@ -118,7 +118,7 @@ impl Known {
             values.push((*name, value.try_into().ok()?));
         }
         let is_valid =
-            is_whole <= 1 && values.len() <= MOST && values.is_sorted_by(|a, b| a.0 < b.0);
+            is_whole <= 1 && values.len() <= MAX && values.is_sorted_by(|a, b| a.0 < b.0);
         is_valid.then_some(Self {
             is_whole: is_whole == 1,
             values,
@@ -216,7 +216,7 @@ mod tests {
             })
             .collect();
         let known = Known::created(&many);
-        assert_eq!(known.values.len(), MOST);
+        assert_eq!(known.values.len(), MAX);
         for (name, value) in many {
             assert!(known.value(name).is_none_or(|known| known == value));
         }

@@ -17,7 +17,7 @@ pub(crate) struct Moment {
 const SECOND: u32 = 1_000_000;
 
 impl Moment {
-    /// Returns `None` for a text that is no date, and for a date without a time: it may be any moment of that day.
+    /// Returns `None` for a text that is not a date, and for a date without a time: it may be any moment of that day.
     pub(super) fn read(text: &str) -> Option<Self> {
         let date = Date::parse(text).ok().filter(|date| !date.is_date_only())?;
         let fraction = date.as_str().split_once('.').map_or("", |(_, rest)| rest);

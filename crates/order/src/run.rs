@@ -34,7 +34,7 @@ where
     F: Future<Output = Result<Response<R>, E>>,
     R: From<&'static str>,
 {
-    // A body that is no well-formed event is the handler's to refuse.
+    // A body that is not a well-formed event is the handler's to refuse.
     let Ok(Some(event)) = RowEvent::read(delivery) else {
         return handle(Order::Unknown).await;
     };

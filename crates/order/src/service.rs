@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use hookgate::{Delivery, dedupe::CallFuture};
+use hookgate::{Delivery, dedupe::StoreFuture};
 use http::{Request, Response, StatusCode};
 use tower_layer::Layer;
 use tower_service::Service;
@@ -26,7 +26,7 @@ impl<S> Layer<S> for OrderGuard {
 
     fn layer(&self, inner: S) -> Self::Service {
         OrderService {
-            guard: self.begun(),
+            guard: self.started(),
             inner,
         }
     }
@@ -42,7 +42,7 @@ where
 {
     type Response = Response<R>;
     type Error = S::Error;
-    type Future = CallFuture<'static, Result<Response<R>, S::Error>>;
+    type Future = StoreFuture<'static, Response<R>, S::Error>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)
@@ -56,13 +56,13 @@ where
         let Some(delivery) = request.extensions().get::<Delivery>().cloned() else {
             let mut response = Response::new(R::from(OUTSIDE));
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-            return CallFuture::ready(Ok(response));
+            return StoreFuture::ready(Ok(response));
         };
         // The ready service goes into the future, and a clone that is not yet ready stays.
         let clone = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, clone);
         let guard = Arc::clone(&self.guard);
-        CallFuture::boxed(async move {
+        StoreFuture::boxed(async move {
             let handle = |order| {
                 request.extensions_mut().insert(order);
                 inner.call(request)

@@ -13,7 +13,7 @@ use super::lock::lock;
 /// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which the sender gets its answer.
 const WAIT: Duration = Duration::from_secs(4);
 /// The most events of one row that wait: each of them holds a body and a permit of the receiver.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 
 /// The rows with an event that is handled or waits.
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl Turns {
             let mut rows = lock(&self.0);
             let waiting = rows.entry(row).or_default();
             // The map holds one reference, and the event that is handled another.
-            if Arc::strong_count(waiting) >= MOST_WAITING + 2 {
+            if Arc::strong_count(waiting) >= MAX_WAITING + 2 {
                 return Err(refused(
                     "16 other events of the row wait already: this one was not handled, and can be tried again",
                 ));
@@ -81,7 +81,7 @@ mod tests {
             let turns = Arc::clone(&turns);
             tokio::spawn(async move { turns.enter([1; 16]).await.map(drop) })
         };
-        let waiting: Vec<_> = (0..MOST_WAITING).map(|_| wait()).collect();
+        let waiting: Vec<_> = (0..MAX_WAITING).map(|_| wait()).collect();
         tokio::task::yield_now().await;
         let error = wait().await.unwrap().unwrap_err();
         assert!(error.to_string().starts_with("16 other events"), "{error}");

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 /// Returns microseconds, limited to a hundred years, which the server can add to its time.
 pub(crate) fn micros(time: Duration) -> i64 {
-    const MOST: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
-    i64::try_from(time.min(MOST).as_micros()).unwrap_or(i64::MAX)
+    const MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Returns the output of the future that ends first.

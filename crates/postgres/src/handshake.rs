@@ -11,7 +11,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{CertificateError as Fault, ClientConfig, RootCertStore};
 
-const NO_TLS: &str = "the server's answer is no TLS: use its port for TLS, or a URL without TLS";
+const NO_TLS: &str = "the server's answer is not TLS: use its port for TLS, or a URL without TLS";
 const REFUSED: &str = "the server and this program agree on no TLS connection: it may ask for a certificate of the client, or for another version of TLS";
 const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
 const NO_PROVIDER: &str = "TLS needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate-postgres, or install rustls' default provider first";

@@ -106,7 +106,7 @@ impl Postgres {
     /// The first two connections on which a call from here has succeeded are taken out of the pool, and kept for the calls that
     /// [keep and end leases](super#connections); the pool makes others in their place. If one of the two breaks, it is replaced by the
     /// next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from the pool that
-    /// is no clone of another, against the server's `max_connections`.
+    /// is not a clone of another, against the server's `max_connections`.
     ///
     /// With its `RecyclingMethod::Fast`, a call is one round trip. An inbox on it polls, since a connection that listens can't be
     /// taken from a pool.

@@ -20,7 +20,7 @@ use super::connect::Connector;
 use super::task::Task;
 
 /// The greatest number of them: two, so that one that hangs does not block the others.
-const MOST: usize = 2;
+const MAX: usize = 2;
 /// How long a renewal waits for a connection of the pool before a spare one is opened for it.
 pub(super) const POOL_WAIT: Duration = Duration::from_millis(100);
 
@@ -48,7 +48,7 @@ impl SpareConnections {
     pub(super) fn new(connector: Option<Connector>) -> Self {
         Self {
             connector,
-            slots: Arc::new(Semaphore::new(MOST)),
+            slots: Arc::new(Semaphore::new(MAX)),
             idle: Mutex::default(),
             put_back: Notify::new(),
             refill: Task::default(),
@@ -119,7 +119,7 @@ impl SpareConnections {
 
     /// Takes the next connection that the user's pool gives, where there is no spare one.
     pub(super) fn refill(self: &Arc<Self>, pool: &Pool) {
-        if self.connector.is_some() || self.slots.available_permits() < MOST {
+        if self.connector.is_some() || self.slots.available_permits() < MAX {
             return;
         }
         self.refill.run(|| {
@@ -142,7 +142,7 @@ impl SpareConnections {
 
     /// The number of spare connections.
     pub(super) fn count(&self) -> usize {
-        MOST.saturating_sub(self.slots.available_permits())
+        MAX.saturating_sub(self.slots.available_permits())
     }
 }
 

@@ -55,7 +55,7 @@ impl Tls {
     /// quoted.
     ///
     /// # Errors
-    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): it is no URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
+    /// [`Setting`](hookgate::dedupe::StoreErrorKind::Setting): it is not a URL of a PostgreSQL; it asks for TLS, or does not say whether to another machine,
     /// and the feature `tls` is not enabled or the program has no provider of crypto; or there are no certificates to trust. The
     /// error shows nothing of the URL, which may hold a password.
     ///

@@ -349,7 +349,7 @@ mod tests {
             error.to_string().contains("Postgres::behind_pooler"),
             "{error}"
         );
-        // What is no known name may be a part of a password.
+        // What is not a known name may be a part of a password.
         let error = read("postgres://app@db.example/app?made_up=1").unwrap_err();
         assert!(error.to_string().contains("a parameter"), "{error}");
         assert!(!format!("{error:?}").contains("made_up"), "{error:?}");

@@ -18,7 +18,7 @@ use crate::error::RecordError;
 use crate::observer::Recording;
 use crate::queue::{Amount, Queue, weight};
 use crate::redaction::Redaction;
-use crate::rotated::MOST;
+use crate::rotated::MAX_FILES;
 
 /// The pause before a failed write is tried again.
 const RETRY: Duration = Duration::from_millis(500);
@@ -178,7 +178,7 @@ impl RecorderBuilder {
     /// Sets the number of rotated files that are kept. Default: 3, at most 999. With 0 a full file is removed. Files with a
     /// higher number, for example after a change of this setting, are not touched.
     pub fn keep(mut self, files: u32) -> Self {
-        self.rotation.keep = u64::from(files).min(MOST);
+        self.rotation.keep = u64::from(files).min(MAX_FILES);
         self
     }
 

@@ -13,7 +13,7 @@ pub const REDACTED: &str = "[redacted]";
 /// visible either.
 ///
 /// A delivery with a removed value is marked as [unverifiable](crate::LoggedDelivery::unverifiable): its signature is for other
-/// bytes. A delivery without a removed value stays unchanged. A body that is no JSON can't be searched, so the whole body is
+/// bytes. A delivery without a removed value stays unchanged. A body that is not JSON can't be searched, so the whole body is
 /// left out.
 ///
 /// ```
@@ -70,7 +70,7 @@ impl Redaction {
     }
 
     /// Removes the value at this path: names with dots between them from the root on, `*` for any name. Case makes no
-    /// difference. Arrays are no step of a path: the path continues in each of their elements.
+    /// difference. Arrays are not a step of a path: the path continues in each of their elements.
     ///
     /// The path of a changed property differs from that of a new one: `data.properties.Phone`, and `data.changes.Phone` with
     /// both values. For a name with a dot in it use [`key`](Self::key).

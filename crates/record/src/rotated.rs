@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// A higher number is not from this crate: it may be a date, for example.
-pub(crate) const MOST: u64 = 999;
+pub(crate) const MAX_FILES: u64 = 999;
 
 /// Returns the path of a rotated file. `path.1` is the newest.
 pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
@@ -33,7 +33,7 @@ pub(crate) fn numbers(path: &Path) -> io::Result<Vec<u64>> {
         let number = digits.and_then(|digits| digits.parse().ok());
         // `path.01` and `path.+1` are not from this crate.
         let ours = |number: &u64| numbered(name.as_ref(), *number) == entry.as_os_str();
-        numbers.extend(number.filter(|number| (1..=MOST).contains(number) && ours(number)));
+        numbers.extend(number.filter(|number| (1..=MAX_FILES).contains(number) && ours(number)));
     }
     Ok(numbers)
 }

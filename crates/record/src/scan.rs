@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::redaction::{REDACTED, Redaction};
 
-/// Returns the body without the values to remove, and the body itself where it has none of them. `None` where it is no JSON, so
+/// Returns the body without the values to remove, and the body itself where it has none of them. `None` where it is not JSON, so
 /// that no value can be found in it.
 pub(crate) fn redact_body<'t>(body: &'t [u8], redaction: &Redaction) -> Option<Cow<'t, [u8]>> {
     let text = std::str::from_utf8(body).ok()?;

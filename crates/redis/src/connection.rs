@@ -195,7 +195,7 @@ impl Current {
 /// A call, from its start to its answer, or until its future is dropped: by a limit of its caller, or with the request that it
 /// served.
 ///
-/// One dropped call is no sign that the connection is broken. Several dropped calls without an answer in between are, and no
+/// One dropped call does not show that the connection is broken. Several dropped calls without an answer in between are, and no
 /// other check would find this: where every caller waits for less time than the connection's own limit, that limit never passes.
 struct UnderWay<'a> {
     connection: &'a Connection,

@@ -15,7 +15,7 @@ impl RedisStore {
     /// `rediss://…` is TLS: [setup](crate#tls).
     ///
     /// # Errors
-    /// - [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not
+    /// - [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not
     ///   enabled; or it asks for TLS and the program has no provider of crypto.
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
@@ -29,7 +29,7 @@ impl RedisStore {
     /// deliveries are answered 503.
     ///
     /// # Errors
-    /// [`Setting`](StoreErrorKind::Setting): it is no URL of a Redis, or needs a feature of the crate `redis` that is not enabled; or it asks
+    /// [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not enabled; or it asks
     /// for TLS and the program has no provider of crypto.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         // The error of redis may repeat a part of the URL.

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-const NO_TLS: &str = "the server's answer is no TLS: use its port for TLS, or a URL without TLS";
+const NO_TLS: &str = "the server's answer is not TLS: use its port for TLS, or a URL without TLS";
 const REFUSED: &str = "the server and this program agree on no TLS connection: it may ask for a certificate of the client, or for another version of TLS";
 const NO_PEM: &str = "the certificates of the authority can't be read: they are in PEM, and begin with -----BEGIN CERTIFICATE-----";
 const NO_PROVIDER: &str = "TLS needs a provider of crypto, and this program has none: enable the feature ring or aws-lc-rs of hookgate-redis, or install rustls' default provider first";
@@ -177,7 +177,7 @@ fn setting(message: &'static str) -> StoreError {
 }
 
 /// Returns the reason in plain words, where the error or one of its causes is that the server's certificate was refused, that the
-/// server refused the handshake or did not answer it, that it speaks no TLS, or that there is no provider of crypto.
+/// server refused the handshake or did not answer it, that it does not speak TLS, or that there is no provider of crypto.
 pub(crate) fn refused_handshake(error: &(dyn Error + 'static)) -> Option<Cow<'static, str>> {
     let mut next = Some(error);
     while let Some(error) = next {

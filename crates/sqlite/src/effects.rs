@@ -69,7 +69,7 @@ RETURNING CASE fresh WHEN 1 THEN 'fresh' ELSE 'duplicate' END AS outcome, CASE f
 /// [`TimedOut`](hookgate::dedupe::StoreErrorKind::TimedOut): another connection writes for longer than the `busy_timeout`.
 /// [`Denied`](hookgate::dedupe::StoreErrorKind::Denied), [`Full`](hookgate::dedupe::StoreErrorKind::Full),
 /// [`Corrupt`](hookgate::dedupe::StoreErrorKind::Corrupt), [`NotAStore`](hookgate::dedupe::StoreErrorKind::NotAStore): the file can't be written, the disk
-/// is full, the file is damaged, or is no SQLite database.
+/// is full, the file is damaged, or is not an SQLite database.
 pub fn migrate(connection: &Connection) -> Result<(), StoreError> {
     connection.execute_batch(SCHEMA).map_err(store_error)
 }

@@ -27,7 +27,7 @@ pub fn store_error(error: rusqlite::Error) -> StoreError {
         _ if has_code(&error, &[ffi::SQLITE_IOERR_SHMSIZE]) => (Kind::Full, NO_ROOM),
         Some(ErrorCode::NotADatabase) => (
             Kind::NotAStore,
-            "this is no SQLite database: name the file that the receiver opens, or one that does not exist yet",
+            "this is not an SQLite database: name the file that the receiver opens, or one that does not exist yet",
         ),
         Some(ErrorCode::DatabaseCorrupt) => (
             Kind::Corrupt,

@@ -19,7 +19,7 @@ const PAGE_BYTES: i64 = 1_024;
 /// SQLite counts the changes of the tables in the schema version, from zero. From here on it is one that [`mark`] has chosen.
 const LEAST_MARK: i32 = 1 << 20;
 /// How many changes of the tables a log may have that are not copied into the file yet. There are some twenty.
-const MOST_CHANGES: i32 = 1_000;
+const MAX_CHANGES: i32 = 1_000;
 
 /// Returns whether the file is new. Refuses a file that can't be written, or is not this crate's, before anything is changed.
 pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
@@ -60,7 +60,7 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
 /// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one. A `VACUUM` of the file
 /// itself changes it to the next one too, and then the copies from before are not told from it: [`go_on_from_copies`] is needed.
 ///
-/// A file that is no database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
+/// A file that is not a database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
     match versions_differ(connection) {
         Err(error)
@@ -81,7 +81,7 @@ fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
     // The version wraps around after the largest number.
     let ahead = schema_version(connection)?.wrapping_sub(in_file);
     // In the meantime the whole log may have been copied, too.
-    Ok(!(0..=MOST_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
+    Ok(!(0..=MAX_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
 }
 
 /// Moves the schema version away from those of all earlier copies, after a `VACUUM`. Each of two steps is one that a log may have
@@ -91,7 +91,7 @@ pub(crate) fn go_on_from_copies(
     connection: &Connection,
     copy_log: impl Fn() -> rusqlite::Result<()>,
 ) -> rusqlite::Result<()> {
-    const STEP: i32 = MOST_CHANGES / 10 * 9;
+    const STEP: i32 = MAX_CHANGES / 10 * 9;
     for _ in 0..2 {
         copy_log()?;
         let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;

@@ -69,7 +69,7 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
         Ok(_) => {
             return Err(StoreError::saying(
                 Kind::NotAStore,
-                "this is no file: name a file in it",
+                "this is not a file: name a file in it",
             ));
         }
         Err(error)

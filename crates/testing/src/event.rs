@@ -48,7 +48,7 @@ const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
 /// # Ok::<(), hookgate::event::EventError>(())
 /// ```
 ///
-/// Where the JSON is no event, the test gets the same error as the operator would:
+/// Where the JSON is not an event, the test gets the same error as the operator would:
 ///
 /// ```
 /// use hookgate::event::EventErrorKind;

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use hookgate::{
     KeyRing, MemoryStore, Receiver, Refusal, Secret, block_on,
     clock::{Clock, ManualClock, UnixSeconds},
-    dedupe::{Ownership, WhenFull},
+    dedupe::{Capacity, Ownership},
     lookup::Keys,
-    receiver::{Admission, Claim, HeaderMismatch, RequestHead},
+    receiver::{Admission, Claim, RequestHead},
     verify::Window,
 };
 
@@ -116,14 +116,11 @@ fn key_ring(ring: &Ring) -> KeyRing {
 impl Walk {
     fn build(&mut self) {
         let rules = &self.obvious.rules;
-        let when_full = if rules.refuses_when_full {
-            WhenFull::Refuse
-        } else {
-            WhenFull::EvictOldest
-        };
-        self.store = MemoryStore::new(rules.capacity)
-            .with_when_full(when_full)
-            .with_clock(self.clock.clone());
+        let mut capacity = Capacity::new(rules.capacity);
+        if rules.refuses_when_full {
+            capacity = capacity.refusing_when_full();
+        }
+        self.store = MemoryStore::new(capacity).with_clock(self.clock.clone());
         let keys = match &rules.rings[..] {
             [ring] if ring.subscription.is_none() => Keys::single(key_ring(ring)),
             rings => Keys::by_subscription(
@@ -137,17 +134,16 @@ impl Walk {
         let window = Window::default()
             .with_past(seconds(rules.past))
             .with_ahead(seconds(rules.ahead));
-        let receiver = Receiver::builder()
+        let mut receiver = Receiver::builder();
+        if !rules.refuses_other_headers {
+            receiver = receiver.ignore_header_mismatch();
+        }
+        let receiver = receiver
             .keys(keys)
             .store(self.store.clone())
             .clock(self.clock.clone())
             .window(window)
             .max_body(rules.max_body)
-            .header_mismatch(if rules.refuses_other_headers {
-                HeaderMismatch::Refuse
-            } else {
-                HeaderMismatch::Ignore
-            })
             .max_runs(rules.max_runs)
             .lease(rules.lease)
             .retention(rules.retention)

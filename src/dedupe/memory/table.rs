@@ -9,7 +9,7 @@ use super::done::{DoneRecords, Found, Identity, SHARDS};
 use super::index;
 use super::order::{First, Order};
 use crate::clock::Clock;
-use crate::dedupe::capacity::{Capacity, StoreStats, WhenFull};
+use crate::dedupe::capacity::{Capacity, StoreStats};
 use crate::dedupe::expiry::{Nanos, nanos, nanos_of};
 use crate::dedupe::hash::KeyState;
 use crate::dedupe::key::{ClaimToken, EventKey};
@@ -214,7 +214,7 @@ impl Table {
     }
 
     fn refuses(&self) -> bool {
-        self.capacity.when_full() == WhenFull::Refuse
+        self.capacity.refuses_when_full()
     }
 
     /// Reserves the space for a claim and for the record that it becomes. Returns false where there is none.
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_full_store_that_refuses_finds_the_space_behind_any_number_of_old_entries() {
         let clock = ManualClock::at(UnixSeconds::new(0));
-        let capacity = Capacity::new(2 * BATCH).with_when_full(WhenFull::Refuse);
+        let capacity = Capacity::new(2 * BATCH).refusing_when_full();
         let table = Table::new(capacity, Arc::new(clock.clone()));
         let keys: Vec<_> = keys_of_one_shard(&table).take(2 * BATCH + 1).collect();
         let token = ClaimToken::new(b"{}");

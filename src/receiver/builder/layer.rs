@@ -10,9 +10,10 @@ use http::Response;
 
 use super::ReceiverBuilder;
 use crate::layer::{
-    Answer, BodyBudget, DeadLettered, Failed, RequestObserver, Settled, WaitingCopies,
+    Answer, BodyBudget, DeadLetter, Failed, RequestObserver, Settled, WaitingCopies,
 };
 use crate::outcome::Outcome;
+use crate::walk::Delivery;
 
 /// Settings of the layer (feature `tower`).
 impl ReceiverBuilder {
@@ -37,6 +38,55 @@ impl ReceiverBuilder {
         self
     }
 
+    /// Calls `hook` with the first delivery that each key has signed since the receiver was built: in a rotation of a secret, the first
+    /// one under the new secret. Keys are told apart by their names and scopes, so give each key a name of its own. Replacing a ring
+    /// does not begin anew. Of more than 16,384 keys the others are not told. A panic in it does no harm.
+    ///
+    /// ```
+    /// use std::sync::{Arc, Mutex};
+    /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret};
+    /// # use hookgate::{
+    /// #     Delivery,
+    /// #     clock::{Clock, SystemClock},
+    /// #     verify::{Signature, Timestamp},
+    /// # };
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+    /// let old = Secret::new("whsec_made_up_old_secret")?;
+    /// let new = Secret::new("whsec_made_up_new_secret")?;
+    /// let used = Arc::new(Mutex::new(Vec::new()));
+    /// let names = Arc::clone(&used);
+    /// let receiver = Receiver::builder()
+    ///     .secrets(KeyRing::named("2026-05", old.clone())?)
+    ///     .store(MemoryStore::default())
+    ///     .on_key_first_used(move |delivery| {
+    ///         names.lock().expect("no panic within").push(delivery.verified().key_name().to_owned());
+    ///     })
+    ///     .build()?;
+    /// # let deliver = async |secret: &Secret, body: &'static str| {
+    /// #     let now = Timestamp::at(SystemClock.now()).unwrap();
+    /// #     let signature = Signature::sign(secret, &now, body.as_bytes()).to_header_value();
+    /// #     let request = http::Request::post("/").header("x-service-timestamp", now.as_str());
+    /// #     let request = request.header("x-service-signature", signature);
+    /// #     let body = http_body_util::Full::new(bytes::Bytes::from(body));
+    /// #     receiver.handle(request.body(body).unwrap(), async |_: Delivery| ()).await.status()
+    /// # };
+    /// assert_eq!(deliver(&old, r#"{"id":"evt_1","type":"page.created"}"#).await, 200);
+    /// receiver.keys().replace(KeyRing::named("2026-11", new.clone())?.with_key("2026-05", old.clone())?)?;
+    /// assert_eq!(deliver(&old, r#"{"id":"evt_2","type":"page.created"}"#).await, 200);
+    /// assert_eq!(*used.lock().expect("no panic within"), ["2026-05"]);
+    /// assert_eq!(deliver(&new, r#"{"id":"evt_3","type":"page.created"}"#).await, 200);
+    /// assert_eq!(deliver(&new, r#"{"id":"evt_4","type":"page.created"}"#).await, 200);
+    /// assert_eq!(*used.lock().expect("no panic within"), ["2026-05", "2026-11"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn on_key_first_used(mut self, hook: impl Fn(&Delivery) + Send + Sync + 'static) -> Self {
+        self.layer.observers.on_key_first_used = Some(Arc::new(hook));
+        self
+    }
+
     /// Adds an observer, which is told each step of each request: its head, its body, its answer. Further calls add further observers,
     /// which are told in this order, after the hooks. [`RequestObserver`] has an example.
     ///
@@ -51,16 +101,18 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Awaits `hook` with each delivery that the handler answered with `DeadLetter`. If the hook succeeds, the delivery is
+    /// Awaits `hook` with each delivery that the handler answered with [`DeadLetter`], and with that answer. If the hook succeeds, the delivery is
     /// answered 200 and committed; if it fails, 500 and released.
     pub fn on_dead_letter<F>(
         mut self,
-        hook: impl Fn(DeadLettered) -> F + Send + Sync + 'static,
+        hook: impl Fn(Delivery, DeadLetter) -> F + Send + Sync + 'static,
     ) -> Self
     where
         F: Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send + 'static,
     {
-        self.layer.dead_letter = Some(Arc::new(move |letter| Box::pin(hook(letter))));
+        self.layer.dead_letter = Some(Arc::new(move |delivery, letter| {
+            Box::pin(hook(delivery, letter))
+        }));
         self
     }
 
@@ -160,7 +212,7 @@ impl ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Calls the hooks `on_answer`, `on_settled` and `on_failed` only while `holds` returns true. Use it in a
+    /// Calls the hooks `on_answer`, `on_settled`, `on_failed` and `on_key_first_used` only while `holds` returns true. Use it in a
     /// test that ends a process: then no hook of that process is called.
     ///
     /// ```

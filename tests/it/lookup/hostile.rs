@@ -155,7 +155,7 @@ fn ailing() -> (Provider, Arc<AtomicBool>) {
             } else if well {
                 found()
             } else {
-                Err(LookupError::new(LookupErrorKind::Unavailable))
+                Err(unavailable())
             }
         }
     });
@@ -212,7 +212,7 @@ async fn ids_whose_look_ups_fail_leave_room_for_all_others() {
         sleep(Duration::from_millis(10)).await;
         match id.as_str() {
             "wh_1" | "wh_2" => found(),
-            _ => Err(LookupError::new(LookupErrorKind::Unavailable)),
+            _ => Err(unavailable()),
         }
     });
     let clock = support::manual();
@@ -355,7 +355,7 @@ impl Drop for LooksAtKeysOnDrop {
 
 #[test]
 fn an_error_is_dropped_where_it_may_come_back() {
-    let (provider, told) = told(|| Err(LookupError::unavailable(LooksAtKeysOnDrop)));
+    let (provider, told) = told(|| Err(LooksAtKeysOnDrop.into()));
     let receiver = receiver(&provider);
     KEYS.get_or_init(|| receiver.keys().clone());
     let (done, is_done) = mpsc::channel::<Infallible>();
@@ -426,7 +426,7 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
             std::future::poll_fn(move |context| {
                 if ready.load(Ordering::SeqCst) {
                     return Poll::Ready(match number % 4 {
-                        0 => Err(LookupError::new(LookupErrorKind::Unavailable)),
+                        0 => Err(unavailable()),
                         1 => panic!("made up: the provider breaks"),
                         _ => ring_of(support::SECRET),
                     });

@@ -1,5 +1,6 @@
 //! A provider that a test writes as a script, and that counts the queries.
 
+use std::error::Error;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,17 +8,24 @@ use std::time::Duration;
 
 use hookgate::{
     KeyRing, Secret,
-    lookup::{LookupError, LookupFuture, SecretProvider, SubscriptionId},
+    dedupe::StoreFuture,
+    lookup::{SecretProvider, SubscriptionId},
 };
 use tokio::time::sleep;
 
-pub type Found = Result<Option<KeyRing>, LookupError>;
+/// An error of any kind.
+pub type ProviderError = Box<dyn Error + Send + Sync>;
+pub type Found = Result<Option<KeyRing>, ProviderError>;
 
 #[derive(Clone)]
 pub struct Provider(Arc<Inner>);
 
 struct Inner {
-    script: Box<dyn Fn(SubscriptionId, usize) -> LookupFuture<'static> + Send + Sync>,
+    script: Box<
+        dyn Fn(SubscriptionId, usize) -> StoreFuture<'static, Option<KeyRing>, ProviderError>
+            + Send
+            + Sync,
+    >,
     asked: Mutex<Vec<String>>,
     running: AtomicUsize,
     most: AtomicUsize,
@@ -39,7 +47,7 @@ impl Provider {
         A: Future<Output = Found> + Send + 'static,
     {
         Self(Arc::new(Inner {
-            script: Box::new(move |id, number| LookupFuture::boxed(script(id, number))),
+            script: Box::new(move |id, number| StoreFuture::boxed(script(id, number))),
             asked: Mutex::default(),
             running: AtomicUsize::new(0),
             most: AtomicUsize::new(0),
@@ -79,7 +87,10 @@ impl Provider {
 }
 
 impl SecretProvider for Provider {
-    fn look_up<'a>(&'a self, subscription: &'a SubscriptionId) -> LookupFuture<'a> {
+    fn look_up<'a>(
+        &'a self,
+        subscription: &'a SubscriptionId,
+    ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
         let mut asked = self.0.asked.lock().unwrap();
         asked.push(subscription.to_string());
         let number = asked.len();
@@ -88,7 +99,7 @@ impl SecretProvider for Provider {
         self.0.most.fetch_max(now, Ordering::SeqCst);
         let running = Running(Arc::clone(&self.0));
         let answer = (self.0.script)(subscription.clone(), number);
-        LookupFuture::boxed(async move {
+        StoreFuture::boxed(async move {
             let _running = running;
             answer.await
         })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hookgate::{
     DedupeStore, MemoryStore,
     clock::ManualClock,
-    dedupe::{Capacity, Ownership, StoreStats, WhenFull},
+    dedupe::{Capacity, Ownership, StoreStats},
 };
 
 use super::{clock, key, now, token};
@@ -45,8 +45,8 @@ fn a_store_says_its_capacity_and_shows_no_record() {
             format!("{name} {{ capacity: {capacity:?}, .. }}")
         );
     }
-    let refusing = capacity.with_when_full(WhenFull::Refuse);
-    let store = MemoryStore::new(7).with_when_full(WhenFull::Refuse);
+    let refusing = capacity.refusing_when_full();
+    let store = MemoryStore::new(Capacity::new(7).refusing_when_full());
     assert_eq!(store.capacity(), refusing);
     assert_eq!(
         format!("{store:?}"),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hookgate::{
     DedupeStore, MemoryStore,
-    dedupe::{Capacity, ClaimToken, Claimed, EventKey, StoreErrorKind, WhenFull},
+    dedupe::{Capacity, ClaimToken, Claimed, EventKey, StoreErrorKind},
 };
 
 use super::both::{stats, stores};
@@ -129,9 +129,8 @@ fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
 #[test]
 fn a_full_store_that_refuses_takes_exactly_as_many_as_have_ended() {
     let clock = clock();
-    let store = MemoryStore::new(RECORDS)
-        .with_when_full(WhenFull::Refuse)
-        .with_clock(clock.clone());
+    let store =
+        MemoryStore::new(Capacity::new(RECORDS).refusing_when_full()).with_clock(clock.clone());
     let refused = || {
         let key = EventKey::new("default", "one too many");
         let claim = now(store.claim(&key, token(), LEASE));

@@ -6,7 +6,7 @@ use std::thread;
 
 use hookgate::{
     DedupeStore, MemoryStore,
-    dedupe::{Claimed, Ownership, StoreStats, WhenFull},
+    dedupe::{Capacity, Claimed, Ownership, StoreStats},
 };
 
 use super::{LEASE, RETAIN, key, now, remembers, token};
@@ -72,7 +72,7 @@ fn threads_have_one_winner_an_event_in_the_memory_store() {
     for store in [
         MemoryStore::default(),
         // The third that is released needs a place for a moment, for each thread.
-        MemoryStore::new(EVENTS - EVENTS.div_ceil(3) + THREADS).with_when_full(WhenFull::Refuse),
+        MemoryStore::new(Capacity::new(EVENTS - EVENTS.div_ceil(3) + THREADS).refusing_when_full()),
     ] {
         race(&store);
         assert_counted(store.stats());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hookgate::{
     DedupeStore, MemoryStore,
     clock::ManualClock,
-    dedupe::{Capacity, ClaimToken, Claimed, Ownership, WhenFull},
+    dedupe::{Capacity, ClaimToken, Claimed, Ownership},
 };
 use proptest::prelude::*;
 
@@ -115,7 +115,7 @@ impl Model {
                 let retry_after = SECOND * (running.end - self.now);
                 return Some(Claimed::Running { retry_after });
             }
-            None if self.capacity.when_full() == WhenFull::Refuse
+            None if self.capacity.refuses_when_full()
                 && self.done.len() + self.running.len() >= self.capacity.records() =>
             {
                 return None;
@@ -146,9 +146,7 @@ impl Model {
             return done.is_some_and(|done| done.by == by && done.repeatable > self.now);
         }
         let lease = self.running.remove(&event).unwrap().lease;
-        if self.capacity.when_full() == WhenFull::EvictOldest
-            && self.done.len() >= self.capacity.records()
-        {
+        if !self.capacity.refuses_when_full() && self.done.len() >= self.capacity.records() {
             let first = self
                 .done
                 .iter()
@@ -234,7 +232,10 @@ proptest! {
         refuses in any::<bool>(),
         steps in proptest::collection::vec(step(), 0..600),
     ) {
-        let when_full = if refuses { WhenFull::Refuse } else { WhenFull::EvictOldest };
-        check(Capacity::new(records).with_when_full(when_full), &steps, &clock())?;
+        let mut capacity = Capacity::new(records);
+        if refuses {
+            capacity = capacity.refusing_when_full();
+        }
+        check(capacity, &steps, &clock())?;
     }
 }

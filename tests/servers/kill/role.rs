@@ -207,7 +207,7 @@ pub fn behind(store: Arc<dyn DedupeStore>, ledger: Ledger) -> WebhookLayer {
         };
         ledger.add(step, settled.delivery.event_id());
     });
-    let receiver = settled.on_dead_letter(async |_| Ok(())).build();
+    let receiver = settled.on_dead_letter(async |_, _| Ok(())).build();
     receiver.unwrap().layer()
 }
 

@@ -178,7 +178,7 @@ pub async fn post(receiver: SocketAddr, signer: &Signer, body: &str) -> Option<u
     request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = Vec::new();
-    // Cut off, it is no answer.
+    // Cut off, it is not an answer.
     stream.read_to_end(&mut answer).await.ok()?;
     let answer = String::from_utf8_lossy(&answer);
     answer.contains("\r\n\r\n").then_some(())?;

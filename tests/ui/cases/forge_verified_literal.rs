@@ -1,10 +1,7 @@
-use hookgate::{Verified, verify::Proof};
+use hookgate::Verified;
 
-fn forge(proof: Proof) -> Verified<&'static [u8]> {
-    Verified {
-        proof,
-        body: b"forged",
-    }
+fn swap(verified: Verified<&'static [u8]>, body: &'static [u8]) -> Verified<&'static [u8]> {
+    Verified { body, ..verified }
 }
 
 fn main() {}

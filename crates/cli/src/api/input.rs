@@ -28,7 +28,7 @@ impl InputArg {
         };
         serde_json::from_slice(&bytes).map_err(|error| {
             let message = format!(
-                "{name} is no JSON, at line {} column {}",
+                "{name} is not JSON, at line {} column {}",
                 error.line(),
                 error.column()
             );

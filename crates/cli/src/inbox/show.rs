@@ -87,7 +87,7 @@ struct EntryOutput {
     /// The trace of the request.
     traceparent: Option<String>,
     body: Option<String>,
-    /// For a body that is no UTF-8.
+    /// For a body that is not UTF-8.
     body_base64: Option<String>,
 }
 

@@ -7,7 +7,7 @@ use hookgate_record::LoggedDelivery;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// The number of reports that may wait to be shown.
-const MOST_WAITING: usize = 1_024;
+const MAX_WAITING: usize = 1_024;
 
 #[derive(Clone, Debug)]
 pub(crate) struct DisplayQueue {
@@ -21,7 +21,7 @@ pub(crate) struct DroppedCount(Arc<AtomicU64>);
 
 impl DisplayQueue {
     pub(crate) fn new() -> (Self, Receiver<LoggedDelivery>, DroppedCount) {
-        let (sender, receiver) = channel(MOST_WAITING);
+        let (sender, receiver) = channel(MAX_WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
         let queue = Self {
             sender,
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn a_full_queue_drops_and_counts_without_waiting() {
         let (queue, mut receiver, dropped) = DisplayQueue::new();
-        (0..MOST_WAITING + 3).for_each(|_| queue.push(handled("evt_1")));
+        (0..MAX_WAITING + 3).for_each(|_| queue.push(handled("evt_1")));
         assert_eq!(dropped.count(), 3);
         assert!(receiver.try_recv().is_ok());
         queue.push(handled("evt_1"));

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, lookup_host};
 use tokio::sync::mpsc::Receiver;
 
 use super::item::Item;
-use super::list::MOST_BYTES;
+use super::list::MAX_BYTES;
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
 use crate::fault::{Class, Fault};
@@ -97,7 +97,7 @@ impl Kept {
         items.bytes += item.bytes();
         items.newest_last.push_back(item);
         while items.newest_last.len() > self.most.max(1)
-            || (items.bytes > MOST_BYTES && items.newest_last.len() > 1)
+            || (items.bytes > MAX_BYTES && items.newest_last.len() > 1)
         {
             let oldest = items.newest_last.pop_front();
             items.bytes -= oldest.map_or(0, |oldest| oldest.bytes());
@@ -293,7 +293,7 @@ mod tests {
         for number in 1..=20 {
             kept.push(Arc::new(Item::new(number, delivery(&long, 204, "handled"))));
         }
-        assert!(kept.items().bytes <= MOST_BYTES);
+        assert!(kept.items().bytes <= MAX_BYTES);
         assert!(kept.deliveries(None, 1_000).len() < 9);
         let shown = kept.delivery("20").unwrap();
         let body = shown["attempts"][0]["request"]["body"].as_str().unwrap();

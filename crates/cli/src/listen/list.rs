@@ -8,7 +8,7 @@ use super::filter::Filter;
 use super::item::Item;
 
 /// The limit of kept bytes of deliveries, whatever their number.
-pub(super) const MOST_BYTES: usize = 64 << 20;
+pub(super) const MAX_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(crate) struct List {
@@ -35,7 +35,7 @@ impl List {
         Self {
             items: VecDeque::new(),
             keep: keep.max(1),
-            most_bytes: MOST_BYTES,
+            most_bytes: MAX_BYTES,
             bytes: 0,
             received: 0,
             evicted: 0,

@@ -101,7 +101,7 @@ fn answer(item: &Item, log: Option<&str>) -> Vec<PageLine> {
     lines
 }
 
-/// The reason why the authentic body is no [`Event`](hookgate::Event).
+/// The reason why the authentic body is not an [`Event`](hookgate::Event).
 fn no_event(item: &Item) -> Option<String> {
     let error = event::<Properties>(item.body()).err()?;
     item.authentic
@@ -116,9 +116,9 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
                 vec!["Press e: which mistake it is, and how to fix it. In a shell:".to_owned()];
             match log {
                 Some(log) => lines.push(format!("  {}", explain(item, log))),
-                None => {
-                    lines.push("  hookgate explain --curl -   (paste what c copies)".to_owned())
-                }
+                None => lines.push(
+                    "  hookgate listen --record LOG, then hookgate explain --log LOG for one of its deliveries".to_owned(),
+                ),
             }
             lines
         }

@@ -1,7 +1,5 @@
 //! Signals of the system to a process: end, stop, continue.
 
-use crate::fault::{Class, Fault};
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Ctrl-C.
@@ -22,7 +20,8 @@ mod unix {
     use rustix::process::{Signal as Number, getpid, kill_current_process_group, kill_process};
     use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-    use super::{Class, Fault, Signal};
+    use crate::fault::{Class, Fault};
+    use crate::listen::signals::Signal;
 
     pub(crate) struct Signals {
         interrupt: Stream,
@@ -76,7 +75,8 @@ pub(crate) use other::{Signals, ask_to_stop, stop};
 
 #[cfg(not(unix))]
 mod other {
-    use super::{Fault, Signal};
+    use crate::fault::Fault;
+    use crate::listen::signals::Signal;
 
     pub(crate) struct Signals;
 

@@ -14,7 +14,7 @@ use super::row_state::{Life, RowState};
 
 /// A row that changed without a handled event. `R` is the type of its properties, by default [`Properties`].
 ///
-/// It is no [`Event`](hookgate::Event), because it was not signed. It has the values of the row at the time of reading, which may
+/// It is not an [`Event`](hookgate::Event), because it was not signed. It has the values of the row at the time of reading, which may
 /// be the result of several changes. Write a handler that brings your data to the row's state.
 #[derive(Clone)]
 #[non_exhaustive]

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    dedupe::{CallFuture, StoreError},
+    dedupe::{StoreError, StoreFuture},
     event::{DataModelId, RowId},
 };
 
 use super::row_state::RowState;
 
 /// The future of a mirror's call.
-pub type MirrorFuture<'a, T> = CallFuture<'a, Result<T, StoreError>>;
+pub type MirrorFuture<'a, T> = StoreFuture<'a, T>;
 
 /// Remembers the state of each row as the handled events and repairs left it.
 ///

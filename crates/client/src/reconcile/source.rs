@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use hookgate::{
-    dedupe::CallFuture,
+    dedupe::StoreFuture,
     event::{DataModelId, Fields},
 };
 
@@ -17,10 +17,7 @@ pub trait RowSource: Send + Sync {
     type Error: StdError + Send + Sync + 'static;
 
     /// Returns the present properties of the data model, without a cache.
-    fn columns<'a>(
-        &'a self,
-        model: &'a DataModelId,
-    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>>;
+    fn columns<'a>(&'a self, model: &'a DataModelId) -> StoreFuture<'a, Vec<Column>, Self::Error>;
 
     /// Returns a page of the data model's rows, by property id, in the list's own order.
     fn page<'a>(
@@ -28,7 +25,7 @@ pub trait RowSource: Send + Sync {
         model: &'a DataModelId,
         offset: u64,
         limit: u64,
-    ) -> CallFuture<'a, Result<PassPage, Self::Error>>;
+    ) -> StoreFuture<'a, PassPage, Self::Error>;
 
     /// Returns whether the error says that there is no such data model. `false` by default.
     fn is_no_model(&self, error: &Self::Error) -> bool {
@@ -45,8 +42,8 @@ const RATE_SHARE: f64 = 0.5;
 impl RowSource for Client {
     type Error = Error;
 
-    fn columns<'a>(&'a self, model: &'a DataModelId) -> CallFuture<'a, Result<Vec<Column>, Error>> {
-        CallFuture::boxed(async move {
+    fn columns<'a>(&'a self, model: &'a DataModelId) -> StoreFuture<'a, Vec<Column>, Error> {
+        StoreFuture::boxed(async move {
             let model = at_half_rate(self).data_model(model.as_str()).await?;
             let columns = model.properties.into_iter().map(|property| Column {
                 id: property.id,
@@ -62,8 +59,8 @@ impl RowSource for Client {
         model: &'a DataModelId,
         offset: u64,
         limit: u64,
-    ) -> CallFuture<'a, Result<PassPage, Error>> {
-        CallFuture::boxed(async move {
+    ) -> StoreFuture<'a, PassPage, Error> {
+        StoreFuture::boxed(async move {
             let rows = at_half_rate(self).rows::<Fields>(model.as_str()).by_id();
             let page = rows
                 .page_size(u32::try_from(limit).unwrap_or(u32::MAX))

@@ -65,7 +65,11 @@ async fn a_403_names_the_scope_that_is_missing() {
         .unwrap_err();
     assert_eq!(error.missing_scope(), Some(Scope::Admin));
     let error = reader.data_model("dm_none").await.unwrap_err();
-    assert_eq!(error.missing_scope(), None, "a 404 is no matter of scopes");
+    assert_eq!(
+        error.missing_scope(),
+        None,
+        "a 404 is not a question of scopes"
+    );
 }
 
 /// Everything that an error shows, its sources included.

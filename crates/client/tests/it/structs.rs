@@ -10,7 +10,7 @@ use crate::support::{client, orders};
 mod order {
     include!("written/order.rs");
 }
-/// Names that are no names of Rust, and a type that the specification does not show.
+/// Names that are not names of Rust, and a type that the specification does not show.
 #[rustfmt::skip]
 mod odd {
     include!("written/odd.rs");

@@ -13,7 +13,7 @@ use crate::switches::Switch;
 
 const DEFAULT_LIMIT: u64 = 100;
 /// A limit of memory.
-const MOST_MODELS: usize = 10_000;
+const MAX_MODELS: usize = 10_000;
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query;
@@ -54,8 +54,8 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let mut state = hub.state();
     state.check_room()?;
     refuse_taken(hub, &state, &title, None)?;
-    if state.models.len() >= MOST_MODELS {
-        let message = format!("the emulator holds at most {MOST_MODELS} data models");
+    if state.models.len() >= MAX_MODELS {
+        let message = format!("the emulator holds at most {MAX_MODELS} data models");
         return Err(ApiError::validation(message));
     }
     let mut model = DataModel {

@@ -10,7 +10,7 @@ use crate::hub::Hub;
 use crate::model::{Kind, State};
 
 /// A limit of memory.
-const MOST_MEMBERS: usize = 10_000;
+const MAX_MEMBERS: usize = 10_000;
 
 pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {
     Ok(shown(&call.hub.state()))
@@ -43,8 +43,8 @@ pub(super) async fn invite(call: Call) -> Result<Answer, ApiError> {
         let message = format!("a member with the email {email:?} exists");
         return Err(ApiError::conflict(message));
     }
-    if state.members.len() >= MOST_MEMBERS {
-        let message = format!("the emulator holds at most {MOST_MEMBERS} members");
+    if state.members.len() >= MAX_MEMBERS {
+        let message = format!("the emulator holds at most {MAX_MEMBERS} members");
         return Err(ApiError::validation(message));
     }
     let by = state.actor();

@@ -73,7 +73,7 @@ impl Subscription {
         }
         if !self.url.is_empty() && self.url.parse::<Uri>().is_err() {
             let url = short(&self.url);
-            let told = format!("{url} is no URL, expected one such as {EXAMPLE}");
+            let told = format!("{url} is not a URL, expected one such as {EXAMPLE}");
             return Err(("url", told));
         }
         let secret = self.secret.as_deref().map(Secret::new).transpose();

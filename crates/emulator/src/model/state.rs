@@ -7,7 +7,7 @@ use crate::answer::ApiError;
 use crate::events::Actor;
 
 /// A limit of memory: about what rows, data models, pages, blocks, workflows and stats take together.
-const MOST_BYTES: usize = if cfg!(test) { 1 << 20 } else { 1 << 30 };
+const MAX_BYTES: usize = if cfg!(test) { 1 << 20 } else { 1 << 30 };
 
 /// The workspace itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,7 +121,7 @@ impl State {
     /// # Errors
     /// 400: everything together takes too much memory.
     pub(crate) fn check_room(&self) -> Result<(), ApiError> {
-        if self.bytes() >= MOST_BYTES {
+        if self.bytes() >= MAX_BYTES {
             let message = "the workspace is full: the emulator keeps about 1 GiB";
             return Err(ApiError::validation(message));
         }

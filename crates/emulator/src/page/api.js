@@ -18,7 +18,7 @@ export async function request(method, path, body) {
   try {
     if (text) json = JSON.parse(text);
   } catch {
-    throw new Error(`${answer.status}: the answer is no JSON`);
+    throw new Error(`${answer.status}: the answer is not JSON`);
   }
   if (!answer.ok) throw new Error(json?.error?.message ?? `the answer is ${answer.status}`);
   return json;

@@ -16,7 +16,7 @@ export function listen(path, kinds, take, changed) {
     source.addEventListener('error', () => {
       lost = true;
       changed(false);
-      // The browser gives up after an answer that is no stream, as from another server on this port.
+      // The browser gives up after an answer that is not a stream, as from another server on this port.
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_AFTER_MS);
     });
     for (const kind of kinds) source.addEventListener(kind, (event) => take(kind, parsed(event.data)));

@@ -7,7 +7,7 @@
 import { part, request } from './api.js';
 
 const FIRST = 100;
-const MOST = 2000;
+const MAX = 2000;
 const PAUSE_MS = 500;
 
 export function deliveryStore(base) {
@@ -33,7 +33,7 @@ export function deliveryStore(base) {
   const store = {
     all: () => list,
     find: (id) => list.find((delivery) => delivery.id === id),
-    hasMore: () => more && limit < MOST,
+    hasMore: () => more && limit < MAX,
     /** The number of deliveries among which the filter found none, if that is so. */
     searched: () => (wanted.length > 0 && list.length === 0 ? kept : 0),
     /** Calls `watch` after each change, with the delivery that the stream brought, if it was that. */
@@ -56,7 +56,7 @@ export function deliveryStore(base) {
       changed();
     },
     async more() {
-      limit = Math.min(limit * 2, MOST);
+      limit = Math.min(limit * 2, MAX);
       await store.load();
     },
     /** Shows only the deliveries with these values, such as `{ state: 'pending' }`; an empty value fits all. The server searches. */

@@ -50,6 +50,6 @@ function parsed(text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`The template is no JSON: ${error.message}`);
+    throw new Error(`The template is not JSON: ${error.message}`);
   }
 }

@@ -102,7 +102,7 @@ export function webhooksSection(context) {
         try {
           parsed = JSON.parse(data.value);
         } catch (error) {
-          throw new Error(`The data is no JSON: ${error.message}`);
+          throw new Error(`The data is not JSON: ${error.message}`);
         }
         const made = await control('POST', 'events', { type: type.value, data: parsed });
         done(`${made.data.id} emitted`);

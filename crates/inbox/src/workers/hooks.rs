@@ -2,9 +2,10 @@
 //!
 //! A hook runs on a worker's thread, so it must not block. A panic in a hook has no effect.
 
+use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::layer::Reason;
 use hookgate::outcome;
 use hookgate::{
     Delivery, Outcome,
@@ -20,6 +21,9 @@ use crate::engine::Listed;
 use crate::entry::EntryId;
 use crate::line::one_line;
 
+/// The reason of an attempt that failed.
+pub(super) type Reason = Arc<dyn Error + Send + Sync>;
+
 /// How one run ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -33,7 +37,7 @@ pub struct AttemptReport {
     /// The delivery that was handled.
     pub delivery: Delivery,
     /// The reason, if the run failed, can never succeed, or no handler exists for the event.
-    pub reason: Option<Reason>,
+    pub reason: Option<Arc<dyn Error + Send + Sync>>,
     /// The number of this run, from 1.
     pub tries: u32,
     /// From the acceptance to the lease of this run.

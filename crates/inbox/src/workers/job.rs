@@ -4,12 +4,12 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::layer::{Reason, VerifiedBody};
+use hookgate::layer::VerifiedBody;
 use hookgate::{
     Delivery, Outcome,
     dedupe::{ClaimToken, Ownership, StoreErrorKind},
     outcome::Failure,
-    receiver::{Panicked, StoredDelivery},
+    receiver::StoredDelivery,
     run::Run,
 };
 use http::{Request, Response};
@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
 use super::guarded::call_store;
-use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Step, error_line};
+use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Reason, Step, error_line};
 use super::lease::Lease;
 use super::span::Span;
 use super::state::{Phase, WorkersState};
@@ -40,7 +40,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// when the entry is due again, if it is.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
-    service: Result<S, Panicked>,
+    service: Result<S, String>,
     job: Job,
     asked: Instant,
 ) -> Option<Instant>
@@ -108,7 +108,7 @@ where
 /// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
     shared: &WorkersState,
-    service: Result<S, Panicked>,
+    service: Result<S, String>,
     delivery: &Delivery,
     limit: Instant,
 ) -> (Outcome, Option<Reason>, Duration)
@@ -133,7 +133,7 @@ where
             (ran.outcome, reason, ran.elapsed)
         }
         Err(panicked) => {
-            let reason: Reason = Arc::new(panicked);
+            let reason = Reason::from(Boxed::from(panicked));
             let outcome = Outcome::Failed(Failure::Panicked);
             (outcome, Some(reason), Duration::ZERO)
         }

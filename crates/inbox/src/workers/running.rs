@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::ConfigError;
-use hookgate::layer::{Drained, FromDelivery, IntoAnswer, VerifiedBody, handler_service};
+use hookgate::layer::{FromDelivery, IntoAnswer, VerifiedBody, handler_service};
 use http::{Request, Response};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -84,17 +84,17 @@ impl RunningWorkers {
     ///
     /// Returns within a second after `limit`. An entry whose settlement the store did not receive by then, for example because
     /// the store is down, is due again when its lease ends. A handler that blocks its thread cannot be aborted.
-    pub async fn shutdown(mut self, limit: Duration) -> Drained {
+    pub async fn shutdown(mut self, limit: Duration) -> usize {
         self.shared.phase.send_replace(Phase::Stop);
         if timeout(limit, &mut self.task).await.is_ok() {
-            return Drained::after_aborting(0);
+            return 0;
         }
         let aborted = self.active();
         self.shared.phase.send_replace(Phase::Abort);
         if timeout(TO_RELEASE, &mut self.task).await.is_err() {
             self.task.abort();
         }
-        Drained::after_aborting(aborted)
+        aborted
     }
 
     /// Returns the number of handlers in progress.

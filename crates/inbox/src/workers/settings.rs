@@ -235,14 +235,14 @@ impl Workers {
 
 /// Checks that a duration is longer than `least`, and short enough to be added to a reading of a clock.
 fn in_range(setting: &'static str, value: Duration, least: Duration) -> Result<(), ConfigError> {
-    const MOST: Duration = Duration::from_secs(30 * 24 * 3_600);
-    if value > least && value <= MOST {
+    const MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+    if value > least && value <= MAX {
         return Ok(());
     }
     Err(ConfigError::new(ConfigErrorKind::OutOfRange {
         setting,
         least,
-        most: MOST,
+        most: MAX,
     }))
 }
 

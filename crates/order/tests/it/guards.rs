@@ -144,7 +144,7 @@ async fn a_handler_is_told_whether_its_event_is_the_newest_of_its_row() {
             "evt_6 stale"
         ]
     );
-    // A duplicate is no event of its own.
+    // A duplicate is not an event of its own.
     assert!(ask(&app, &events[0]).await.is_replay());
     assert_eq!(told.lines(), [""; 0]);
 }
@@ -249,7 +249,10 @@ async fn an_event_whose_handler_fails_is_not_recorded() {
             _ => Ok((StatusCode::from_u16(status).unwrap(), order.name())),
         }
     };
-    let receiver = receiver().on_dead_letter(async |_| Ok(())).build().unwrap();
+    let receiver = receiver()
+        .on_dead_letter(async |_, _| Ok(()))
+        .build()
+        .unwrap();
     let route = post(handler).layer((receiver.layer(), guard));
     let app = Router::new().route("/hook", route);
     let statuses = async |id: &str, second| {

@@ -28,7 +28,7 @@ const CHANNEL: &str = "hookgate_inbox";
 /// A process sends at most one notification in this time.
 const PAUSE: Duration = Duration::from_millis(10);
 /// The greatest number of entries that one call adds to a notification. There are fewer processes than that.
-const MOST: usize = 10_000;
+const MAX: usize = 10_000;
 /// The waits before it listens again: the first, doubled each time, up to the second.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
@@ -168,7 +168,7 @@ impl Notifier {
 
 impl Shared {
     fn notify_others(&self, entries: usize) {
-        self.entries.fetch_add(entries.min(MOST), Ordering::SeqCst);
+        self.entries.fetch_add(entries.min(MAX), Ordering::SeqCst);
         self.due.notify_one();
     }
 

@@ -140,12 +140,12 @@ async fn every_call_reports_a_server_without_tls() {
         let claimed = store.claim(&event, token(), LONG).await;
         for error in [claimed.unwrap_err(), store.check().await.unwrap_err()] {
             assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
-            assert!(error.to_string().contains("is no TLS"), "{error:?}");
+            assert!(error.to_string().contains("is not TLS"), "{error:?}");
             assert!(error.source().is_some(), "{error:?}");
         }
     }
     let error = RedisStore::connect(&url).await.unwrap_err();
-    assert!(error.to_string().contains("is no TLS"), "{error:?}");
+    assert!(error.to_string().contains("is not TLS"), "{error:?}");
 }
 
 /// A Redis without TLS takes the handshake for the beginning of a command, and waits for its end.
@@ -214,7 +214,7 @@ async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
     for number in 0..2 {
         let event = key(&number.to_string());
         let error = store.claim(&event, token(), LONG).await.unwrap_err();
-        assert!(error.to_string().contains("is no TLS"), "{error:?}");
+        assert!(error.to_string().contains("is not TLS"), "{error:?}");
     }
     is_sound.store(true, Ordering::SeqCst);
     works(&store).await;

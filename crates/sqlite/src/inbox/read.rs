@@ -117,7 +117,7 @@ impl<'c> Reader<'c> {
         }
         if let Some(event_id) = &which.event_id {
             also("event_id =", event_id.clone().into());
-            // `NULL` is no number of an entry: the list is never empty.
+            // `NULL` is not the number of an entry: the list is never empty.
             let mut ids = String::from("NULL");
             for id in self.ids_of_event(event_id)? {
                 ids.push_str(&format!(", {id}"));

@@ -62,7 +62,7 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry> {
         subscription_id: row.get(9)?,
         pinned_workspace: row.get(10)?,
         body: body.map(Bytes::from).unwrap_or_default(),
-        // Text of another type is no trace; it does not make the entry unreadable.
+        // Text of another type is not a trace; it does not make the entry unreadable.
         traceparent: row.get(12).unwrap_or_default(),
     })
 }

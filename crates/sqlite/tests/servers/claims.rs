@@ -251,7 +251,7 @@ async fn an_inbox_and_claims_share_a_file_whichever_is_first() {
         }
         let accepted = super::deliver(&super::app(&inbox), "evt_1").await;
         assert!(accepted.is_success());
-        // The inbox's entry is no claim.
+        // The inbox's entry is not a claim.
         finish(&store, "evt_1").await;
         assert!(matches!(claim(&store, "evt_1").await, Claimed::Done { .. }));
         assert_eq!(inbox.stats().await.unwrap().queued, 1);

@@ -31,7 +31,7 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
 
     let (kind, words) = refused(folder.path());
     assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("this is no file"), "{words}");
+    assert!(words.contains("this is not a file"), "{words}");
 
     let (kind, words) = refused(&at("missing/inbox.db"));
     assert_eq!(kind, StoreErrorKind::Missing);

@@ -107,7 +107,7 @@ causes! {
             "Paste the whole text again; a program that splits a line of settings at each `=` drops the last one.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
             "Write the secret's file with `printf %s`, or trim what is read from it: `echo` adds a line break.";
-        SecretCharset "secret_charset": "The secret was taken from a file that is no UTF-8.",
+        SecretCharset "secret_charset": "The secret was taken from a file that is not UTF-8.",
             "Save the file as UTF-8 or ASCII; PowerShell's `>` writes UTF-16.";
         SecretEmpty "secret_empty": "It was signed with no secret at all: an empty text, `undefined`, `null` or `None`.",
             "Look at the sender's settings: the variable that it reads its secret from is not set.";
@@ -216,7 +216,7 @@ causes! {
         EventUnusable "event_unusable": "The signed body is not a JSON object with an id and a type that can be used.",
             "Send an event: a JSON object whose `id` and `type` are texts of 1 to 256 bytes.";
         EventHeader "event_header": "An unsigned header names another event than the signed body.",
-            "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `HeaderMismatch::Ignore`.";
+            "Send the id and the type of the body in the headers, or leave these headers out. For a proxy that rewrites them there is `.ignore_header_mismatch()`.";
     }
     Clock {
         ClockStale "clock_stale": "The signature is right, but the delivery is too old.",

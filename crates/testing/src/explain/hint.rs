@@ -111,7 +111,7 @@ pub(super) fn all(
     of_signature(delivery, &mut say);
     for secret in secrets {
         // The message names the fault, and never contains the text.
-        let text = std::str::from_utf8(&secret.text).map_err(|_| "it is no UTF-8".to_owned());
+        let text = std::str::from_utf8(&secret.text).map_err(|_| "it is not UTF-8".to_owned());
         let refused = text.and_then(|text| match Secret::new(text) {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),

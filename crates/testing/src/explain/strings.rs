@@ -167,7 +167,7 @@ impl Form {
 /// A character of a string, as written.
 struct Unit<'s> {
     text: &'s [u8],
-    /// Its code point; for a single surrogate the surrogate; above all code points where the byte is no UTF-8.
+    /// Its code point; for a single surrogate the surrogate; above all code points where the byte is not UTF-8.
     code: u32,
 }
 

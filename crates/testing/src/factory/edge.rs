@@ -279,7 +279,7 @@ impl EventFactory {
                 around("", &json()),
                 TYPE_MISMATCH,
             ),
-            edge("a byte that is no UTF-8", no_text, TYPE_MISMATCH),
+            edge("a byte that is not UTF-8", no_text, TYPE_MISMATCH),
         ]
     }
 

@@ -174,7 +174,7 @@ pub enum Verdict {
 
 impl Report {
     /// Whether each event was handled and committed once, and no delivery that was never authentic was let in. False where there
-    /// is no event at all: a test without events proves nothing.
+    /// is not an event at all: a test without events proves nothing.
     #[must_use]
     pub fn each_event_committed_once(&self) -> bool {
         let once = |event: &EventReport| event.verdict() == Verdict::Once;

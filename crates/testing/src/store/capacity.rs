@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::Ownership::Held,
-    dedupe::{Capacity, ClaimToken, StoreErrorKind, WhenFull},
+    dedupe::{Capacity, ClaimToken, StoreErrorKind},
 };
 
 use super::probe::Answer::{Fresh, Running};
@@ -14,7 +14,7 @@ use super::under_test::StoreUnderTest;
 const RECORDS: usize = 512;
 pub(super) const EVICTING: Capacity = Capacity::new(RECORDS);
 const FEW: usize = 32;
-pub(super) const REFUSING: Capacity = Capacity::new(FEW).with_when_full(WhenFull::Refuse);
+pub(super) const REFUSING: Capacity = Capacity::new(FEW).refusing_when_full();
 
 type Events<'a> = Vec<(OneEvent<'a>, ClaimToken)>;
 

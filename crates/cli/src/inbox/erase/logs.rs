@@ -15,10 +15,10 @@ use hookgate_testing::log::LoggedDeliveryExt as _;
 use serde_json::json;
 
 use super::lines::{self, each_line};
-use super::shown_line;
 use super::subject::Subject;
 use crate::fault::{Class, Fault};
 use crate::out::Out;
+use crate::printable::printable;
 
 /// For so long, lines are looked for that a receiver was writing to the old file when it was replaced.
 const LATE_LINES: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ impl Log {
         match found {
             Ok((metadata, path)) if metadata.is_file() => Self { path }.or_refused(),
             Ok(_) => Err(
-                Fault::new(Class::Input, format!("{} is no file", path.display()))
+                Fault::new(Class::Input, format!("{} is not a file", path.display()))
                     .advise("name the file that the receiver's recorder writes"),
             ),
             Err(error) => Err(fault(path, "can't be read", &error)),
@@ -74,9 +74,10 @@ impl Log {
                 found += 1;
                 let value = json!({ "log": name, "line": number, "eventId": event_id, "eventType": event_type });
                 let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-                let text = shown_line(&name, number, &word(&event_type), &word(&event_id));
+                let (event_type, event_id) = (word(&event_type), word(&event_id));
+                let text = format!("{name}:{number}  {event_type}  {event_id}");
                 if unwritten.is_ok() {
-                    unwritten = out.say(&text, &value);
+                    unwritten = out.say(&printable(&text), &value);
                 }
             }));
             unwritten?;

@@ -203,7 +203,7 @@ fn what_was_sent_can_not_act_on_the_screen() {
         (terminal.heard().titles, terminal.heard().clipboard.len()),
         (0, 0)
     );
-    // Bytes that are no text are shown as such; wide characters keep their columns.
+    // Bytes that are not text are shown as such; wide characters keep their columns.
     deliver(
         &address,
         SECRET,

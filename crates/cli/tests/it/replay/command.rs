@@ -238,11 +238,6 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (&[path, "--to", url, "--concurrency=0"], 2, "1.."),
         (&[path, "--to", url, "--seed=1"], 2, "--reorder"),
         (
-            &[path, "--to", url, "--raw", "--resign"],
-            2,
-            "cannot be used with",
-        ),
-        (
             &[path, "--to", url, "--secret-env=NO_SUCH_SECRET"],
             5,
             "NO_SUCH_SECRET",
@@ -325,7 +320,7 @@ fn a_terminal_shows_how_far_it_is() {
     terminal.assert_whole();
 }
 
-/// `| head -1`: a reader that closes the pipe early is no error.
+/// `| head -1`: a reader that closes the pipe early is not an error.
 #[test]
 fn a_closed_pipe_is_no_fault() {
     let (_example, url) = receiver();

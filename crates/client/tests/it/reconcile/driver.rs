@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hookgate::{
     MemoryStore,
-    dedupe::{CallFuture, StoreError, StoreErrorKind},
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
     event::{DataModelId, RowId},
 };
 use hookgate_client::reconcile::{
@@ -52,11 +52,8 @@ impl Source {
 impl RowSource for Source {
     type Error = std::io::Error;
 
-    fn columns<'a>(
-        &'a self,
-        _: &'a DataModelId,
-    ) -> CallFuture<'a, Result<Vec<Column>, Self::Error>> {
-        CallFuture::ready(Ok(columns()))
+    fn columns<'a>(&'a self, _: &'a DataModelId) -> StoreFuture<'a, Vec<Column>, Self::Error> {
+        StoreFuture::ready(Ok(columns()))
     }
 
     fn page<'a>(
@@ -64,8 +61,8 @@ impl RowSource for Source {
         _: &'a DataModelId,
         offset: u64,
         limit: u64,
-    ) -> CallFuture<'a, Result<PassPage, Self::Error>> {
-        CallFuture::boxed(async move {
+    ) -> StoreFuture<'a, PassPage, Self::Error> {
+        StoreFuture::boxed(async move {
             let request = self.pages.fetch_add(1, Ordering::Relaxed);
             if request >= self.broken_from.load(Ordering::Relaxed) {
                 return Err(std::io::Error::other("the connection is broken"));

@@ -5,7 +5,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate::{dedupe::CallFuture, event::DataModelId};
+use hookgate::{dedupe::StoreFuture, event::DataModelId};
 use hookgate_client::reconcile::{
     Column, Life, MemoryMirror, Mirror, PassPage, Reconcile, ReconcileError, Reconciled, RowSource,
     Settings,
@@ -110,7 +110,7 @@ struct Watched {
 impl RowSource for Watched {
     type Error = Error;
 
-    fn columns<'a>(&'a self, model: &'a DataModelId) -> CallFuture<'a, Result<Vec<Column>, Error>> {
+    fn columns<'a>(&'a self, model: &'a DataModelId) -> StoreFuture<'a, Vec<Column>, Error> {
         self.client.columns(model)
     }
 
@@ -119,8 +119,8 @@ impl RowSource for Watched {
         model: &'a DataModelId,
         offset: u64,
         limit: u64,
-    ) -> CallFuture<'a, Result<PassPage, Error>> {
-        CallFuture::boxed(async move {
+    ) -> StoreFuture<'a, PassPage, Error> {
+        StoreFuture::boxed(async move {
             let number = self.pages.lock().unwrap().len();
             if let Some(client) = self.deletes_as.as_ref().filter(|_| number == 1) {
                 client.delete_data_model(model.as_str()).await?;

@@ -89,7 +89,7 @@ async fn the_file_takes_what_the_docs_say() {
 #[test]
 fn an_event_writes_at_most_half_of_what_it_wrote() {
     const EVENTS: u64 = 30;
-    const MOST: u64 = 43 * 1_024;
+    const MAX: u64 = 43 * 1_024;
     let (folder, clock) = (Folder::new(), manual());
     let engine = engine(&folder, &clock);
     let log = || {
@@ -108,7 +108,7 @@ fn an_event_writes_at_most_half_of_what_it_wrote() {
         assert_eq!(settled.unwrap(), Ownership::Held);
     }
     let each = (log() - before) / EVENTS;
-    assert!((10_000..=MOST).contains(&each), "{each} bytes");
+    assert!((10_000..=MAX).contains(&each), "{each} bytes");
 }
 
 /// Another process writes for longer than the inbox waits for the file.

@@ -193,7 +193,7 @@ async fn a_slow_handler_outlives_its_request() {
             "{report}"
         );
     }
-    // The handler's own slowness is no different.
+    // The handler's own slowness is not different.
     let effects = Effects::default();
     let report = Replay::of(small_log())
         .secret(secret())

@@ -357,7 +357,7 @@ async fn dead_letters_count_once_they_are_committed() {
                 let settings =
                     Receiver::builder()
                         .store(store)
-                        .on_dead_letter(move |_| async move {
+                        .on_dead_letter(move |_, _| async move {
                             if taken {
                                 Ok(())
                             } else {

@@ -10,8 +10,7 @@ use hookgate::{
     DedupeStore,
     clock::{Clock, Monotonic},
     dedupe::{
-        Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind,
-        StoreFuture, WhenFull,
+        Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
     },
 };
 use hookgate_testing::{Finding, StoreConformance, StoreRule};
@@ -109,7 +108,7 @@ impl Broken {
     }
 
     fn make_room(&self) {
-        if self.capacity.when_full() != WhenFull::EvictOldest {
+        if self.capacity.refuses_when_full() {
             return;
         }
         let any = self.fault == Fault::EvictsRunning;
@@ -130,7 +129,7 @@ impl Broken {
             .filter(|record| record.done || self.fault != Fault::RefusesTooLate)
             .filter(|record| record.end > now || self.fault == Fault::RefusesForEver)
             .count();
-        self.capacity.when_full() == WhenFull::Refuse
+        self.capacity.refuses_when_full()
             && self.fault != Fault::NeverRefuses
             && held >= self.capacity.records()
     }

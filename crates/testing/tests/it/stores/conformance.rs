@@ -20,7 +20,7 @@ pub(super) fn memory(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dy
 }
 
 fn moka(capacity: Capacity, clock: Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>> {
-    if capacity.when_full() == hookgate::dedupe::WhenFull::Refuse {
+    if capacity.refuses_when_full() {
         return None;
     }
     let store = hookgate::dedupe::MokaStore::new(capacity.records());

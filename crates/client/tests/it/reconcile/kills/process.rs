@@ -1,6 +1,8 @@
 //! One process: the program of the page, with stores that count its steps and end it at one of them.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,8 +11,8 @@ use axum::extract::State;
 use hookgate::{
     DedupeStore, Event, Receiver, Secret,
     dedupe::{
-        CallFuture, ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError,
-        StoreErrorKind, StoreFuture,
+        ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind,
+        StoreFuture,
     },
     event::{DataModelId, RowId},
 };
@@ -63,9 +65,9 @@ impl Life {
     fn call<'a, T: Send + 'a>(
         &'a self,
         fails: bool,
-        call: impl FnOnce() -> CallFuture<'a, Result<T, StoreError>> + Send + 'a,
-    ) -> CallFuture<'a, Result<T, StoreError>> {
-        CallFuture::boxed(async move {
+        call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
+        StoreFuture::boxed(async move {
             self.step().await;
             let down = || Err(StoreError::new(StoreErrorKind::Unavailable));
             let fault = match fails {
@@ -294,4 +296,4 @@ impl Process {
     }
 }
 
-type Handling = CallFuture<'static, http::Response<bytes::Bytes>>;
+type Handling = Pin<Box<dyn Future<Output = http::Response<bytes::Bytes>> + Send>>;

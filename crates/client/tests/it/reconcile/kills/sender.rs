@@ -8,7 +8,7 @@ use std::time::Duration;
 use hookgate::{
     Properties, Secret,
     clock::{Clock, UnixSeconds},
-    dedupe::CallFuture,
+    dedupe::StoreFuture,
     event::{DataModelId, Json},
     verify::{Signature, Timestamp},
 };
@@ -208,11 +208,8 @@ impl Source {
 impl RowSource for Source {
     type Error = Infallible;
 
-    fn columns<'a>(
-        &'a self,
-        _: &'a DataModelId,
-    ) -> CallFuture<'a, Result<Vec<Column>, Infallible>> {
-        CallFuture::ready(Ok(columns()))
+    fn columns<'a>(&'a self, _: &'a DataModelId) -> StoreFuture<'a, Vec<Column>, Infallible> {
+        StoreFuture::ready(Ok(columns()))
     }
 
     fn page<'a>(
@@ -220,8 +217,8 @@ impl RowSource for Source {
         _: &'a DataModelId,
         offset: u64,
         _: u64,
-    ) -> CallFuture<'a, Result<PassPage, Infallible>> {
-        CallFuture::boxed(async move {
+    ) -> StoreFuture<'a, PassPage, Infallible> {
+        StoreFuture::boxed(async move {
             let mut page = self.0.service.lock().unwrap().page();
             page.rows.drain(..page.rows.len().min(offset as usize));
             let millis = self.0.chance.lock().unwrap().below(2_000);

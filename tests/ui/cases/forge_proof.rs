@@ -1,7 +1,0 @@
-use hookgate::verify::{Proof, Timestamp};
-
-fn redate(proof: Proof, timestamp: Timestamp) -> Proof {
-    Proof { timestamp, ..proof }
-}
-
-fn main() {}

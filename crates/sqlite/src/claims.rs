@@ -75,7 +75,7 @@ statements! {
     }
 }
 
-/// Makes the tables and indexes that are missing.
+/// Makes the tables, unless they are there.
 pub(super) fn make_tables(connection: &Connection) -> Result<(), Fault> {
     let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'hookgate_claims'";
     if connection.query_row(find, [], |row| row.get(0))? {

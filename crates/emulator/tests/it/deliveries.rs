@@ -462,7 +462,7 @@ async fn the_log_is_searched_whole_by_state_subscription_type_and_words() {
     }
     for query in [
         "type=test",
-        "search=CONNECTION+nothing",
+        "type=test&search=CONNECTION+nothing",
         "type=t&search=evt_test_",
     ] {
         assert_eq!(

@@ -158,7 +158,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is no time: it wraps,
+/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is not a time: it wraps,
 /// and the resolution depends on the machine.
 pub(crate) fn entropy() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_go_on_where_seconds_stand() {
+    fn milliseconds_are_those_of_the_monotonic_reading() {
         let clock = ManualClock::at(UnixSeconds::new(100));
         clock.advance(Duration::from_millis(1_750));
         assert_eq!(clock.unix_millis(), 101_750);

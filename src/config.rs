@@ -30,7 +30,7 @@ pub struct ConfigError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
-    /// The text can't be a secret of the service: it is empty or too short, has quotes or white space, or is no text.
+    /// The text can't be a secret of the service: it is empty or too short, has quotes or white space, or is not text.
     #[error("the text can't be a secret: paste the whole whsec_… text of the subscription")]
     UnusableSecret,
     /// The text begins with a byte order mark, as some editors and PowerShell write it in front of a file.
@@ -50,39 +50,24 @@ pub enum ConfigErrorKind {
     /// The file can't be read.
     #[error("the secret's file can't be read")]
     SecretUnreadable,
-    /// Keys or rings that do not fit together: none, more than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS), or two with the same
-    /// [name](ConfigError::name), secret or subscription.
+    /// Keys or rings that do not fit together: none, more than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS), two with the same
+    /// [name](ConfigError::name), secret or subscription, or one secret in two scopes, so that a delivery to one could be replayed to
+    /// the other. Or a change that does not fit the keys: they are one ring, a map by subscription id, or those of a provider.
     #[error("these keys do not fit together")]
     UnusableKeys,
-    /// Two rings with different scopes have the same secret: a delivery to one could be replayed to the other.
-    #[error(
-        "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose"
-    )]
-    SecretInTwoScopes,
     /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
     /// characters.
     #[error(
         "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters"
     )]
     UnusableName,
-    /// The change does not fit the keys: they are one ring, a map by subscription id, or those of a provider.
-    #[error("these keys do not take this change")]
-    WrongKeys,
     /// No secret was given.
     #[error("no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)")]
     NoSecret,
-    /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope. Each
-    /// could make events of the other look handled. See [`scope`](crate::ReceiverBuilder::scope).
-    #[error(
-        "another receiver with other keys remembers in this store under the scope `default` too, so each could make the other's events look handled: name the scope of this one, such as .scope(\"ledger\"); during a rotation give both receivers a key in common"
-    )]
-    ScopeTaken,
-    /// A scope was set for keys that have their own: a ring that names its scope itself, the rings of a map or a provider, or
-    /// shared keys.
-    #[error(
-        ".scope(…) is for the ring of .secret(…) or .secrets(ring) that names no scope itself: elsewhere each ring names its own, by KeyRing::with_scope"
-    )]
-    ScopeBesideKeys,
+    /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope: each could
+    /// make events of the other look handled. Or a [`scope`](crate::ReceiverBuilder::scope) was set for keys that have their own.
+    #[error("this scope can't be used")]
+    UnusableScope,
     /// No store was given, and deduplication was not switched off.
     #[error(
         "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself"
@@ -127,13 +112,7 @@ pub enum ConfigErrorKind {
         /// The builder's method.
         setting: &'static str,
     },
-    /// There is no arm and no `otherwise`: no event could ever be handled.
-    #[error("no arm: call .on(…), .on_model(…), .on_rows(…) or .otherwise(…)")]
-    NoArm,
-    /// Two arms take the same event type, and the same data model if they name one.
-    #[error("two arms for the same events")]
-    ArmTwice,
-    /// An arm for a type or a data model that no event can have, or one that has no effect.
+    /// An arm for a type or a data model that no event can have, one that has no effect, two arms for the same events, or none at all.
     #[error("this arm takes no event")]
     UnusableArm,
 }

@@ -52,7 +52,7 @@ pub struct Other {
     /// The event's type.
     pub event_type: EventType,
     /// Its payload as it was written, or `null` where it is missing: the specification shows no payload of these types, so a
-    /// missing one is no error.
+    /// missing one is not an error.
     pub data: Json,
     /// Whether the payload is missing, so that the event is written again as it was read.
     pub(super) data_is_absent: bool,

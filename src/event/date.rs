@@ -18,7 +18,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 /// The accepted forms are common to ISO 8601 and RFC 3339: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`, an optional fraction
 /// of one to nine digits, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in lower case. Days are checked against the
 /// calendar. A leap second (`:60`) is refused, because no conversion could keep it. A date-time without a zone is refused
-/// too, because it is no instant.
+/// too, because it is not an instant.
 ///
 /// You can use it in a row type of your own.
 ///

@@ -46,10 +46,10 @@ pub(crate) struct Position {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventErrorKind {
-    /// The bytes are no UTF-8; [`source()`](std::error::Error::source) has the position.
+    /// The bytes are not UTF-8; [`source()`](std::error::Error::source) has the position.
     #[error("is not UTF-8 text")]
     NotText,
-    /// The body is no well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
+    /// The body is not well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
     #[error("is not well-formed JSON")]
     Syntax,
     /// An escape is half of a surrogate pair, which stands for no character.
@@ -65,7 +65,7 @@ pub enum EventErrorKind {
     /// wrote itself, and reads another value than the text shows. Nested, it overflows the stack.
     #[error("has a key that begins with `$serde_json::private::`")]
     ReservedKey,
-    /// The body is JSON, but no object.
+    /// The body is JSON, but not an object.
     #[error("is no JSON object")]
     NotAnObject,
     /// A required field is missing.
@@ -80,7 +80,7 @@ pub enum EventErrorKind {
     /// A value is present, but not of the requested kind.
     #[error("does not fit")]
     TypeMismatch,
-    /// The keys are pinned to a workspace, and the body names another workspace or none. This is no error of form: the
+    /// The keys are pinned to a workspace, and the body names another workspace or none. This is not an error of form: the
     /// delivery is not authentic for these keys.
     #[error("is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,

@@ -139,7 +139,7 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     })
 }
 
-/// A field: absent, its text, or a fault. A fault is no error yet: a later field may take precedence.
+/// A field: absent, its text, or a fault. A fault is not an error yet: a later field may take precedence.
 type Field<'b> = Option<Result<Cow<'b, str>, Kind>>;
 
 fn usable<T>(

@@ -61,7 +61,7 @@ macro_rules! pass_on {
     };
 }
 
-/// The methods that read an integer, and the visitor's methods that take it. A number that is no such integer is given as the float
+/// The methods that read an integer, and the visitor's methods that take it. A number that is not such an integer is given as the float
 /// that serde_json would give: the type then refuses it in the same words.
 macro_rules! integers {
     ($($method:ident: $($visit:ident)+;)*) => {

@@ -121,7 +121,7 @@ impl<R: DeserializeOwned> Event<R> {
     ///
     /// # Errors
     /// See [`EventErrorKind`]. `WorkspaceMismatch` means that the delivery is not authentic for these keys. All others mean
-    /// that the body is no well-formed event or does not fit `R`. The place of the mismatch is in [`path()`](EventError::path),
+    /// that the body is not a well-formed event or does not fit `R`. The place of the mismatch is in [`path()`](EventError::path),
     /// and the row's data model in [`model()`](EventError::model).
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.pinned_workspace();

@@ -22,7 +22,7 @@ use crate::verify::{SignedBytes, Verified};
 /// with the same error.
 ///
 /// # Errors
-/// The body is no well-formed JSON object; `data` or `data.datamodelId` is missing, or is no object or no string; a field of
+/// The body is not a well-formed JSON object; `data` or `data.datamodelId` is missing, or not an object or not a string; a field of
 /// the envelope or the id is there twice.
 #[cfg_attr(not(feature = "tower"), allow(dead_code))] // only the event router and its answers ask for it
 pub(crate) fn model_id<B: SignedBytes>(verified: &Verified<B>) -> Result<Cow<'_, str>, EventError> {

@@ -14,7 +14,7 @@ use tower_service::Service;
 use super::body::{ResponseBody, VerifiedBody};
 use super::guard::{Guard, LEAST_TO_BEGIN};
 use super::hang_up::attached;
-use super::run::{Work, run};
+use super::request_run::{Work, run};
 use super::run_state::{End, Ended, RunState};
 use crate::observe::{Answer, Observation, Reason};
 use crate::outcome::{Outcome, Refusal, RefusalKind};

@@ -31,27 +31,19 @@ use crate::walk::Delivery;
 ///         Ok(Self(delivery.body().clone()))
 ///     }
 /// }
-/// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{
-/// #         Receiver, Secret,
-/// #         clock::{Clock, SystemClock},
-/// #         receiver::RequestHead,
-/// #         verify::{Signature, Timestamp},
-/// #     };
-/// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
-/// #     let now = Timestamp::at(SystemClock.now())?;
-/// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
-/// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
-/// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
-/// #     let head = RequestHead::new("POST", headers);
-/// #     let mut intake = receiver.open(&head)?;
-/// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(intake, &head)?)
+/// # fn received(body: &'static str, event_type: &str) -> Result<hookgate::Delivery, hookgate::verify::Malformed> {
+/// #     let stored = hookgate::receiver::StoredDelivery::from_attributes(body, |name| match name {
+/// #         "x-service-timestamp" => Some("1763690000"),
+/// #         "x-service-event-id" => Some("evt_1"),
+/// #         "x-service-event-type" => Some(event_type),
+/// #         _ => None,
+/// #     });
+/// #     hookgate::dangerous::restore(&stored)
 /// # }
 ///
-/// let body = br#"{"id":"evt_1","type":"page.created"}"#;
-/// let raw = Raw::from_delivery(&received(body)?)?;
-/// assert_eq!(raw.0, body.as_slice());
+/// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+/// let raw = Raw::from_delivery(&received(body, "page.created")?)?;
+/// assert_eq!(raw.0, body);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromDelivery: Sized {

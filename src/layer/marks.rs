@@ -176,26 +176,18 @@ const MAX_CHARS: usize = 256;
 ///         _ => Err(Unhandled::of(&delivery)),
 ///     }
 /// }
-/// # fn received(body: &'static [u8]) -> Result<Delivery, Box<dyn std::error::Error>> {
-/// #     use hookgate::{
-/// #         Receiver, Secret,
-/// #         clock::{Clock, SystemClock},
-/// #         receiver::RequestHead,
-/// #         verify::{Signature, Timestamp},
-/// #     };
-/// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
-/// #     let now = Timestamp::at(SystemClock.now())?;
-/// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
-/// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
-/// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
-/// #     let head = RequestHead::new("POST", headers);
-/// #     let mut intake = receiver.open(&head)?;
-/// #     intake.push(body.into())?;
-/// #     Ok(receiver.recognise(intake, &head)?)
+/// # fn received(body: &'static str, event_type: &str) -> Result<hookgate::Delivery, hookgate::verify::Malformed> {
+/// #     let stored = hookgate::receiver::StoredDelivery::from_attributes(body, |name| match name {
+/// #         "x-service-timestamp" => Some("1763690000"),
+/// #         "x-service-event-id" => Some("evt_1"),
+/// #         "x-service-event-type" => Some(event_type),
+/// #         _ => None,
+/// #     });
+/// #     hookgate::dangerous::restore(&stored)
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
-/// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#)?;
+/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#, "row.deleted")?;
 /// let unhandled = Unhandled::of(&delivery);
 /// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);

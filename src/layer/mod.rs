@@ -101,8 +101,8 @@ pub(crate) mod handler_error;
 mod hang_up;
 pub(crate) mod marks;
 mod read;
+mod request_run;
 mod response;
-mod run;
 mod run_state;
 pub(crate) mod service;
 mod settle;
@@ -137,7 +137,7 @@ pub(crate) use {
     guard::{Guard, LayerSettings},
     handle::{HandlerService, handle},
     hang_up::attached,
-    run::request,
+    request_run::request,
     run_state::{End, Ended, RunState},
     settle::classify,
     timer::LATE_STORE_CALL,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::resolver::{LookupStats, Resolver, Waiting};
-use crate::config::{ConfigError, ConfigErrorKind as Kind};
+use crate::config::ConfigError;
 use crate::verify::{
     KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable, usable_name,
 };
@@ -68,7 +68,7 @@ impl Keys {
     /// more than one ring.
     ///
     /// # Errors
-    /// `UnusableKeys`, `SecretInTwoScopes`, `UnusableName`.
+    /// `UnusableKeys`, `UnusableName`.
     pub fn by_subscription<I, R>(
         rings: impl IntoIterator<Item = (I, R)>,
     ) -> Result<Self, ConfigError>
@@ -100,7 +100,7 @@ impl Keys {
     /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
     ///
     /// # Errors
-    /// `WrongKeys` where rings are held by subscription id or looked up.
+    /// `UnusableKeys` where rings are held by subscription id or looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), ConfigError> {
         // The conversion may be code from outside this crate, so it comes before the lock.
         let (ring, mut table) = (ring.into(), self.table()?);
@@ -109,7 +109,7 @@ impl Keys {
                 *current = Arc::new(current.succeeded_by(ring));
                 Ok(())
             }
-            HeldRings::BySubscription { .. } => Err(wrong(
+            HeldRings::BySubscription { .. } => Err(unusable(
                 "rings are held by subscription id here: name the subscription to replace",
             )),
         }
@@ -119,7 +119,7 @@ impl Keys {
     /// the old one.
     ///
     /// # Errors
-    /// `WrongKeys` where one ring serves everything or rings are looked up, `SecretInTwoScopes`, `UnusableName`.
+    /// `UnusableKeys` where one ring serves everything or rings are looked up, or the secret is that of another scope; `UnusableName`.
     pub fn replace_subscription(
         &self,
         id: &str,
@@ -128,7 +128,7 @@ impl Keys {
         let id = usable_name(id)?;
         let (ring, mut table) = (ring.into(), self.table()?);
         let HeldRings::BySubscription { rings, .. } = &mut *table else {
-            return Err(wrong(ONE_RING));
+            return Err(unusable(ONE_RING));
         };
         let ring = match rings.get(&id) {
             Some(current) => current.succeeded_by(ring),
@@ -144,7 +144,7 @@ impl Keys {
     /// Removes a subscription; returns whether it was there. Its next delivery is refused as unknown.
     ///
     /// # Errors
-    /// `WrongKeys` where one ring serves everything or rings are looked up.
+    /// `UnusableKeys` where one ring serves everything or rings are looked up.
     pub fn remove_subscription(&self, id: &str) -> Result<bool, ConfigError> {
         let mut table = self.table()?;
         match &mut *table {
@@ -153,7 +153,7 @@ impl Keys {
                 *table = HeldRings::by_subscription(std::mem::take(rings));
                 Ok(was_there)
             }
-            HeldRings::Single(_) => Err(wrong(ONE_RING)),
+            HeldRings::Single(_) => Err(unusable(ONE_RING)),
         }
     }
 
@@ -176,7 +176,7 @@ impl Keys {
     /// ```
     ///
     /// # Errors
-    /// `WrongKeys` where rings are not looked up.
+    /// `UnusableKeys` where rings are not looked up.
     pub fn forget(&self, id: &str) -> Result<(), ConfigError> {
         self.resolver()?.forget(Some(id));
         Ok(())
@@ -185,7 +185,7 @@ impl Keys {
     /// As [`forget`](Self::forget), for every subscription.
     ///
     /// # Errors
-    /// `WrongKeys` where rings are not looked up.
+    /// `UnusableKeys` where rings are not looked up.
     pub fn forget_all(&self) -> Result<(), ConfigError> {
         self.resolver()?.forget(None);
         Ok(())
@@ -244,7 +244,7 @@ impl Keys {
     fn table(&self) -> Result<RwLockWriteGuard<'_, HeldRings>, ConfigError> {
         match &*self.0 {
             Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
-            Rings::LookedUp(_) => Err(wrong(
+            Rings::LookedUp(_) => Err(unusable(
                 "rings are looked up by a provider here: change them where it finds them, then call .forget(id)",
             )),
         }
@@ -253,7 +253,7 @@ impl Keys {
     fn resolver(&self) -> Result<&Resolver, ConfigError> {
         match &*self.0 {
             Rings::LookedUp(resolver) => Ok(resolver),
-            Rings::Held(_) => Err(wrong(
+            Rings::Held(_) => Err(unusable(
                 "no provider looks rings up here: replace or remove them instead",
             )),
         }
@@ -278,10 +278,6 @@ pub(crate) enum RingSearch {
 
 const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
 
-fn wrong(message: &'static str) -> ConfigError {
-    ConfigError::saying(Kind::WrongKeys, message)
-}
-
 fn missing() -> VerifyError {
     VerifyError::new(VerifyErrorKind::HeaderMissing(WEBHOOK_ID))
 }
@@ -289,6 +285,7 @@ fn missing() -> VerifyError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ConfigErrorKind as Kind;
     use crate::verify::Secret;
 
     fn secret(tail: &str) -> Secret {
@@ -417,13 +414,13 @@ mod tests {
             Keys::by_subscription([("wh_1", left), ("wh_2", right)])
         };
         let error = pair(secret("1").into(), secret("1").into()).unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
+        assert_eq!(error.kind(), Kind::UnusableKeys);
         let shared = |tail| KeyRing::new(secret(tail)).with_scope("shared").unwrap();
         assert!(pair(shared("1"), shared("1")).is_ok());
 
         let keys = pair(secret("1").into(), secret("2").into()).unwrap();
         let error = keys.replace_subscription("wh_2", secret("1")).unwrap_err();
-        assert_eq!(error.kind(), Kind::SecretInTwoScopes);
+        assert_eq!(error.kind(), Kind::UnusableKeys);
         assert!(keys.replace_subscription("wh_1", secret("1")).is_ok());
     }
 
@@ -455,11 +452,11 @@ mod tests {
         let error = single
             .replace_subscription("wh_1", secret("2"))
             .unwrap_err();
-        assert_eq!(error.kind(), Kind::WrongKeys);
+        assert_eq!(error.kind(), Kind::UnusableKeys);
         let map = Keys::by_subscription([("wh_1", secret("1"))]).unwrap();
         assert_eq!(
             map.replace(secret("2")).unwrap_err().kind(),
-            Kind::WrongKeys
+            Kind::UnusableKeys
         );
         let twice = Keys::by_subscription([("wh_1", secret("1")), ("wh_1", secret("2"))]);
         let error = twice.unwrap_err();

@@ -117,7 +117,7 @@ impl ReceiverBuilder {
     ///
     /// let ledger = || Secret::new("whsec_made_up_for_the_ledger");
     /// let refused = Receiver::builder().secret(ledger()?).store(store.clone()).build();
-    /// assert_eq!(refused.err().map(|error| error.kind()), Some(ConfigErrorKind::ScopeTaken));
+    /// assert_eq!(refused.err().map(|error| error.kind()), Some(ConfigErrorKind::UnusableScope));
     /// let ledger = Receiver::builder().secret(ledger()?).scope("ledger").store(store).build()?;
     /// # let _ = (orders, ledger);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -134,7 +134,10 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         }
         let has_otherwise = self.table.otherwise.is_some();
         if self.table.types.is_empty() && !has_otherwise {
-            return Err(ConfigError::new(Kind::NoArm));
+            return Err(ConfigError::saying(
+                Kind::UnusableArm,
+                "no arm: call .on(…), .on_model(…), .on_rows(…) or .otherwise(…)",
+            ));
         }
         if self.refuse_unhandled && has_otherwise {
             return Err(ConfigError::saying(
@@ -149,16 +152,17 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 
     fn with_arm(mut self, event_type: &str, model: Option<&str>, arm: SharedArm<S>) -> Self {
-        let inserted = match parse(event_type, model) {
-            Ok((known, id)) => self.table.insert(known, id, arm).map_err(|kind| {
-                let model = model.map_or("any data model".into(), |model| {
-                    format!("the data model {model:?}")
-                });
-                ConfigError::saying(kind, format!("two arms for {event_type:?} of {model}"))
-            }),
-            Err(message) => Err(ConfigError::saying(Kind::UnusableArm, message)),
-        };
-        if let Err(fault) = inserted {
+        let inserted = parse(event_type, model).and_then(|(known, id)| {
+            if self.table.insert(known, id, arm) {
+                return Ok(());
+            }
+            let model = model.map_or("any data model".into(), |model| {
+                format!("the data model {model:?}")
+            });
+            Err(format!("two arms for {event_type:?} of {model}"))
+        });
+        if let Err(message) = inserted {
+            let fault = ConfigError::saying(Kind::UnusableArm, message);
             self.fault.get_or_insert(fault.about(event_type));
         }
         self

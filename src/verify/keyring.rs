@@ -330,7 +330,9 @@ pub(crate) fn one_scope_a_secret<'r>(
     for ring in rings {
         let mut marks = ring.keys.iter().map(|key| key.mark());
         if marks.any(|mark| *scopes.entry(mark).or_insert(ring.scope()) != ring.scope()) {
-            return Err(ConfigError::new(Kind::SecretInTwoScopes));
+            return Err(unusable(
+                "the same secret appears under two scopes: give each subscription its own, or let them share a scope on purpose",
+            ));
         }
     }
     Ok(())

@@ -156,18 +156,18 @@ impl Key {
 
     /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
     pub(super) fn same(&self, other: &Self) -> bool {
-        let (one, another) = (self.over_nothing(), other.over_nothing());
+        let (one, another) = (self.mac_of_no_bytes(), other.mac_of_no_bytes());
         one.as_bytes().ct_eq(another.as_bytes()).to_bool()
     }
 
     /// Returns a mark: the same for keys that give the same signatures, and for no others, so that a map can find a key. It
     /// compares the operator's own keys, when they are set up; no request affects it.
     pub(super) fn mark(&self) -> [u8; 32] {
-        self.over_nothing().into_bytes().into()
+        self.mac_of_no_bytes().into_bytes().into()
     }
 
     /// Returns the MAC of no bytes at all, which signs no delivery.
-    fn over_nothing(&self) -> CtOutput<Core> {
+    fn mac_of_no_bytes(&self) -> CtOutput<Core> {
         finalize(&mut Core::clone(&self.core), &mut Buffer::<Core>::default())
     }
 

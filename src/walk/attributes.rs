@@ -47,7 +47,7 @@ impl StoredDelivery {
     }
 
     /// Returns the parts of a message, for [`Receiver::verify_stored`](crate::Receiver::verify_stored), which refuses a message without
-    /// the parts that it needs. `attribute` returns the value of a name. The pinned workspace is no attribute: that of the keys is
+    /// the parts that it needs. `attribute` returns the value of a name. The pinned workspace is not an attribute: that of the keys is
     /// checked.
     ///
     /// ```

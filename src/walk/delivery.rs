@@ -123,26 +123,18 @@ impl Delivery {
     /// Each call reads the body once. Both texts are borrowed from it, unless they have escapes.
     ///
     /// ```
-    /// # fn received(body: &'static [u8]) -> Result<hookgate::Delivery, Box<dyn std::error::Error>> {
-    /// #     use hookgate::{
-    /// #         Receiver, Secret,
-    /// #         clock::{Clock, SystemClock},
-    /// #         receiver::RequestHead,
-    /// #         verify::{Signature, Timestamp},
-    /// #     };
-    /// #     let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// #     let now = Timestamp::at(SystemClock.now())?;
-    /// #     let signature = Signature::sign(&secret, &now, body).to_header_value();
-    /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
-    /// #     let receiver = Receiver::builder().secret(secret).without_deduplication().build()?;
-    /// #     let head = RequestHead::new("POST", headers);
-    /// #     let mut intake = receiver.open(&head)?;
-    /// #     intake.push(body.into())?;
-    /// #     Ok(receiver.recognise(intake, &head)?)
+    /// # fn received(body: &'static str, event_type: &str) -> Result<hookgate::Delivery, hookgate::verify::Malformed> {
+    /// #     let stored = hookgate::receiver::StoredDelivery::from_attributes(body, |name| match name {
+    /// #         "x-service-timestamp" => Some("1763690000"),
+    /// #         "x-service-event-id" => Some("evt_1"),
+    /// #         "x-service-event-type" => Some(event_type),
+    /// #         _ => None,
+    /// #     });
+    /// #     hookgate::dangerous::restore(&stored)
     /// # }
-    /// let delivery = received(br#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1","rowId":"row_1"}}"#)?;
+    /// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1","rowId":"row_1"}}"#, "row.deleted")?;
     /// assert_eq!(delivery.row(), Some(("dm_1".into(), "row_1".into())));
-    /// assert_eq!(received(br#"{"id":"evt_2","type":"page.created","data":{}}"#)?.row(), None);
+    /// assert_eq!(received(r#"{"id":"evt_2","type":"page.created","data":{}}"#, "page.created")?.row(), None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -22,7 +22,7 @@ use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 /// assert!(health.is_ready());
 /// assert_eq!(health.to_string(), "ready");
 /// assert_eq!((health.runs, health.max_runs), (0, 1_024));
-/// assert_eq!(health.since_last_accepted(), None); // nothing has come yet, which is no reason not to be ready
+/// assert_eq!(health.since_last_accepted(), None); // nothing has come yet, and the receiver is ready all the same
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -283,7 +283,7 @@ async fn no_more_than_sixteen_look_ups_run_at_once_and_all_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_up_goes_on_when_its_first_request_is_gone() {
+async fn a_look_up_continues_when_its_first_request_is_gone() {
     let provider = Provider::new(async |_, _| {
         for _ in 0..4 {
             sleep(Duration::from_millis(100)).await;
@@ -435,7 +435,7 @@ async fn expired_keys_are_dropped_by_the_next_look_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_up_that_wakes_itself_while_it_is_polled_goes_on() {
+async fn a_look_up_that_wakes_itself_while_it_is_polled_continues() {
     let provider = Provider::new(async |_, _| {
         for _ in 0..3 {
             let mut woken = false;
@@ -958,18 +958,18 @@ fn keys_that_are_looked_up_are_changed_where_they_are_found() {
         keys.replace_subscription("wh_1", secret()).unwrap_err(),
         keys.remove_subscription("wh_1").unwrap_err(),
     ] {
-        assert_eq!(error.kind(), ConfigErrorKind::WrongKeys);
+        assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
         assert!(error.to_string().contains(".forget(id)"), "{error}");
     }
     assert!(keys.forget("not of the form").is_ok());
     let held = Keys::single(secret());
     assert_eq!(
         held.forget("wh_1").unwrap_err().kind(),
-        ConfigErrorKind::WrongKeys
+        ConfigErrorKind::UnusableKeys
     );
     assert_eq!(
         held.forget_all().unwrap_err().kind(),
-        ConfigErrorKind::WrongKeys
+        ConfigErrorKind::UnusableKeys
     );
     assert!(held.lookup_stats().is_none());
 }

@@ -312,7 +312,7 @@ async fn attempts_are_numbered_and_the_last_ones_that_fail_are_counted() {
     undated.body = undated.body.replace("createdAt", "made");
     fails.send(&undated).await;
     assert_eq!(last(), Some(1.0));
-    // A last attempt that succeeds is no failure; one that is refused is one.
+    // A last attempt that succeeds is not a failure; one that is refused is.
     let handles = Harness::of(|_, _| async { OK });
     handles.send(&created_before("evt_good", 3 * 3_600)).await;
     assert_eq!(last(), Some(1.0));

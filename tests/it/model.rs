@@ -171,21 +171,21 @@ fn the_plans_reach_what_they_are_about() {
         }
     }
     for expected in [
-        "heard handled",
-        "heard dead_lettered",
-        "heard replayed",
-        "heard runs_on",
-        "heard handler_status",
-        "heard panicked",
-        "heard dead_letter_failed",
-        "heard handled_claim_lost",
-        "heard handled_commit_failed",
-        "heard handled_commit_too_slow",
-        "heard not_authentic",
-        "heard still_running",
-        "heard too_many_waiting",
-        "heard store_unavailable",
-        "heard store_too_slow",
+        "answered handled",
+        "answered dead_lettered",
+        "answered replayed",
+        "answered runs_on",
+        "answered handler_status",
+        "answered panicked",
+        "answered dead_letter_failed",
+        "answered handled_claim_lost",
+        "answered handled_commit_failed",
+        "answered handled_commit_too_slow",
+        "answered not_authentic",
+        "answered still_running",
+        "answered too_many_waiting",
+        "answered store_unavailable",
+        "answered store_too_slow",
         "settled handled",
         "settled run_limit",
         "settled handled_commit_too_slow",
@@ -341,7 +341,7 @@ impl Play {
                 let (app, world) = (self.app.clone(), Arc::clone(&self.world));
                 let status = deliver(app, world, event, SENDER_GIVES_UP).await;
                 if !status.is_some_and(|status| status.is_success()) {
-                    let violation = format!("a last copy of event {event} heard {status:?}");
+                    let violation = format!("a last copy of event {event} was answered {status:?}");
                     self.world.violation(violation);
                 }
             }
@@ -361,7 +361,7 @@ impl Play {
             let response = answer.unwrap().unwrap();
             let outcome = outcome(&response);
             // The hook got these as well.
-            self.world.heard(outcome);
+            self.world.had_outcome(outcome);
             if !response.status().is_success() {
                 self.world
                     .violation(format!("a place to wait is missing: {outcome:?}"));

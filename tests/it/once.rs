@@ -124,7 +124,7 @@ async fn rings_share_their_ids_only_under_one_scope() {
 #[test]
 fn one_secret_under_two_subscriptions_is_refused() {
     let error = Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]).unwrap_err();
-    assert_eq!(error.kind(), ConfigErrorKind::SecretInTwoScopes);
+    assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
 }
 
 #[tokio::test]

@@ -485,39 +485,6 @@ async fn an_encoded_body_is_never_inflated() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_said_to_be_json_is_refused() {
-    let receiver = receiver().build().unwrap();
-    let app = app(&receiver, &Probe::new());
-    let sent = || Sent::new(event("evt_1"));
-    for foreign in [
-        "text/plain",
-        "text/json",
-        "application/x-www-form-urlencoded",
-        "application/jsonp",
-        "",
-    ] {
-        assert_eq!(
-            ask(&app, &sent().but("Content-Type", foreign)).await.status,
-            415,
-            "{foreign}"
-        );
-    }
-    for (id, json) in [
-        ("evt_2", "Application/JSON; charset=utf-8"),
-        ("evt_3", "application/cloudevents+json"),
-    ] {
-        assert_eq!(
-            ask(&app, &Sent::new(event(id)).but("Content-Type", json))
-                .await
-                .status,
-            204,
-            "{json}"
-        );
-    }
-    assert_eq!(ask(&app, &sent().without("Content-Type")).await.status, 204);
-}
-
-#[tokio::test]
 async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
     let limit = 4_096;
     let receiver = receiver().max_body(limit).build().unwrap();

@@ -197,28 +197,6 @@ fn a_reserved_key_replaces_no_properties() {
     );
 }
 
-#[test]
-fn a_reserved_key_of_a_logged_body_is_compared_like_any_other() {
-    let log =
-        |body: &str| LoggedDelivery::new(UnixSeconds::new(1), [("x-a", "1")], body.to_owned());
-    let differences = on_a_workers_stack(move || {
-        let one = log(&format!(r#"{{"a":{}}}"#, nested()));
-        log("{}").differences(&one)
-    });
-    assert_eq!(differences[0].path, "body");
-    let text = |text: &str| format!(r#"{{"{RAW}":"{text}"}}"#);
-    // Read as serde_json reads them, these would be the same but for white space.
-    let differences = log(&text("[1]")).differences(&log(&text("[1 ]")));
-    let [only] = &differences[..] else {
-        panic!("{differences:?}");
-    };
-    assert_eq!(only.path, format!("body.{RAW}"));
-    assert_eq!(
-        (only.before.as_deref(), only.after.as_deref()),
-        (Some(r#""[1]""#), Some(r#""[1 ]""#))
-    );
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_takes_an_event_is_answered_422_and_one_that_takes_bytes_gets_them() {
     async fn on_event(event: Event<Value>) -> Result<StatusCode, EventError> {

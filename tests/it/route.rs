@@ -590,32 +590,32 @@ fn arms_that_cannot_be_are_refused_by_name() {
     let error = |router: EventRouter| -> ConfigError { router.build().unwrap_err() };
     let long = "e".repeat(257);
     for (router, kind, named) in [
-        (router(), Kind::NoArm, ".otherwise("),
-        (router().refuse_unhandled(), Kind::NoArm, ".on("),
+        (router(), Kind::UnusableArm, ".otherwise("),
+        (router().refuse_unhandled(), Kind::UnusableArm, ".on("),
         (
             router()
                 .on("row.created", ok)
                 .on(EventType::ROW_CREATED, ok),
-            Kind::ArmTwice,
+            Kind::UnusableArm,
             r#""row.created" of any data model"#,
         ),
         (
             router()
                 .on_model("row.created", "dm_1", ok)
                 .on_model("row.created", "dm_1", ok),
-            Kind::ArmTwice,
+            Kind::UnusableArm,
             r#""row.created" of the data model "dm_1""#,
         ),
         (
             router()
                 .on_rows("dm_1", ok)
                 .on_model("row.deleted", "dm_1", ok),
-            Kind::ArmTwice,
+            Kind::UnusableArm,
             r#""row.deleted" of the data model "dm_1""#,
         ),
         (
             router().on("table.made", ok).on("table.made", ok),
-            Kind::ArmTwice,
+            Kind::UnusableArm,
             "table.made",
         ),
         (

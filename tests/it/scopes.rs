@@ -28,14 +28,14 @@ fn kind(builder: ReceiverBuilder) -> Result<(), ConfigErrorKind> {
     builder.build().map(drop).map_err(|error| error.kind())
 }
 
-const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::ScopeTaken);
+const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::UnusableScope);
 
 /// Two routes of one app, with the secrets of two subscriptions and one store.
 async fn two_routes_on(store: impl DedupeStore + Clone) {
     let orders = with(SECRET).store(store.clone()).build().unwrap();
     // Without a name for its scope, the holder of either secret could use up the other's ids.
     let error = with(LEDGER).store(store.clone()).build().unwrap_err();
-    assert_eq!(error.kind(), ConfigErrorKind::ScopeTaken);
+    assert_eq!(error.kind(), ConfigErrorKind::UnusableScope);
     assert!(error.to_string().contains(".scope("), "{error}");
     assert!(!format!("{error:?}").contains("whsec_"), "{error:?}");
 
@@ -168,7 +168,7 @@ fn a_scope_that_is_named_may_have_several_secrets() {
 
 #[test]
 fn a_scope_is_named_once_and_for_one_ring() {
-    let beside = Err(ConfigErrorKind::ScopeBesideKeys);
+    let beside = Err(ConfigErrorKind::UnusableScope);
     let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(MemoryStore::default()));
     let named = KeyRing::new(key(LEDGER)).with_scope("books").unwrap();
     assert_eq!(on(with(LEDGER)), Ok(()));

@@ -124,25 +124,6 @@ fn the_record_that_was_committed_first_is_evicted_and_counted_whatever_its_reten
 }
 
 #[test]
-fn what_has_ended_makes_room_and_is_not_counted_as_evicted() {
-    let clock = clock();
-    let store = MemoryStore::new(100).with_clock(Arc::new(clock.clone()));
-    for n in 0..100 {
-        finish(&store, &key(n), Duration::from_secs(60));
-    }
-    clock.advance(Duration::from_secs(60));
-    for n in 100..200 {
-        finish(&store, &key(n), RETAIN);
-    }
-    assert!((100..200).all(|n| remembers(&store, &key(n))));
-    let stats = store.stats();
-    assert_eq!(
-        (stats.done, stats.evicted, stats.youngest_evicted),
-        (100, 0, None)
-    );
-}
-
-#[test]
 fn claims_that_nobody_ends_are_freed_when_their_lease_is_over() {
     let clock = clock();
     let store = MemoryStore::default().with_clock(Arc::new(clock.clone()));

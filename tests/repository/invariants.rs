@@ -84,7 +84,7 @@ fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
     // keys are compared.
     const BARE: [&str; 2] = [
         "Self(key.tag(timestamp, body).into_bytes().into())",
-        "self.over_nothing().into_bytes().into()",
+        "self.mac_of_no_bytes().into_bytes().into()",
     ];
     const OTHER_WAYS: [&str; 19] = [
         "==",
@@ -133,7 +133,7 @@ fn digests_are_compared_in_constant_time_only() {
         "fn is_equal(tag: &CtOutput<Core>, signature: &Signature) -> Choice",
         "fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<Core>",
         "fn finalize(core: &mut Core, rest: &mut Buffer<Core>) -> CtOutput<Core>",
-        "fn over_nothing(&self) -> CtOutput<Core>",
+        "fn mac_of_no_bytes(&self) -> CtOutput<Core>",
     ] {
         assert!(signature_rs.contains(wrapped), "{wrapped}");
     }

@@ -1,4 +1,4 @@
-//! The sources of a delivery: files, a line of a log, a pasted curl command.
+//! The sources of a delivery: files, or a line of a log.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -12,22 +12,22 @@ use hookgate::{
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::read;
-use hookgate_testing::read::{ReadError, ReadErrorKind};
+use hookgate_testing::read::ReadErrorKind;
 
 use crate::fault::{Class, Fault};
 
-/// The delivery, from one of three places.
+/// The delivery, from one of two places.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Delivery")]
 pub(crate) struct DeliveryArgs {
     /// Read the headers from this file: a raw HTTP request, its head alone, or lines of `Name: value`. `-` is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["log", "curl"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "log")]
     headers: Option<PathBuf>,
     /// Read the body from this file, byte for byte, in place of the one behind the headers. `-` is standard input
     #[arg(long, value_name = "FILE", conflicts_with = "log")]
     body: Option<PathBuf>,
     /// Take the delivery from this log
-    #[arg(long, value_name = "FILE", conflicts_with = "curl")]
+    #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Which line of the log, from 1
     #[arg(long, value_name = "N", requires = "log", value_parser = clap::value_parser!(u64).range(1..))]
@@ -35,9 +35,6 @@ pub(crate) struct DeliveryArgs {
     /// Which event of the log, by its id
     #[arg(long, value_name = "ID", requires = "log", conflicts_with = "line")]
     id: Option<String>,
-    /// Take the delivery that the curl command in this file would send. `-` is standard input: paste, then Ctrl-D
-    #[arg(long, value_name = "FILE")]
-    curl: Option<PathBuf>,
     /// When it was received: Unix seconds, or ISO 8601 with a zone [default: the log's time, else now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<UnixSeconds>,
@@ -47,13 +44,12 @@ impl DeliveryArgs {
     /// The bytes received.
     pub(crate) fn delivery(&self) -> Result<LoggedDelivery, Fault> {
         let now = self.at.unwrap_or_else(|| SystemClock.now());
-        let mut delivery = match (&self.headers, &self.log, &self.curl) {
-            (Some(path), ..) => self.of_headers(path, now)?,
-            (_, Some(path), _) => self.of_log(path)?,
-            (_, _, Some(path)) => self.of_curl(path, now)?,
-            _ => {
+        let mut delivery = match (&self.headers, &self.log) {
+            (Some(path), _) => self.of_headers(path, now)?,
+            (None, Some(path)) => self.of_log(path)?,
+            (None, None) => {
                 return Err(Fault::new(Class::Usage, "no delivery is given").advise(
-                    "give --headers FILE and --body FILE, --log FILE with --line N or --id ID, or --curl FILE",
+                    "give --headers FILE and --body FILE, or --log FILE with --line N or --id ID",
                 ));
             }
         };
@@ -78,7 +74,12 @@ impl DeliveryArgs {
                 ReadErrorKind::BadChunk => "give the decoded body in a file of its own: --body FILE",
                 _ => "write a header a line, `Name: value`; the body goes behind an empty line, or to --body FILE",
             };
-            unreadable("the headers", path, &error).advise(advice)
+            let place = match path.to_str() {
+                Some("-") => "standard input".to_owned(),
+                _ => path.display().to_string(),
+            };
+            let message = format!("the headers in {place}");
+            Fault::caused_by(Class::Input, &message, &error).advise(advice)
         })?;
         match &self.body {
             Some(body) => delivery.body = Some(bytes_of("the body", body)?.into()),
@@ -87,26 +88,6 @@ impl DeliveryArgs {
                     .advise("give --body FILE; for an empty body, --body /dev/null"));
             }
             None => {}
-        }
-        Ok(delivery)
-    }
-
-    fn of_curl(&self, path: &Path, now: UnixSeconds) -> Result<LoggedDelivery, Fault> {
-        let text = bytes_of("the curl command", path)?;
-        let text = String::from_utf8(text).map_err(|_| {
-            Fault::new(Class::Input, "the curl command is not UTF-8")
-                .advise("save it as UTF-8, or give --headers FILE and --body FILE")
-        })?;
-        let file = |name: &str| match name {
-            "-" => Err(io::Error::other("standard input is not the command's here")),
-            name => std::fs::read(name),
-        };
-        let mut delivery = read::curl(&text, now, file).map_err(|error| {
-            unreadable("the curl command", path, &error)
-                .advise("paste the whole command, from `curl` on, with the values of its variables; or give --headers FILE and --body FILE")
-        })?;
-        if let Some(body) = &self.body {
-            delivery.body = Some(bytes_of("the body", body)?.into());
         }
         Ok(delivery)
     }
@@ -207,14 +188,6 @@ fn first_few(all: &[String]) -> String {
 fn has_id(delivery: &LoggedDelivery, id: &str) -> bool {
     let header = delivery.header(EVENT_ID);
     delivery.event_id().as_deref() == Some(id) || header.is_some_and(|header| header == id)
-}
-
-fn unreadable(what: &str, path: &Path, error: &ReadError) -> Fault {
-    let place = match path.to_str() {
-        Some("-") => "standard input".to_owned(),
-        _ => path.display().to_string(),
-    };
-    Fault::caused_by(Class::Input, &format!("{what} in {place}"), error)
 }
 
 /// A file without an end, such as a device, must not take all memory.

@@ -1,6 +1,5 @@
 //! `hookgate log`: looks into a delivery log.
 
-mod changes;
 mod list;
 mod show;
 mod source;
@@ -10,7 +9,7 @@ use std::process::ExitCode;
 use crate::fault::Fault;
 use crate::out::Out;
 
-/// Look into a delivery log: list, show, curl, diff.
+/// Look into a delivery log: list, show, curl.
 ///
 /// LOG is a file that a receiver has recorded, or `-` for standard input. Deliveries are named by the number of their line or
 /// by their event's id. Bodies hold names and e-mail addresses: take care who can read the output.
@@ -25,7 +24,6 @@ enum LogCommand {
     List(list::ListArgs),
     Show(show::ShowArgs),
     Curl(show::CurlArgs),
-    Diff(changes::DiffArgs),
 }
 
 pub(crate) fn run(args: &LogArgs, out: &mut Out) -> Result<ExitCode, Fault> {
@@ -33,6 +31,5 @@ pub(crate) fn run(args: &LogArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         LogCommand::List(args) => list::run(args, out),
         LogCommand::Show(args) => show::show(args, out),
         LogCommand::Curl(args) => show::curl(args, out),
-        LogCommand::Diff(args) => changes::run(args, out),
     }
 }

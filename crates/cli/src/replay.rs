@@ -43,9 +43,6 @@ pub(crate) struct ReplayArgs {
     /// Where to send them
     #[arg(long, value_name = "URL")]
     to: String,
-    /// Sign the deliveries again, for the second in which each goes out. The default
-    #[arg(long, conflicts_with = "raw")]
-    resign: bool,
     /// Send them with their recorded signatures, and no secret. A delivery older than the receiver's window is refused
     #[arg(long)]
     raw: bool,

@@ -13,9 +13,7 @@ use hookgate_testing::Signer;
 
 use crate::delivery_input::{bytes_of, time};
 use crate::fault::{Class, Fault};
-use crate::http_client::target;
 use crate::out::Out;
-use crate::request_text::{self, Form};
 use crate::secrets::SecretArgs;
 use crate::send::named;
 
@@ -33,15 +31,11 @@ pub(crate) struct SignArgs {
     /// Name this subscription in X-Service-Webhook-Id
     #[arg(long, value_name = "ID")]
     subscription: Option<String>,
-    /// Print the curl command that delivers it here
-    #[arg(long, value_name = "URL")]
-    curl: Option<String>,
     #[command(flatten)]
     secret: SecretArgs,
 }
 
 pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    let to = args.curl.as_deref().map(target).transpose()?;
     let at = args.at.unwrap_or_else(|| SystemClock.now());
     Timestamp::at(at).map_err(|_| {
         Fault::new(
@@ -55,12 +49,6 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         signer = named(signer, id)?;
     }
     let body = Bytes::from(bytes_of("the body", Path::new(&args.body))?);
-    if let Some(url) = to {
-        let mut request = signer.request("/", body);
-        *request.uri_mut() = url;
-        request_text::print(Form::Curl, &request, out)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let headers = signer.headers(&body);
     if out.is_json() {
         let value: serde_json::Map<_, _> = headers

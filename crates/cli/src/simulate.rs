@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use hookgate::{clock::SystemClock, dedupe::RetrySchedule, event::EventError};
 use hookgate_testing::factory::World;
 use hookgate_testing::sender::{
-    NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, Subscription,
+    NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, SentEvent, Subscription,
 };
 
 use crate::delivery_input::bytes_of;
@@ -23,7 +23,7 @@ use crate::http_client::{HttpClient, target};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::{durations, interrupt};
-use lines::{Lines, Progress};
+use lines::Lines;
 
 /// Deliver a stream of events as the service does: rows are created, changed and deleted, and a failed delivery is followed
 /// through its retries.
@@ -70,9 +70,6 @@ pub(crate) struct SimulateArgs {
     /// How many requests wait for their answers at a time
     #[arg(long, alias = "at-once", value_name = "N", default_value = "16", value_parser = clap::value_parser!(u16).range(1..))]
     concurrency: u16,
-    /// Append the service's log of recent deliveries to this file, a line of JSON an attempt
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
     /// The percentage of attempts whose connection is refused
     #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = percent, help_heading = "Network")]
     refused: f64,
@@ -103,10 +100,8 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault>
     };
     let (sender_progress, progress) = unbounded_channel();
     let sender = sender(args, seed, sender_progress)?;
-    let log = args.log.as_ref().map(lines::open).transpose()?;
     let lines = Lines {
         progress,
-        log,
         attempts: args.attempts,
     };
     let work = work(args, seed, sender, &mut events, lines, out);
@@ -133,7 +128,7 @@ async fn work(
     drop(sender);
     // Reports that arrived in the meantime.
     while let Ok(progress) = lines.progress.try_recv() {
-        lines.print(progress, out)?;
+        lines.print(&progress, out)?;
     }
     let made_up = events.bodies.is_empty();
     lines::summary(&report, seed, made_up, started.elapsed(), out)?;
@@ -167,7 +162,7 @@ async fn stream(
     loop {
         let more = made < count && until.is_none_or(|until| Instant::now() < until);
         tokio::select! {
-            Some(progress) = lines.progress.recv() => lines.print(progress, out)?,
+            Some(progress) = lines.progress.recv() => lines.print(&progress, out)?,
             _ = ticks.tick(), if more => {
                 made += 1;
                 events.next(sender)?;
@@ -230,7 +225,7 @@ fn one_event(path: &Path, body: &[u8]) -> Result<(), Fault> {
 fn sender(
     args: &SimulateArgs,
     seed: u64,
-    sender_progress: UnboundedSender<Progress>,
+    sender_progress: UnboundedSender<SentEvent>,
 ) -> Result<SenderBuilder, Fault> {
     let url = target(&args.to)?.to_string();
     let secret = args.secret.first()?;
@@ -251,8 +246,7 @@ fn sender(
     let mut builder = Sender::builder()
         .subscription(subscription.at_once(args.concurrency.into()))
         .clock(SystemClock)
-        .speed(args.speed)
-        .keep_recent(0);
+        .speed(args.speed);
     if [args.refused, args.answers_lost, args.duplicated, args.slow] != [0.0; 4] {
         builder = builder.faults(faults);
     }
@@ -262,14 +256,7 @@ fn sender(
     if args.first_timestamp {
         builder = builder.retry_timestamps(RetryTimestamps::First);
     }
-    if args.log.is_some() {
-        let sender_progress = sender_progress.clone();
-        builder = builder
-            .on_recent(move |line| drop(sender_progress.send(Progress::Recent(line.to_line()))));
-    }
-    Ok(builder.on_attempt(move |event| {
-        drop(sender_progress.send(Progress::Attempt(Box::new(event.clone()))))
-    }))
+    Ok(builder.on_attempt(move |event| drop(sender_progress.send(event.clone()))))
 }
 
 fn percent(text: &str) -> Result<f64, String> {

@@ -86,7 +86,7 @@ fn every_command_that_takes_a_delivery_of_a_log_takes_its_line() {
     }
     with_line.sort();
     let expected = [
-        "explain", "log curl", "log diff", "log list", "log show", "replay", "verify",
+        "explain", "log curl", "log list", "log show", "replay", "verify",
     ];
     assert_eq!(with_line, expected.map(|name| format!("hookgate {name}")));
 }

@@ -68,7 +68,7 @@ impl OrderGuard {
         H: FnOnce(D, Order) -> F + Clone + Send + 'static,
         F: Future<Output: IntoAnswer> + Send + 'static,
     {
-        let guard = self.begun();
+        let guard = self.started();
         move |delivery: Delivery| {
             Box::pin(async move {
                 // Not async: an argument need not be `Send`.

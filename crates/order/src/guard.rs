@@ -90,7 +90,7 @@ impl OrderGuard {
         self
     }
 
-    pub(super) fn begun(&self) -> Arc<Self> {
+    pub(super) fn started(&self) -> Arc<Self> {
         #[cfg(feature = "metrics")]
         self.metrics.begin();
         Arc::new(self.clone())

@@ -26,7 +26,7 @@ impl<S> Layer<S> for OrderGuard {
 
     fn layer(&self, inner: S) -> Self::Service {
         OrderService {
-            guard: self.begun(),
+            guard: self.started(),
             inner,
         }
     }

@@ -145,22 +145,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_named_up_to_their_number() {
-        let keys = NamedKeys::up_to(2);
-        let label = |scope, key| {
-            let (scope, key) = keys.labels(scope, key);
-            format!("{scope}/{key}")
-        };
-        assert_eq!(label("orders", "2026-05"), "orders/2026-05");
-        assert_eq!(label("orders", "2026-11"), "orders/2026-11");
-        assert_eq!(label("invoices", "2026-05"), "other/other");
-        assert_eq!(label("orders", "2027-05"), "other/other");
-        assert_eq!(label("orders", "2026-05"), "orders/2026-05");
-        let (scope, _) = NamedKeys::up_to(0).labels("orders", "2026-05");
-        assert_eq!(&*scope, "other");
-    }
-
-    #[test]
     fn attempts_are_numbers() {
         let texts = [None, Some(1), Some(10), Some(11)].map(attempt);
         assert_eq!(

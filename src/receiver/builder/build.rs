@@ -69,7 +69,7 @@ impl ReceiverBuilder {
         Ok(match (self.keys.take(), self.scope.take()) {
             (None, _) => return Err(ConfigError::new(Kind::NoSecret)),
             (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
-            (Some(_), Some(_)) => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
+            (Some(_), Some(_)) => return Err(scope_beside_keys()),
             (Some(KeySource::Keys(keys)), None) => keys?,
             (Some(KeySource::Provider(provider)), None) => {
                 let clock = Arc::clone(&self.clock);
@@ -136,10 +136,17 @@ impl ReceiverBuilder {
 fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, ConfigError> {
     let ring = match scope {
         None => ring,
-        Some(_) if ring.has_own_scope() => return Err(ConfigError::new(Kind::ScopeBesideKeys)),
+        Some(_) if ring.has_own_scope() => return Err(scope_beside_keys()),
         Some(name) => ring.with_scope(&name)?,
     };
     Ok(Keys::single(ring))
+}
+
+fn scope_beside_keys() -> ConfigError {
+    ConfigError::saying(
+        Kind::UnusableScope,
+        ".scope(…) is for the ring of .secret(…) or .secrets(ring) that names no scope itself: elsewhere each ring names its own, by KeyRing::with_scope",
+    )
 }
 
 /// Returns a lease that is long enough for a store that answers slowly. For an event whose process died it has ended when the
@@ -149,5 +156,5 @@ fn default_lease(schedule: &RetrySchedule) -> Duration {
     half.min(Duration::from_secs(30))
 }
 
-/// A lease must be longer than this: a lease that ends before a store has answered is no claim.
+/// A lease must be longer than this: a lease that ends before a store has answered is not a claim.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);

@@ -39,7 +39,7 @@ pub(super) struct World {
     violations: Mutex<Vec<String>>,
     /// The outcomes that the hook got, and those that the requests got.
     told: Mutex<Vec<Outcome>>,
-    heard: Mutex<Vec<Outcome>>,
+    outcomes: Mutex<Vec<Outcome>>,
     notes: Mutex<Vec<&'static str>>,
     /// Claims that were granted, or may have been, and whose commit or release was not yet requested.
     owed: Mutex<HashSet<ClaimToken>>,
@@ -56,7 +56,7 @@ pub(super) struct EventState {
     pub(super) settled: Vec<Outcome>,
     /// Requests that are waiting for their answer.
     in_flight: usize,
-    pub heard_2xx: bool,
+    pub answered_2xx: bool,
     /// The claim that the receiver last got as its own: that of the run that begins next, without a wait in between.
     handed_over: Option<ClaimToken>,
 }
@@ -89,7 +89,7 @@ impl World {
             runs: Vec::new(),
             settled: Vec::new(),
             in_flight: 0,
-            heard_2xx: false,
+            answered_2xx: false,
             handed_over: None,
         };
         let name = |event| (EventKey::new("default", &event_id(event)), event);
@@ -103,7 +103,7 @@ impl World {
             events: Mutex::new(events.iter().map(state).collect()),
             violations: Mutex::default(),
             told: Mutex::default(),
-            heard: Mutex::default(),
+            outcomes: Mutex::default(),
             notes: Mutex::default(),
             owed: Mutex::default(),
             grants: Mutex::default(),
@@ -145,11 +145,11 @@ impl World {
             .iter()
             .map(|it| (*it).into())
             .collect();
-        let heard = self.heard.lock().unwrap();
+        let outcomes = self.outcomes.lock().unwrap();
         happened.extend(
-            heard
+            outcomes
                 .iter()
-                .map(|outcome| format!("heard {}", outcome.name())),
+                .map(|outcome| format!("answered {}", outcome.name())),
         );
         for state in self.lock().iter() {
             let settled = state
@@ -343,8 +343,8 @@ impl World {
         self.told.lock().unwrap().push(answer.outcome);
     }
 
-    pub(super) fn heard(&self, outcome: Outcome) {
-        self.heard.lock().unwrap().push(outcome);
+    pub(super) fn had_outcome(&self, outcome: Outcome) {
+        self.outcomes.lock().unwrap().push(outcome);
     }
 
     pub(super) fn hung_up(&self, arrival: &RequestStart) {
@@ -356,7 +356,7 @@ impl World {
     }
 
     pub(super) fn answered(&self, arrival: &RequestStart, status: u16, outcome: Outcome) {
-        self.heard(outcome);
+        self.had_outcome(outcome);
         let total = self.in_flight.fetch_sub(1, Ordering::SeqCst);
         let now = self.store_time();
         let event = arrival.event;
@@ -377,17 +377,17 @@ impl World {
                 | Outcome::Replayed { .. }
         );
         self.check(success == done, || {
-            format!("a copy of event {event} heard {status} for {outcome:?}")
+            format!("a copy of event {event} was answered {status} for {outcome:?}")
         });
         if success {
-            state.heard_2xx = true;
+            state.answered_2xx = true;
             let succeeded = state
                 .runs
                 .iter()
                 .any(|run| run.end.is_some_and(RunEnd::is_success));
             self.check(succeeded, || {
                 format!(
-                    "a copy of event {event} heard {status} ({outcome:?}) before any run succeeded"
+                    "a copy of event {event} was answered {status} ({outcome:?}) before any run succeeded"
                 )
             });
         }
@@ -418,10 +418,10 @@ impl World {
         let replayed = matches!(outcome, Outcome::Replayed { same_body: true });
         match arrival.state {
             State::Done => self.check(replayed, || {
-                format!("a copy of event {event}, which was done, heard {outcome:?}")
+                format!("a copy of event {event}, which was done, was answered {outcome:?}")
             }),
             State::Free => self.check(refused.is_none() && !replayed, || {
-                format!("a copy of event {event}, which was free, heard {outcome:?}")
+                format!("a copy of event {event}, which was free, was answered {outcome:?}")
             }),
             State::Running => match refused {
                 None => {}
@@ -482,7 +482,7 @@ impl World {
             });
             // A success is known on one side at least: to the sender, which stops, or to the store, which reports it to the next
             // copy.
-            let known = state.heard_2xx || commits > 0;
+            let known = state.answered_2xx || commits > 0;
             self.check(
                 ended(true) == 0 || known || !self.undisturbed(state),
                 || format!("event {event} was handled, and nobody knows"),
@@ -514,8 +514,10 @@ impl World {
             names.sort();
             names
         };
-        let (told, heard) = (sorted(&self.told), sorted(&self.heard));
-        self.check(told == heard, || format!("told {told:?}, heard {heard:?}"));
+        let (told, answered) = (sorted(&self.told), sorted(&self.outcomes));
+        self.check(told == answered, || {
+            format!("told {told:?}, answered {answered:?}")
+        });
         self.check(self.in_flight.load(Ordering::SeqCst) == 0, || {
             "requests without an end".into()
         });

@@ -6,7 +6,7 @@ use hookgate_client::{ApiKey, Client};
 use http::Uri;
 use zeroize::Zeroizing;
 
-use super::fault;
+use super::fault::fault;
 use crate::fault::{Class, Fault};
 use crate::secrets::configured;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connect::ConnectArgs;
-use super::fault;
+use super::fault::fault;
 use super::input::InputArg;
 use super::rows::{ModelArgs, Shown};
 use crate::fault::{Class, Fault};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use hookgate_client::RustStruct;
 
 use super::connect::ConnectArgs;
-use super::fault;
+use super::fault::fault;
 use crate::fault::Fault;
 use crate::interrupt;
 use crate::out::Out;

@@ -10,7 +10,9 @@ use hookgate_testing::{ClockOffset, DeliveryLog, Transport};
 use http::header::DATE;
 use http::{Method, Request, Uri};
 
-use super::{Check, Doctor, Verdict, settings};
+use super::args::Doctor;
+use super::check::{Check, Verdict};
+use super::settings;
 use crate::fault::Fault;
 use crate::http_client::{self, HttpClient};
 use crate::interrupt;

@@ -10,7 +10,8 @@ use hookgate::{
 };
 use hookgate_testing::DeliveryLog;
 
-use super::{Check, Doctor, Verdict};
+use super::args::Doctor;
+use super::check::{Check, Verdict};
 use crate::durations::show;
 use crate::secrets::{SecretArgs, advice, reason};
 

@@ -23,7 +23,6 @@ use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
 use crate::interrupt;
 use crate::out::Out;
-use crate::printable::printable;
 
 /// Delete the data of one person, or of one row, from the inbox and from delivery logs. Without --yes, only list it.
 ///
@@ -332,11 +331,6 @@ fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode,
         return Ok(answer(false));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// A line of a log as it is shown: the file, the number of the line, the type and the id of the event.
-fn shown_line(log: &str, line: u64, event_type: &str, event_id: &str) -> String {
-    printable(&format!("{log}:{line}  {event_type}  {event_id}")).into_owned()
 }
 
 #[cfg(test)]

@@ -1,19 +1,19 @@
 //! `hookgate inbox purge`: deletes entries, and forgets their ids.
 
-use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 
 use super::choice::{SelectionArgs, State, entries};
 use super::place::InboxArg;
-use crate::fault::{Class, Fault, answer};
+use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;
 
-/// Delete dead letters, with their ids: where the sender delivers such an event again, it is handled again.
+/// Delete dead letters, with their ids: where the sender delivers such an event again, it is handled again. Without --yes, only
+/// count them.
 ///
-/// Asks before it deletes, unless told not to. Entries that wait or run are never deleted.
+/// Entries that wait or run are never deleted.
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).multiple(true).args(["entry", "event_id", "older_than", "all"])))]
 pub(crate) struct PurgeArgs {
@@ -27,7 +27,7 @@ pub(crate) struct PurgeArgs {
     /// All of that state
     #[arg(long)]
     all: bool,
-    /// Delete without asking
+    /// Delete them
     #[arg(long)]
     yes: bool,
 }
@@ -39,30 +39,25 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             "make queued entries dead letters first: hookgate inbox dead-letter, then purge; running entries end by themselves",
         ));
     }
-    if !args.yes && !io::stdin().is_terminal() {
-        return Err(Fault::new(Class::Usage, "there is no terminal to ask in")
-            .advise("add --yes to delete without asking"));
-    }
     interrupt::block_on(async {
         let inbox = args.place.open().await?;
         let selection = || args.choice.selection().state(args.state.0);
         if !args.yes {
             let found = count(&inbox, args, selection()).await?;
-            if found == 0 || !agreed(found, args.state).await {
-                inbox.close().await;
-                out.say("nothing deleted", &serde_json::json!({ "purged": 0 }))?;
-                out.flush()?;
-                return Ok(match found {
-                    0 => args.choice.changed(0),
-                    _ => answer(false),
-                });
-            }
+            inbox.close().await;
+            let text = format!("nothing deleted yet, --yes deletes {}", entries(found));
+            let value = serde_json::json!({ "dryRun": true, "purged": found });
+            out.say(&text, &value)?;
+            return Ok(args.choice.changed(found));
         }
         let purged = inbox.purge(selection()).await;
         let purged = purged.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;
         let text = format!("{} deleted", entries(purged));
-        out.say(&text, &serde_json::json!({ "purged": purged }))?;
+        out.say(
+            &text,
+            &serde_json::json!({ "dryRun": false, "purged": purged }),
+        )?;
         out.flush()?;
         Ok(args.choice.changed(purged))
     })
@@ -80,19 +75,4 @@ async fn count(inbox: &Inbox, args: &PurgeArgs, selection: Selection) -> Result<
             _ => return Ok(found),
         }
     }
-}
-
-/// Asks on standard error. The question runs on its own thread, so that Ctrl-C ends the command while no answer comes.
-async fn agreed(found: u64, state: State) -> bool {
-    let question = format!("Delete {} that are {state}? [y/N] ", entries(found));
-    let asked = tokio::task::spawn_blocking(move || {
-        let mut answered = String::new();
-        let mut stderr = io::stderr();
-        stderr.write_all(question.as_bytes())?;
-        stderr.flush()?;
-        io::stdin().read_line(&mut answered)?;
-        Ok::<_, io::Error>(answered)
-    });
-    let answered = asked.await.ok().and_then(Result::ok).unwrap_or_default();
-    matches!(answered.trim(), "y" | "Y" | "yes")
 }

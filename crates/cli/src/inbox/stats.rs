@@ -16,27 +16,15 @@ use crate::out::Out;
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     place: InboxArg,
-    /// Show them again each time that so long has passed, until Ctrl-C: 1s, 30s
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse)]
-    every: Option<Duration>,
 }
 
 pub(crate) fn run(args: &StatsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    /// More frequent queries would keep the store busy all the time.
-    const LEAST: Duration = Duration::from_millis(100);
     interrupt::block_on(async {
         let inbox = args.place.open().await?;
-        loop {
-            let stats = inbox.stats().await;
-            let stats = stats.map_err(|error| args.place.fault(&error))?;
-            out.say(&text(&stats), &json(&stats))?;
-            out.flush()?;
-            match args.every {
-                Some(every) => tokio::time::sleep(every.max(LEAST)).await,
-                None => break,
-            }
-        }
+        let stats = inbox.stats().await;
+        let stats = stats.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;
+        out.say(&text(&stats), &json(&stats))?;
         Ok(ExitCode::SUCCESS)
     })
 }

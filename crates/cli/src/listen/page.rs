@@ -116,9 +116,9 @@ fn advice(item: &Item, log: Option<&str>) -> Vec<String> {
                 vec!["Press e: which mistake it is, and how to fix it. In a shell:".to_owned()];
             match log {
                 Some(log) => lines.push(format!("  {}", explain(item, log))),
-                None => {
-                    lines.push("  hookgate explain --curl -   (paste what c copies)".to_owned())
-                }
+                None => lines.push(
+                    "  hookgate listen --record LOG, then hookgate explain --log LOG for one of its deliveries".to_owned(),
+                ),
             }
             lines
         }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
@@ -59,14 +59,7 @@ impl From<String> for Which {
 }
 
 impl Source {
-    pub(super) fn of(log: &Path) -> Self {
-        Self {
-            log: log.to_owned(),
-            rotated: false,
-        }
-    }
-
-    pub(super) fn name(&self) -> String {
+    fn name(&self) -> String {
         self.log.display().to_string()
     }
 
@@ -117,16 +110,6 @@ impl Source {
                 Err(Fault::new(Class::Input, message).advise(advice))
             }
         }
-    }
-
-    /// The whole log.
-    pub(super) fn whole(&self) -> Result<DeliveryLog, Fault> {
-        let mut deliveries = Vec::new();
-        self.each(|_, delivery| {
-            deliveries.push(delivery);
-            Ok(Next::More)
-        })?;
-        Ok(deliveries.into_iter().collect())
     }
 
     fn lines(&self) -> Result<LogLines<Box<dyn BufRead + Send>>, Fault> {

@@ -1,8 +1,5 @@
 //! The output while events are delivered, and at the end.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::json;
@@ -12,38 +9,21 @@ use hookgate_testing::iso8601;
 use hookgate_testing::sender::{Disposition, SenderReport, SentEvent};
 
 use crate::durations;
-use crate::fault::{Class, Fault};
+use crate::fault::Fault;
 use crate::out::Out;
 use crate::printable::printable;
 
 /// The place where reports go.
 pub(super) struct Lines {
-    pub(super) progress: UnboundedReceiver<Progress>,
-    pub(super) log: Option<(PathBuf, File)>,
+    pub(super) progress: UnboundedReceiver<SentEvent>,
     /// The number of attempts before an event is discarded.
     pub(super) attempts: u32,
 }
 
-/// The sender's reports while it works.
-pub(super) enum Progress {
-    Attempt(Box<SentEvent>),
-    Recent(String),
-}
-
 impl Lines {
-    pub(super) fn print(&mut self, progress: Progress, out: &mut Out) -> Result<(), Fault> {
-        match progress {
-            Progress::Attempt(event) => {
-                out.say(&text(&event, self.attempts), &value(&event))?;
-                Ok(out.flush()?)
-            }
-            Progress::Recent(line) => match &mut self.log {
-                Some((path, file)) => {
-                    writeln!(file, "{line}").map_err(|error| unwritable(path, &error))
-                }
-                None => Ok(()),
-            },
-        }
+    pub(super) fn print(&self, event: &SentEvent, out: &mut Out) -> Result<(), Fault> {
+        out.say(&text(event, self.attempts), &value(event))?;
+        Ok(out.flush()?)
     }
 }
 
@@ -143,17 +123,4 @@ pub(super) fn summary(
         .collect();
     out.say(&lines.join("\n"), &value)?;
     Ok(out.flush()?)
-}
-
-pub(super) fn open(path: &PathBuf) -> Result<(PathBuf, File), Fault> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    let file = file.map_err(|error| unwritable(path, &error))?;
-    Ok((path.clone(), file))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
-    let message = format!("{} can't be written", path.display());
-    Fault::caused_by(Class::Input, &message, error).advise(
-        "give a file that you may write, in a directory that exists, and check whether its disk is full",
-    )
 }

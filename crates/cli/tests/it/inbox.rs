@@ -278,8 +278,14 @@ async fn nothing_is_deleted_unasked() {
         &["--event-id", "evt_2", "--reason", "made up"],
     );
     let unasked = folder.run("purge", &["--all"]);
-    assert_eq!(unasked.code, Some(2));
-    assert!(unasked.stderr.contains("--yes"));
+    assert_eq!(unasked.code, Some(0));
+    assert!(
+        unasked
+            .stdout
+            .contains("nothing deleted yet, --yes deletes 2 entries")
+    );
+    assert_eq!(folder.json("purge", &["--all"])["dryRun"], true);
+    assert_eq!(folder.run("purge", &["--event-id", "evt_9"]).code, Some(1));
     let waiting = folder.run("purge", &["--all", "--yes", "--state", "queued"]);
     assert_eq!(waiting.code, Some(2));
     assert!(waiting.stderr.contains("dead letters first"));
@@ -410,110 +416,4 @@ fn a_database_is_named_by_variable_or_file_and_its_password_is_not_repeated() {
     let missing = folder.file();
     let ran = Ran::of(&["inbox", "stats", "--database-url-file", &missing]);
     assert_eq!(ran.code, Some(3));
-}
-
-/// In a terminal it asks, and only a yes deletes.
-#[cfg(unix)]
-#[tokio::test(flavor = "multi_thread")]
-async fn in_a_terminal_purge_asks_and_only_a_yes_deletes() {
-    use rustix::process::Signal;
-
-    let folder = Folder::new();
-    let inbox = folder.inbox();
-    for id in ["evt_1", "evt_2", "evt_3"] {
-        accept(&inbox, id).await;
-    }
-    folder.run(
-        "dead-letter",
-        &["--older-than", "0s", "--reason", "made up"],
-    );
-    let asked = |arguments: &[&str]| {
-        let file = folder.file();
-        let all = [&["inbox", "purge", "--db", &file], arguments].concat();
-        crate::terminal::Terminal::start(&all, &[], (24, 100))
-    };
-    for no in ["n\r", "\r", "yes please\r", "\u{4}"] {
-        let mut terminal = asked(&["--all"]);
-        terminal.shows(&["Delete 3 entries that are dead? [y/N] "]);
-        terminal.press(no);
-        assert_eq!(terminal.end().code(), Some(1), "{no:?}");
-        assert!(terminal.text().contains("nothing deleted"));
-        terminal.assert_whole();
-    }
-    // No answer comes, and Ctrl-C ends the command.
-    for key in [Some("\u{3}"), None] {
-        let mut terminal = asked(&["--all"]);
-        terminal.shows(&["[y/N] "]);
-        match key {
-            Some(key) => terminal.press(key),
-            None => terminal.signal(Signal::INT),
-        }
-        assert_eq!(terminal.end().code(), Some(130));
-        terminal.assert_whole();
-    }
-    assert_eq!(folder.listed(&["--state", "dead"]).len(), 3);
-    // Where no entry matches, the command does not ask.
-    let mut terminal = asked(&["--all", "--state", "done"]);
-    assert_eq!(terminal.end().code(), Some(0));
-    assert!(!terminal.text().contains("[y/N]"), "{}", terminal.text());
-    for (yes, left) in [("y\r", 2), ("yes\r", 0)] {
-        let one = ["--event-id", "evt_2"];
-        let mut terminal = asked(if left == 2 { &one } else { &["--all"] });
-        terminal.shows(&["[y/N] "]);
-        terminal.press(yes);
-        assert_eq!(terminal.end().code(), Some(0));
-        assert!(terminal.text().contains("deleted"), "{}", terminal.text());
-        assert_eq!(folder.listed(&["--state", "dead"]).len(), left);
-    }
-    inbox.close().await;
-}
-
-/// A line each time, seen at once, until Ctrl-C; in a terminal and in a pipe.
-#[cfg(unix)]
-#[tokio::test(flavor = "multi_thread")]
-async fn stats_are_shown_again_until_ctrl_c() {
-    use std::io::{BufRead as _, BufReader};
-
-    use rustix::process::{Pid, Signal, kill_process};
-
-    let folder = Folder::new();
-    let inbox = folder.inbox();
-    let file = folder.file();
-    let every = ["inbox", "stats", "--db", &file, "--every", "100ms"];
-    let mut terminal = crate::terminal::Terminal::start(&every, &[], (24, 100));
-    terminal.shows(&["0 queued"]);
-    accept(&inbox, "evt_1").await;
-    terminal.shows(&["1 queued (0 of them failed before)"]);
-    terminal.press("\u{3}");
-    assert_eq!(terminal.end().code(), Some(130));
-    terminal.assert_whole();
-
-    let mut piped = hookgate(&[&every[..], &["--json"]].concat());
-    let mut piped = piped.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(piped.stdout.take().unwrap()).lines();
-    for queued in [1, 2] {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let line = lines.next().unwrap().unwrap();
-            if serde_json::from_str::<Value>(&line).unwrap()["queued"] == queued {
-                break;
-            }
-            assert!(Instant::now() < until, "{line}");
-        }
-        accept(&inbox, &format!("evt_{}", queued + 1)).await;
-    }
-    let pid = Pid::from_raw(piped.id().try_into().unwrap()).unwrap();
-    kill_process(pid, Signal::INT).unwrap();
-    assert_eq!(crate::cli::ends(&mut piped).code(), Some(130));
-
-    // The reader has gone: no error, and no process that goes on without a reader.
-    let mut piped = hookgate(&every);
-    let piped = piped.stdout(std::process::Stdio::piped());
-    let mut piped = piped.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let mut first = String::new();
-    let mut reader = BufReader::new(piped.stdout.take().unwrap());
-    reader.read_line(&mut first).unwrap();
-    drop(reader);
-    assert_eq!(crate::cli::ends(&mut piped).code(), Some(0), "{first}");
-    inbox.close().await;
 }

@@ -226,45 +226,6 @@ fn retries_can_carry_their_first_timestamp() {
 }
 
 #[test]
-fn the_services_log_is_written_a_line_an_attempt() {
-    let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let file = folder.join(format!("recent-{}.jsonl", std::process::id()));
-    let _ = std::fs::remove_file(&file);
-    let server = Answering::start(|number| if number < 2 { 500 } else { 204 });
-    let path = file.to_str().unwrap();
-    for _ in 0..2 {
-        let output = simulate(
-            &server.url(),
-            &["--count=3", "--speed=10000", "--log", path],
-        );
-        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    }
-    let text = std::fs::read_to_string(&file).unwrap();
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(lines.len(), 2 * 6, "appended");
-    for line in &lines {
-        let names: Vec<_> = line.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(names.len(), 6, "{names:?}");
-        assert_eq!(line["payload"]["id"], line["eventId"]);
-        assert_eq!(line["payload"]["type"], line["eventType"]);
-        let (status, retries) = (
-            &line["responseStatus"],
-            line["retryCount"].as_u64().unwrap(),
-        );
-        assert_eq!(status.as_u64(), Some([500, 204][retries as usize]));
-        assert!(hookgate::event::Date::parse(line["requestTime"].as_str().unwrap()).is_ok());
-    }
-    std::fs::remove_file(&file).unwrap();
-
-    let output = simulate(&server.url(), &["--log=/nowhere/at-all.jsonl"]);
-    assert_eq!(output.status.code(), Some(3));
-    assert!(stderr(&output).contains("/nowhere/at-all.jsonl can't be written"));
-}
-
-#[test]
 fn a_network_that_fails_by_percent_loses_nothing_at_the_receiver() {
     let (example, url) = conformance();
     let arguments = [

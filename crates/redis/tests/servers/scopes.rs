@@ -5,7 +5,7 @@ use hookgate_redis::RedisStore;
 
 const ORDERS: &str = "whsec_made_up_for_the_orders";
 const LEDGER: &str = "whsec_made_up_for_the_ledger";
-const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::ScopeTaken);
+const TAKEN: Result<(), ConfigErrorKind> = Err(ConfigErrorKind::UnusableScope);
 
 fn with(secret: &str) -> ReceiverBuilder {
     Receiver::builder().secret(Secret::new(secret).unwrap())

@@ -1,4 +1,4 @@
-//! What readers of a log do with a delivery: read it from a line, look at it, sign it again, compare it, send it.
+//! What readers of a log do with a delivery: read it from a line, look at it, sign it again, send it.
 
 use bytes::Bytes;
 use hookgate::{
@@ -10,8 +10,7 @@ use hookgate::{
 use hookgate_record::LoggedDelivery;
 use serde::Deserialize;
 
-use super::diff::Difference;
-use super::{LogError, curl, diff, line};
+use super::{LogError, curl, line};
 use crate::Signer;
 
 /// Methods of [`LoggedDelivery`] for readers of a log.
@@ -105,30 +104,6 @@ pub trait LoggedDeliveryExt: Sized {
     /// As [`Receiver::open`] and [`Receiver::recognise`].
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal>;
 
-    /// Returns the differences between this delivery and another: head, body and answer. The time of receipt and the duration
-    /// of the answer are not compared.
-    ///
-    /// Bodies are compared as JSON, path by path. White space, the order of names and the escapes of characters make no
-    /// difference there. A number that is written differently makes one, marked as the same number. A body whose paths together
-    /// are far longer than the body itself is compared as a text. But a signature covers the bytes: where only the bytes differ and
-    /// nothing else, the difference is named `body (bytes)`.
-    ///
-    /// ```
-    /// use hookgate::clock::UnixSeconds;
-    /// use hookgate_record::LoggedDelivery;
-    /// use hookgate_testing::log::LoggedDeliveryExt;
-    ///
-    /// let now = UnixSeconds::new(1_763_690_000);
-    /// let first = LoggedDelivery::new(now, [("x-a", "1")], r#"{"id":"evt_1","n":[1,2]}"#);
-    /// let other = LoggedDelivery::new(now, [("x-a", "1")], r#"{"n":[1,3],"id":"evt_1"}"#);
-    /// let differences = first.differences(&other);
-    /// assert_eq!(differences.len(), 1);
-    /// assert_eq!(differences[0].path, "body.n[1]");
-    /// assert_eq!((differences[0].before.as_deref(), differences[0].after.as_deref()), (Some("2"), Some("3")));
-    /// ```
-    #[must_use]
-    fn differences(&self, other: &Self) -> Vec<Difference>;
-
     /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
     /// `None` where there is no body.
     ///
@@ -221,10 +196,6 @@ impl LoggedDeliveryExt for LoggedDelivery {
         window.check(signed?, self.received_at)?;
         intake.push(self.body.clone().unwrap_or_default())?;
         receiver.recognise(intake, &head)
-    }
-
-    fn differences(&self, other: &Self) -> Vec<Difference> {
-        diff::differences(self, other)
     }
 
     fn to_curl(&self, url: &str) -> Option<String> {

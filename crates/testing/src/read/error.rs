@@ -1,7 +1,7 @@
 //! Errors of reading a delivery from text.
 
 use std::error::Error;
-use std::{fmt, io};
+use std::fmt;
 
 /// The reason why a delivery can't be read from text.
 ///
@@ -9,8 +9,7 @@ use std::{fmt, io};
 #[derive(Debug)]
 pub struct ReadError {
     kind: ReadErrorKind,
-    at: Option<String>,
-    source: Option<io::Error>,
+    line: Option<usize>,
 }
 
 /// The kinds of errors of reading a delivery from text.
@@ -19,41 +18,19 @@ pub struct ReadError {
 pub enum ReadErrorKind {
     /// The text has no header.
     NoHeaders,
-    /// A line is not `Name: value`.
+    /// A line is no `Name: value`.
     BadHeader,
     /// The chunks of a body are not in the form of HTTP.
     BadChunk,
-    /// The text is not a curl command.
-    NotCurl,
-    /// A quote has no end, or the quoting is that of another shell.
-    BadQuoting,
-    /// The text holds a variable or a substitution of the shell, whose value is not in the text.
-    Variable,
-    /// An option has no value.
-    MissingValue,
-    /// A file that the command names can't be read.
-    Unreadable,
-    /// The command sends a form of several parts: no delivery has this form.
-    Multipart,
 }
 
 impl ReadError {
-    pub(crate) fn new(kind: ReadErrorKind) -> Self {
-        Self {
-            kind,
-            at: None,
-            source: None,
-        }
+    pub(super) fn new(kind: ReadErrorKind) -> Self {
+        Self { kind, line: None }
     }
 
-    /// Sets the place: a line, an option, a file.
-    pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
-        self.at = Some(place.into());
-        self
-    }
-
-    pub(crate) fn caused_by(mut self, source: io::Error) -> Self {
-        self.source = Some(source);
+    pub(super) fn at_line(mut self, number: usize) -> Self {
+        self.line = Some(number);
         self
     }
 
@@ -64,37 +41,17 @@ impl ReadError {
     }
 }
 
-impl ReadErrorKind {
-    fn message(self) -> &'static str {
-        match self {
-            Self::NoHeaders => "there is no header in it",
-            Self::BadHeader => "that is not a header: `Name: value` is expected",
-            Self::BadChunk => "the chunks of the body are not written as HTTP writes them",
-            Self::NotCurl => "that is not a curl command",
-            Self::BadQuoting => {
-                "a quote has no end; paste the command as for bash (browsers call it `Copy as cURL (bash)`)"
-            }
-            Self::Variable => {
-                "a variable or a substitution of the shell: paste the command with what they stand for"
-            }
-            Self::MissingValue => "an option of the command has no value",
-            Self::Unreadable => "a file that the command names can't be read",
-            Self::Multipart => "a form of several parts, which no delivery is",
-        }
-    }
-}
-
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.at {
-            write!(f, "{place}: ")?;
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
         }
-        f.write_str(self.kind.message())
+        f.write_str(match self.kind {
+            ReadErrorKind::NoHeaders => "there is no header in it",
+            ReadErrorKind::BadHeader => "that is not a header: `Name: value` is expected",
+            ReadErrorKind::BadChunk => "the chunks of the body are not written as HTTP writes them",
+        })
     }
 }
 
-impl Error for ReadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source.as_ref().map(|error| error as _)
-    }
-}
+impl Error for ReadError {}

@@ -76,7 +76,7 @@ impl Head {
         if self.headers.is_empty() && self.request_line(line) {
             return Ok(());
         }
-        let bad = || ReadError::new(Kind::BadHeader).at(format!("line {number}"));
+        let bad = || ReadError::new(Kind::BadHeader).at_line(number);
         // The first byte may be a colon, as in `:method`.
         let colon = line.iter().skip(1).position(|byte| *byte == b':');
         let (name, value) = line.split_at(colon.ok_or_else(bad)? + 1);

@@ -1,4 +1,4 @@
-//! Reads deliveries from common text forms: a raw HTTP request, lines of headers, a curl command.
+//! Reads a delivery from text: a raw HTTP request, or lines of headers.
 //!
 //! ```
 //! use hookgate::clock::UnixSeconds;
@@ -9,19 +9,11 @@
 //! let request = read::http(raw, at)?;
 //! assert_eq!(request.header("x-service-timestamp").unwrap(), "1763690000");
 //! assert_eq!(request.body.as_deref(), Some(b"{}".as_slice()));
-//!
-//! let pasted = r"curl https://receiver.example.org/webhooks \
-//!   -H 'X-Service-Timestamp: 1763690000' --data-raw $'{}'";
-//! let same = read::curl(pasted, at, |_| Err(std::io::ErrorKind::Unsupported.into()))?;
-//! assert_eq!((same.target.as_str(), same.body), ("/webhooks", request.body));
 //! # Ok::<(), hookgate_testing::read::ReadError>(())
 //! ```
 
-mod curl;
 mod error;
 mod http;
-mod shell;
 
-pub use curl::curl;
 pub use error::{ReadError, ReadErrorKind};
 pub use http::http;

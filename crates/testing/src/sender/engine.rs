@@ -1,6 +1,5 @@
 //! The delivery engine: each event has its own attempts and waits.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,7 +12,6 @@ use tokio::time::{Instant, sleep_until};
 
 use super::attempt::attempt;
 use super::faults::Way;
-use super::recent::RecentDelivery;
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
 use super::subscription::{Subscription, data_model};
@@ -41,7 +39,6 @@ pub(super) struct Engine {
 #[derive(Default)]
 struct State {
     events: Vec<SentEvent>,
-    recent: VecDeque<RecentDelivery>,
 }
 
 /// One event for one subscription: its attempts and waits.
@@ -151,12 +148,6 @@ impl Sender {
         }
     }
 
-    /// Returns the log of recent deliveries, the oldest first.
-    #[must_use]
-    pub fn recent(&self) -> Vec<RecentDelivery> {
-        self.engine.state().recent.iter().cloned().collect()
-    }
-
     fn subscriptions(&self) -> &[Subscription] {
         &self.engine.settings.subscriptions
     }
@@ -219,13 +210,12 @@ impl Engine {
         events.len() - 1
     }
 
-    /// Records an attempt, and calls the hooks.
+    /// Records an attempt, and calls the hook.
     fn note(
         &self,
         place: usize,
         attempt: SentAttempt,
         disposition: Disposition,
-        line: RecentDelivery,
         wait: Option<Duration>,
     ) {
         let told = {
@@ -234,18 +224,8 @@ impl Engine {
             event.attempts.push(attempt);
             event.disposition = disposition;
             event.next_wait = wait;
-            let told = self.settings.on_attempt.is_some().then(|| event.clone());
-            if self.settings.recent > 0 {
-                if state.recent.len() >= self.settings.recent {
-                    state.recent.pop_front();
-                }
-                state.recent.push_back(line.clone());
-            }
-            told
+            self.settings.on_attempt.is_some().then(|| event.clone())
         };
-        if let Some(call) = &self.settings.on_recent {
-            call(&line);
-        }
         if let (Some(call), Some(event)) = (&self.settings.on_attempt, told) {
             call(&event);
         }
@@ -303,14 +283,6 @@ impl EventAttempts {
             (false, Some(_)) => Disposition::UnderWay,
             (false, None) => Disposition::Discarded,
         };
-        let line = RecentDelivery {
-            event_id: self.id.clone(),
-            event_type: self.event_type.clone(),
-            request_time: at,
-            response_status: ended.end.status(),
-            retry_count: number - 1,
-            payload: self.body.clone(),
-        };
         let attempt = SentAttempt {
             number,
             at,
@@ -323,7 +295,7 @@ impl EventAttempts {
             copy: ended.copy,
         };
         let wait = wait.filter(|_| disposition == Disposition::UnderWay);
-        engine.note(self.place, attempt, disposition, line, wait);
+        engine.note(self.place, attempt, disposition, wait);
         (disposition != Disposition::Delivered).then_some(over)
     }
 }

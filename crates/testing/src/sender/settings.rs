@@ -7,12 +7,8 @@ use std::time::Duration;
 use hookgate::{clock::Clock, dedupe::RetrySchedule};
 
 use super::faults::NetworkFaults;
-use super::recent::RecentDelivery;
 use super::report::SentEvent;
 use super::subscription::Subscription;
-
-/// The default number of lines of the log of recent deliveries.
-const RECENT: usize = 1_000;
 
 /// Selects one of the specification's two statements about the last attempt.
 ///
@@ -69,7 +65,6 @@ pub enum RetryTimestamps {
 }
 
 pub(super) type OnAttempt = Arc<dyn Fn(&SentEvent) + Send + Sync>;
-pub(super) type OnRecent = Arc<dyn Fn(&RecentDelivery) + Send + Sync>;
 
 /// Settings of a [`Sender`](crate::sender::Sender). The defaults are those of the service.
 #[derive(Clone)]
@@ -82,9 +77,7 @@ pub struct SenderBuilder {
     pub(super) timestamps: RetryTimestamps,
     pub(super) speed: u32,
     pub(super) faults: Option<NetworkFaults>,
-    pub(super) recent: usize,
     pub(super) on_attempt: Option<OnAttempt>,
-    pub(super) on_recent: Option<OnRecent>,
 }
 
 impl SenderBuilder {
@@ -97,9 +90,7 @@ impl SenderBuilder {
             timestamps: RetryTimestamps::default(),
             speed: 1,
             faults: None,
-            recent: RECENT,
             on_attempt: None,
-            on_recent: None,
         }
     }
 
@@ -147,22 +138,10 @@ impl SenderBuilder {
         self
     }
 
-    /// Sets the number of lines that the log of recent deliveries keeps. The default is 1,000.
-    pub fn keep_recent(mut self, lines: usize) -> Self {
-        self.recent = lines;
-        self
-    }
-
     /// Calls the hook after each attempt, with the event; the attempt is its last one. The hook runs in the sender's own
     /// task, so it must be quick. A panic in it is passed on by [`Sender::settle`](crate::sender::Sender::settle).
     pub fn on_attempt(mut self, call: impl Fn(&SentEvent) + Send + Sync + 'static) -> Self {
         self.on_attempt = Some(Arc::new(call));
-        self
-    }
-
-    /// Calls the hook for each line of the log of recent deliveries, as [`on_attempt`](Self::on_attempt).
-    pub fn on_recent(mut self, call: impl Fn(&RecentDelivery) + Send + Sync + 'static) -> Self {
-        self.on_recent = Some(Arc::new(call));
         self
     }
 }

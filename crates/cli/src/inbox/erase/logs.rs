@@ -15,10 +15,10 @@ use hookgate_testing::log::LoggedDeliveryExt as _;
 use serde_json::json;
 
 use super::lines::{self, each_line};
-use super::shown_line;
 use super::subject::Subject;
 use crate::fault::{Class, Fault};
 use crate::out::Out;
+use crate::printable::printable;
 
 /// For so long, lines are looked for that a receiver was writing to the old file when it was replaced.
 const LATE_LINES: Duration = Duration::from_secs(1);
@@ -74,9 +74,10 @@ impl Log {
                 found += 1;
                 let value = json!({ "log": name, "line": number, "eventId": event_id, "eventType": event_type });
                 let word = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-                let text = shown_line(&name, number, &word(&event_type), &word(&event_id));
+                let (event_type, event_id) = (word(&event_type), word(&event_id));
+                let text = format!("{name}:{number}  {event_type}  {event_id}");
                 if unwritten.is_ok() {
-                    unwritten = out.say(&text, &value);
+                    unwritten = out.say(&printable(&text), &value);
                 }
             }));
             unwritten?;

@@ -37,8 +37,8 @@ fn exit_2_is_a_wrong_command_line() {
             &["doctor", "--url", "ftp://localhost/"],
             "neither http nor https",
         ),
-        (&["doctor", "--url", "http:///webhooks"], "no URL"),
-        (&["doctor", "--url", "two words"], "no URL"),
+        (&["doctor", "--url", "http:///webhooks"], "not a URL"),
+        (&["doctor", "--url", "two words"], "not a URL"),
     ] {
         let ran = Ran::of(wrong);
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{ran:?}");

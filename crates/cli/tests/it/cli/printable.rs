@@ -46,14 +46,13 @@ fn no_command_prints_what_a_terminal_acts_on() {
         &["log", "list", path],
         &["log", "show", path, "1"],
         &["log", "curl", path, "1"],
-        &["log", "diff", path, "--with", "/dev/null"],
         &["log", "show", path, HOSTILE],
         &["log", "list", &nowhere],
         &["log", "import", &nowhere],
         &["verify", "--log", path],
         &["verify", "--headers", &nowhere, "--body", "/dev/null"],
         &["explain", "--log", path],
-        &["explain", "--curl", &nowhere],
+        &["explain", "--headers", &nowhere],
         &["replay", path, "--to", "http://127.0.0.1:1/", "--raw"],
         &["replay", &nowhere, "--to", "http://127.0.0.1:1/"],
         &[
@@ -145,7 +144,7 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
         &["sign", "--body", "/dev/null", "--secret-env", SECRET][..],
         &["sign", "--body", "/dev/null", "--secret-file", SECRET],
         &["doctor", "--secret-env", SECRET],
-        &["explain", "--curl", "/dev/null", "--other-env", SECRET],
+        &["explain", "--headers", "/dev/null", "--other-env", SECRET],
         &["sign", SECRET],
         &["sign", "--secret", SECRET],
         &["listen", "--addr", SECRET],
@@ -168,7 +167,6 @@ fn a_password_in_a_url_is_refused_by_every_command_and_not_repeated() {
         &["replay", "/dev/null", "--to", url],
         &["listen", "--forward", url],
         &["doctor", "--url", url],
-        &["sign", "--body", "/dev/null", "--curl", url],
     ] {
         let mut command = hookgate(&[&["--json"], arguments].concat());
         let ran = Ran::to_its_end(command.env("WEBHOOK_SECRET", SECRET));

@@ -131,7 +131,7 @@ fn sign_prints_what_the_service_would_send() {
             format!("sha256={expected}")
         );
     }
-    // `verify` accepts the output of `sign`: as headers, from standard input, as a curl command.
+    // `verify` accepts the output of `sign`: as headers, and from standard input.
     let (_, headers, _) = run(SECRET, &["sign", "--body", &body]);
     let head = folder.file("head.txt", &headers);
     let (code, out, _) = run(SECRET, &["verify", "--headers", &head, "--body", &body]);
@@ -149,25 +149,6 @@ fn sign_prints_what_the_service_would_send() {
         (code, &json(&out)["authentic"], &json(&out)["key"]),
         (0, &true.into(), &"WEBHOOK_SECRET".into())
     );
-    let (code, curl, err) = run(
-        SECRET,
-        &[
-            "sign",
-            "--body",
-            &body,
-            "--curl",
-            "http://127.0.0.1:1/hooks",
-        ],
-    );
-    assert_eq!(code, 0, "{err}");
-    assert!(
-        curl.starts_with("curl ") && curl.contains("http://127.0.0.1:1/hooks"),
-        "{curl}"
-    );
-    for command in ["verify", "explain"] {
-        let (code, out, err) = run_with(curl.as_bytes(), SECRET, &[command, "--curl", "-"]);
-        assert!(code == 0 && out.starts_with("authentic"), "{out}{err}");
-    }
     // From a pipe as well, and its bytes as they are.
     let (code, out, _) = run_with(
         b"\xff\n",
@@ -542,11 +523,6 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
     let folder = Folder::new("faults");
     let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
     let bad = folder.file("bad.txt", "X-A: 1\nnonsense\n");
-    let variable = folder.file(
-        "variable.txt",
-        "curl x -H \"X-Service-Signature: $signature\"",
-    );
-    let wget = folder.file("wget.txt", "wget x");
     for command in ["verify", "explain"] {
         for (arguments, code, said, advice) in [
             (&[][..], 2, "no delivery is given", "--headers FILE"),
@@ -568,18 +544,6 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
                 3,
                 "line 2: that is not a header",
                 "Name: value",
-            ),
-            (
-                &["--curl", &variable],
-                3,
-                "a variable or a substitution",
-                "values of its variables",
-            ),
-            (
-                &["--curl", &wget],
-                3,
-                "not a curl command",
-                "from `curl` on",
             ),
             (
                 &["--log", "none.jsonl"],

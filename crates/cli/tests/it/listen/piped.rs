@@ -513,7 +513,7 @@ fn what_can_not_work_is_said_with_a_way_out() {
         (
             &["--forward", "localhost:3000"],
             2,
-            "no URL to deliver to",
+            "not a URL to deliver to",
             "http://localhost:8080/webhooks",
         ),
         (

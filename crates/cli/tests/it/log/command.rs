@@ -486,88 +486,6 @@ fn curl_says_what_can_not_be_sent_as_it_was() {
 }
 
 #[test]
-fn diff_compares_two_deliveries_or_two_logs() {
-    let folder = Folder::new();
-    let before = written(&folder, "before.jsonl", &log());
-    let mut after = log();
-    let same = ran(&["diff", &before, "1", "1"]);
-    assert_eq!((same.code, &*same.stdout), (Some(0), ""));
-    let differs = ran(&["diff", &before, "1", "2"]);
-    assert_eq!(differs.code, Some(1));
-    for part in [
-        "answer.status\n  - 204\n  + 401\n",
-        "body.id\n  - \"evt_1\"\n  + \"evt_2\"\n",
-    ] {
-        assert!(differs.stdout.contains(part), "{}", differs.stdout);
-    }
-    let json = lines(&ran(&["diff", &before, "1", "2", "--json"]));
-    let status = json
-        .iter()
-        .find(|line| line["path"] == "answer.status")
-        .unwrap();
-    assert_eq!(
-        (&status["before"], &status["after"]),
-        (&json!("204"), &json!("401"))
-    );
-
-    let mut deliveries: Vec<_> = after.into_iter().collect();
-    deliveries[3].answer = Some(LoggedAnswer::new(204, "handled"));
-    after = deliveries.into_iter().collect();
-    let after = written(&folder, "after.jsonl", &after);
-    let logs = ran(&["diff", &before, "--with", &after]);
-    assert_eq!(
-        (logs.code, &*logs.stdout),
-        (Some(1), "evt_3\n  - 500 panicked\n  + 204 handled\n")
-    );
-    assert_eq!(ran(&["diff", &before, "--with", &before]).code, Some(0));
-    let one = ran(&["diff", &before, "evt_3", "--with", &after, "--json"]);
-    assert!(
-        lines(&one)
-            .iter()
-            .any(|line| line["path"] == "answer.status")
-    );
-    let nothing = ran(&["diff", &before, "1", "--json"]);
-    assert_eq!(nothing.code, Some(2));
-    nothing.fault();
-}
-
-#[test]
-fn the_digits_of_a_number_are_compared_and_shown() {
-    let folder = Folder::new();
-    let with = |total: &str| {
-        let mut changed = delivery("evt_1");
-        let body = format!(r#"{{"id":"evt_1","type":"page.created","data":{{"Total":{total}}}}}"#);
-        changed.body = Some(body.into());
-        changed
-    };
-    let log = [
-        with("12.50"),
-        with("13.00"),
-        with("9007199254740993.0"),
-        with("9007199254740992"),
-        with("12.5"),
-    ];
-    let path = written(&folder, "log.jsonl", &log.into_iter().collect());
-    let differs = ran(&["diff", &path, "--line", "1", "--line", "2"]);
-    let expected = "body.data.Total\n  - 12.50\n  + 13.00\n";
-    assert_eq!((differs.code, &*differs.stdout), (Some(1), expected));
-    let same = ran(&["diff", &path, "1", "5"]);
-    let expected = "body.data.Total (the same number, written differently)\n  - 12.50\n  + 12.5\n";
-    assert_eq!((same.code, &*same.stdout), (Some(1), expected));
-    let json = &lines(&ran(&["diff", &path, "1", "5", "--json"]))[0];
-    assert_eq!(
-        (&json["before"], &json["after"], &json["sameNumber"]),
-        (&json!("12.50"), &json!("12.5"), &json!(true))
-    );
-    let differs = ran(&["diff", &path, "4", "3"]);
-    assert!(
-        differs.stdout.contains("  + 9007199254740993.0\n"),
-        "{}",
-        differs.stdout
-    );
-}
-
-#[test]
 fn a_line_and_an_id_are_named_by_their_options_for_every_command() {
     let folder = Folder::new();
     let path = written(&folder, "log.jsonl", &log());
@@ -589,14 +507,6 @@ fn a_line_and_an_id_are_named_by_their_options_for_every_command() {
             assert_eq!(ran(&twice).code, Some(2));
         }
     }
-    let by_place = ran(&["diff", &path, "1", "2"]);
-    let by_option = ran(&["diff", &path, "--line=1", "--line=2"]);
-    assert_eq!(
-        (by_option.code, &by_option.stdout),
-        (Some(1), &by_place.stdout)
-    );
-    let three = ran(&["diff", &path, "--line=1", "--line=2", "--line=3"]);
-    assert_eq!(three.code, Some(2));
 }
 
 #[test]
@@ -644,11 +554,7 @@ fn a_closed_pipe_is_no_error() {
     let folder = Folder::new();
     let many = std::iter::repeat_n(delivery("evt_1"), 20_000);
     let path = written(&folder, "log.jsonl", &many.collect());
-    for command in [
-        &["list", &path][..],
-        &["list", &path, "--json"],
-        &["diff", &path, "--with", "-"],
-    ] {
+    for command in [&["list", &path][..], &["list", &path, "--json"]] {
         let mut child = hookgate(&[&["log"], command].concat());
         child.stdin(Stdio::from(fs::File::open("/dev/null").unwrap()));
         let mut child = child

@@ -238,11 +238,6 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (&[path, "--to", url, "--concurrency=0"], 2, "1.."),
         (&[path, "--to", url, "--seed=1"], 2, "--reorder"),
         (
-            &[path, "--to", url, "--raw", "--resign"],
-            2,
-            "cannot be used with",
-        ),
-        (
             &[path, "--to", url, "--secret-env=NO_SUCH_SECRET"],
             5,
             "NO_SUCH_SECRET",

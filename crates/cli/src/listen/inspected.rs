@@ -191,17 +191,17 @@ impl Inspected for Kept {
     }
 }
 
-/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own here.
+/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own here, and the keys of this command
+/// belong to no subscription.
 fn summary(item: &Item) -> Value {
     let answer = item.delivery.answer.as_ref();
-    let subscription = answer.and_then(|answer| answer.scope.as_deref());
     let hung_up = answer.is_none().then_some("the sender hung up");
     json!({
         "number": item.number,
         "id": item.number.to_string(),
         "eventId": item.event_id,
         "eventType": item.event_type,
-        "subscriptionId": subscription.unwrap_or_default(),
+        "subscriptionId": null,
         "state": item.verdict.word(),
         "nextAttemptAt": null,
         "attempts": [{
@@ -254,10 +254,6 @@ fn facts(item: &Item) -> Vec<[String; 2]> {
         fact("Event", some(&item.event_id)),
         fact("Came at", Some(iso8601(item.delivery.received_at))),
         fact("Signed by", answer.and_then(|answer| answer.key.clone())),
-        fact(
-            "Subscription",
-            answer.and_then(|answer| answer.scope.clone()),
-        ),
         fact(
             "Attempt",
             answer

@@ -31,7 +31,7 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
   const none = el('p', { class: 'empty', role: 'status' }, empty);
   const more = el('button', { class: 'quiet', onclick: acting(() => store.more()) }, 'Show more');
   const table = el('table', { class: 'list deliveries', 'aria-label': label },
-    el('thead', {}, el('tr', {}, [names.state ?? 'State', 'Time', 'Event', names.result ?? 'Result', 'Next attempt', names.webhook ?? 'Webhook']
+    el('thead', {}, el('tr', {}, [names.state ?? 'State', 'Time', 'Event', names.result ?? 'Result', 'Next attempt', 'Webhook']
       .map((name) => el('th', { scope: 'col' }, name)))), body);
   let chosen;
 

@@ -50,7 +50,7 @@ const open = acting(async (id) => {
   await detail.open(id);
 });
 const list = deliveryList({
-  store, open, states: VERDICTS, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer', webhook: 'Subscription' },
+  store, open, states: VERDICTS, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer' },
 });
 const filter = deliveryFilter({ store, list, states: VERDICTS, label: 'Verdict' });
 const connection = connectionBadge();

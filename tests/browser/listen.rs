@@ -171,7 +171,7 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     screen.until_text(".explained", "line break").await;
     assert!(!screen.texts("html").await.concat().contains(SECRET));
     assert_eq!(
-        screen.texts(".detail .actions button").await,
+        screen.texts(".detail > .actions button").await,
         ["Deliver again", "Copy as curl", "Why was it refused?"]
     );
 
@@ -305,7 +305,7 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
     screen.allow_clipboard().await;
     let rows = "document.querySelectorAll('tr[data-delivery]').length";
     screen.until(&format!("{rows} === 100")).await;
-    // Neither of them is empty from top to bottom.
+    // None is empty from top to bottom: there are no subscriptions and no next attempts.
     let columns = "[...document.querySelectorAll('thead th:not([hidden])')].map((one) => one.textContent).join()";
     assert_eq!(screen.eval(columns).await, "Verdict,Time,Event,Answer");
     screen.until_text("tr[data-state=done]", "✓ done").await;
@@ -330,7 +330,8 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
     // By keys alone: the search, the list, the delivery, back.
     screen.eval("document.activeElement.blur()").await;
     screen.key("/").await;
-    let focused = "document.activeElement.id || document.activeElement.closest('tr')?.dataset.delivery || document.activeElement.className";
+    let focused =
+        "(document.activeElement.id || document.activeElement.closest('tr')?.dataset.delivery)";
     screen.until(&format!("{focused} === 'search'")).await;
     screen.key("ArrowDown").await;
     screen.until(&format!("{focused} === '2'")).await;

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn milliseconds_go_on_where_seconds_stand() {
+    fn milliseconds_are_those_of_the_monotonic_reading() {
         let clock = ManualClock::at(UnixSeconds::new(100));
         clock.advance(Duration::from_millis(1_750));
         assert_eq!(clock.unix_millis(), 101_750);

@@ -60,17 +60,3 @@ impl<T, E> fmt::Debug for StoreFuture<'_, T, E> {
         f.write_str("StoreFuture")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_future_shows_no_answer() {
-        let boxed = StoreFuture::<u64>::boxed(async { Ok(1) });
-        for future in [StoreFuture::ready(Ok(1)), boxed] {
-            assert_eq!(format!("{future:?}"), "StoreFuture");
-            assert_eq!(crate::block_on(future).unwrap(), 1);
-        }
-    }
-}

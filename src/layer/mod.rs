@@ -139,7 +139,7 @@ pub(crate) use {
     hang_up::attached,
     request_run::request,
     run_state::{End, Ended, RunState},
-    settle::classify,
+    settle::{classify, settle_in_time},
     timer::LATE_STORE_CALL,
     waiting_copies::WaitingCopies,
 };

@@ -7,6 +7,7 @@ use http::{Response, StatusCode};
 use tokio::time::Instant;
 
 use super::bounded::{ClaimedRun, Handled, supervise};
+use super::guard::Guard;
 use super::handler::is_mismatch;
 use super::handler_error::HandlerError;
 use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
@@ -16,7 +17,7 @@ use crate::caught::caught;
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::walk::{Delivery, ForHealth, Settlement};
+use crate::walk::{Claim, Claims, Delivery, ForHealth, Settlement};
 
 /// Judges the handler's answer. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(
@@ -140,6 +141,29 @@ pub(super) async fn dead_letter<R, E>(
     }
 }
 
+/// Commits or releases the claim within the time limit of a late store call. Returns the outcome with what is known of its record.
+pub(crate) async fn settle_in_time(
+    guard: &Guard<Claims>,
+    claim: &Claim,
+    how: Settlement,
+    outcome: Outcome,
+    waits: impl FnMut(),
+) -> Outcome {
+    let recorded = in_time(pin!(claim.settle(how, ForHealth::Counts)), waits).await;
+    let outcome = match &recorded {
+        // A release that fails costs time, not the event: the lease ends by itself.
+        _ if how == Settlement::Release => outcome,
+        Some(commit) => outcome.recorded(commit),
+        None => {
+            guard.auth.gate.health_signs.store_failed();
+            Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+        }
+    };
+    // An error's destructor is code of the store.
+    let _ = caught(|| drop(recorded));
+    outcome
+}
+
 /// Commits or releases the claim, and reports the run to the operator. Returns its end, unless the request has it already.
 pub(super) fn settle<'a, R, E>(
     mut ended: Ended<R, E>,
@@ -171,18 +195,7 @@ pub(super) fn settle<'a, R, E>(
                 run.state.settling(ended, now);
             }
         };
-        let recorded = in_time(pin!(run.claim.settle(how, ForHealth::Counts)), waits).await;
-        let outcome = match &recorded {
-            // A release that fails costs time, not the event: the lease ends by itself.
-            _ if !is_done => outcome,
-            Some(commit) => outcome.recorded(commit),
-            None => {
-                guard.auth.gate.health_signs.store_failed();
-                Outcome::HandledUnrecorded(Unrecorded::TooSlow)
-            }
-        };
-        // An error's destructor is code of the store.
-        let _ = caught(|| drop(recorded));
+        let outcome = settle_in_time(guard, &run.claim, how, outcome, waits).await;
         let settled = Settled {
             outcome,
             delivery,

@@ -10,14 +10,16 @@ use http_body::Body;
 use tokio::time::Instant;
 
 use super::Receiver;
-use crate::layer::{self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, under_lease};
+use crate::layer::{
+    self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, settle_in_time, under_lease,
+};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::run::{Acknowledgement, Ran, Run};
 #[cfg(feature = "metrics")]
 use crate::walk::Claims;
 #[cfg(doc)]
 use crate::walk::Delivery;
-use crate::walk::{Admission, StoredDelivery};
+use crate::walk::{Admission, Settlement, StoredDelivery};
 
 impl Receiver {
     /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
@@ -174,12 +176,11 @@ impl Receiver {
         let run = Run::of(&delivery).limit(settings.run_limit);
         let run = run.abort_on(settings.shutdown.aborted()).handler(handler);
         let mut ran = under_lease(run, next.lease, asked, || claim.renew()).await;
-        if ran.acknowledgement() == Acknowledgement::Done {
-            ran.outcome = ran.outcome.recorded(&claim.commit().await);
-        } else {
-            // A release that fails costs time: the lease ends by itself.
-            let _ = claim.release().await;
-        }
+        let how = match ran.acknowledgement() {
+            Acknowledgement::Done => Settlement::Commit,
+            _ => Settlement::Release,
+        };
+        ran.outcome = settle_in_time(&self.shared, &claim, how, ran.outcome, || ()).await;
         self.shared.report_run(&Settled {
             outcome: ran.outcome,
             delivery,

@@ -152,15 +152,15 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 
     fn with_arm(mut self, event_type: &str, model: Option<&str>, arm: SharedArm<S>) -> Self {
-        let inserted = match parse(event_type, model) {
-            Ok((known, id)) => self.table.insert(known, id, arm).map_err(|_| {
-                let model = model.map_or("any data model".into(), |model| {
-                    format!("the data model {model:?}")
-                });
-                format!("two arms for {event_type:?} of {model}")
-            }),
-            Err(message) => Err(message),
-        };
+        let inserted = parse(event_type, model).and_then(|(known, id)| {
+            if self.table.insert(known, id, arm) {
+                return Ok(());
+            }
+            let model = model.map_or("any data model".into(), |model| {
+                format!("the data model {model:?}")
+            });
+            Err(format!("two arms for {event_type:?} of {model}"))
+        });
         if let Err(message) = inserted {
             let fault = ConfigError::saying(Kind::UnusableArm, message);
             self.fault.get_or_insert(fault.about(event_type));

@@ -111,7 +111,7 @@ impl Drop for Permit {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, shuttle))]
 fn gate(max_runs: usize) -> Arc<Gate> {
     let clock = Arc::new(crate::clock::SystemClock);
     Arc::new(Gate::new(max_runs, clock, None, None))
@@ -199,30 +199,5 @@ mod races {
             runs.into_iter().for_each(|run| run.join().unwrap());
             assert!(!sees_a_run || told.load(SeqCst) > before, "not told");
         });
-    }
-}
-
-#[cfg(all(test, not(shuttle)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn permits_come_back_and_are_never_exceeded() {
-        let gate = gate(2);
-        let (first, second) = (gate.enter(), gate.enter());
-        assert!(first.is_ok() && second.is_ok());
-        assert_eq!(gate.enter().err(), Some(RefusalKind::NoPermitFree));
-        drop(first);
-        assert!(gate.enter().is_ok());
-        drop(second);
-        assert_eq!(gate.runs(), 0);
-    }
-
-    #[test]
-    fn a_shut_gate_lets_nothing_in() {
-        let gate = gate(2);
-        gate.shut();
-        assert_eq!(gate.enter().err(), Some(RefusalKind::ShuttingDown));
-        assert_eq!(gate.runs(), 0);
     }
 }

@@ -19,11 +19,11 @@ use crate::screen::first_line;
 const SECRET: &str = "whsec_made_up_for_the_listener";
 
 /// The command, ended by its process id.
-struct Listening {
+pub(crate) struct Listening {
     child: Child,
     /// Host and port that take deliveries.
     address: String,
-    page: String,
+    pub(crate) page: String,
 }
 
 impl Drop for Listening {
@@ -78,9 +78,16 @@ fn newest(folder: &Path) -> Option<SystemTime> {
 }
 
 impl Listening {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let mut child = Command::new(command())
-            .args(["listen", "--addr", "127.0.0.1:0", "--page", "--keep", "50"])
+            .args([
+                "listen",
+                "--addr",
+                "127.0.0.1:0",
+                "--page",
+                "--keep",
+                "2000",
+            ])
             .env("WEBHOOK_SECRET", SECRET)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -99,7 +106,7 @@ impl Listening {
     }
 
     /// Delivers a body with the signature of another one, or of itself.
-    async fn deliver(&self, id: &str, body: &str, signed: &str) -> String {
+    pub(crate) async fn deliver(&self, id: &str, body: &str, signed: &str) -> String {
         let now = Timestamp::at(SystemClock.now()).unwrap();
         let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &now, signed.as_bytes());
         let request = format!(
@@ -164,8 +171,8 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     screen.until_text(".explained", "line break").await;
     assert!(!screen.texts("html").await.concat().contains(SECRET));
     assert_eq!(
-        screen.texts(".detail .actions button").await,
-        ["Why was it refused?"]
+        screen.texts(".detail > .actions button").await,
+        ["Deliver again", "Copy as curl", "Why was it refused?"]
     );
 
     screen.click("tr[data-state=done]").await;
@@ -241,6 +248,7 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
         ("POST", "/_listen/deliveries"),
         ("DELETE", "/_listen/deliveries/1"),
         ("POST", "/_listen/deliveries/1/redeliver"),
+        ("GET", "/_listen/deliveries/1/replay"),
         ("POST", "/_emulator/reset"),
     ] {
         let request = format!(
@@ -249,6 +257,11 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
         let none = answer(&page, &request).await;
         assert!(none.starts_with("HTTP/1.1 404"), "{method} {path}: {none}");
     }
+    let replay = format!(
+        "POST /_listen/deliveries/1/replay HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+    );
+    let replay = answer(&page, &replay).await;
+    assert!(replay.starts_with("HTTP/1.1 403"), "{replay}");
     let foreign = format!(
         "POST /_listen/deliveries/1/explain HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
     );
@@ -264,4 +277,125 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
     )
     .await;
     assert!(listener.starts_with("HTTP/1.1 404"), "{listener}");
+}
+
+pub(crate) fn event(id: &str, event_type: &str, text: &str) -> String {
+    json!({ "id": id, "type": event_type, "createdAt": "2026-11-01T00:00:00Z", "workspaceId": "ws_1",
+        "data": { "datamodelId": "dm_1", "rowId": text } })
+    .to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_and_the_end_is_told()
+ {
+    if crate::screen::chromium().is_none() {
+        return;
+    }
+    let mut listening = Listening::start();
+    let long = event("evt_long", "row.updated", &"x".repeat(100_000));
+    listening.deliver("evt_long", &long, &long).await;
+    let refused = event("evt_refused", "row.deleted", "row_1");
+    listening.deliver("evt_refused", &refused, "other").await;
+    for number in 0..998 {
+        let id = format!("evt_{number}");
+        let body = event(&id, "page.created", "row_2");
+        listening.deliver(&id, &body, &body).await;
+    }
+    let screen = open!(&listening.page);
+    screen.allow_clipboard().await;
+    let rows = "document.querySelectorAll('tr[data-delivery]').length";
+    screen.until(&format!("{rows} === 100")).await;
+    // None is empty from top to bottom: there are no subscriptions and no next attempts.
+    let columns = "[...document.querySelectorAll('thead th:not([hidden])')].map((one) => one.textContent).join()";
+    assert_eq!(screen.eval(columns).await, "Verdict,Time,Event,Answer");
+    screen.until_text("tr[data-state=done]", "✓ done").await;
+
+    // The oldest ones are found, and the number that was searched is said.
+    screen.fill("Search", "EVT_LONG").await;
+    screen.until(&format!("{rows} === 1")).await;
+    screen.fill("Search", "").await;
+    screen.fill("Event type", "row.").await;
+    screen.until(&format!("{rows} === 2")).await;
+    screen.fill("Verdict", "refused").await;
+    screen.until(&format!("{rows} === 1")).await;
+    screen.until_there("tr[data-state=refused] .failed").await;
+    screen.fill("Search", "<img src=x onerror=alert(1)>").await;
+    screen
+        .until_text("main", "No delivery fits the filter (1,000 searched).")
+        .await;
+    screen.fill("Search", "").await;
+    screen.fill("Verdict", "").await;
+    screen.until(&format!("{rows} === 2")).await;
+
+    // By keys alone: the search, the list, the delivery, back.
+    screen.eval("document.activeElement.blur()").await;
+    screen.key("/").await;
+    let focused =
+        "(document.activeElement.id || document.activeElement.closest('tr')?.dataset.delivery)";
+    screen.until(&format!("{focused} === 'search'")).await;
+    screen.key("ArrowDown").await;
+    screen.until(&format!("{focused} === '2'")).await;
+    screen.key("ArrowDown").await;
+    screen.until(&format!("{focused} === '1'")).await;
+    screen.key("Enter").await;
+    screen.until_text(".detail", "xxxxx").await;
+    screen.until("location.hash === '#1'").await;
+    screen.press(".detail", "Copy body").await;
+    screen.until_text("#told", "Body copied").await;
+    assert_eq!(
+        screen.eval("navigator.clipboard.readText()").await,
+        long.as_str()
+    );
+    screen.press(".detail", "Show raw").await;
+    let raw = "document.querySelector('.detail .json').textContent.length";
+    screen.until(&format!("{raw} === {}", long.len())).await;
+    screen.press(".detail", "Deliver again").await;
+    screen
+        .until_text("#told .good", "#1 delivered again: 20")
+        .await;
+    screen.key("Escape").await;
+    screen.until("location.hash === ''").await;
+    screen.until(&format!("{focused} === '1'")).await;
+
+    // What is not authentic is not signed; its curl command has no signature.
+    screen.click("tr[data-delivery='2']").await;
+    screen.until_there(".detail .refusal").await;
+    screen.press(".detail", "Deliver again").await;
+    screen.until_text("#told .bad", "not authentic").await;
+    screen.was_refused(409).await;
+    screen.press(".detail", "Copy as curl").await;
+    screen
+        .until_text("#told", "Command without the signature")
+        .await;
+    let command = screen.eval("navigator.clipboard.readText()").await;
+    let command = command.as_str().unwrap();
+    let url = format!("'http://{}/webhooks'", listening.address);
+    assert!(
+        command.contains(&url) && !command.contains("x-service-signature"),
+        "{command}"
+    );
+
+    // The address survives a reload, and names what is not there without harm.
+    screen.eval("location.reload()").await;
+    screen.until_text(".detail", "evt_refused").await;
+    screen
+        .eval("location.hash = '#%3Cimg src=x onerror=alert(1)%3E'")
+        .await;
+    screen.until_there("#told .bad").await;
+    screen.was_refused(404).await;
+    screen.eval("location.hash = '#%'").await;
+    assert_eq!(screen.eval("document.images.length").await, 0);
+    listening.child.kill().unwrap();
+    screen.until_text("#connection", "connection lost").await;
+    screen.click("tr[data-delivery]").await;
+    screen
+        .until_text("#told .bad", "The server does not answer.")
+        .await;
+    let other: Vec<_> = screen
+        .problems()
+        .into_iter()
+        .filter(|problem| !problem.contains("ERR_"))
+        .collect();
+    assert_eq!(other, Vec::<String>::new());
+    screen.end().await;
 }

@@ -1,28 +1,77 @@
-//! The picture of docs/emulator.md, drawn from the page as it is.
+//! The pictures of docs/emulator.md and docs/command.md, drawn from the pages as they are.
 
 use serde_json::json;
 
+use crate::listen::{Listening, event};
+use crate::screen::Screen;
+
 use crate::{Receives, Served};
 
-const FILE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../docs/pictures/emulate.png"
-);
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures");
+const FILES: [&str; 2] = ["emulate.png", "listen-page.png"];
 const WIDTH: i64 = 1180;
 const HEIGHT: i64 = 700;
 const MAX_BYTES: usize = 150_000;
 
-/// Draws it again with `HOOKGATE_DRAW_PICTURES`; without, looks that it is there, small, and of this size.
+/// Draws them again with `HOOKGATE_DRAW_PICTURES`; without, looks that each is there, small, and of this size.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_picture_of_the_docs_is_of_the_page() {
+async fn the_pictures_of_the_docs_are_of_the_pages() {
     if std::env::var_os("HOOKGATE_DRAW_PICTURES").is_some() {
         draw().await;
+        draw_listen().await;
     }
-    let picture = std::fs::read(FILE).expect("scripts/pictures draws it");
-    assert!(picture.len() < MAX_BYTES, "{} bytes", picture.len());
-    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
-    let number = |at: usize| i64::from(u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
-    assert_eq!((number(16), number(20)), (WIDTH, HEIGHT));
+    for file in FILES {
+        let picture = std::fs::read(format!("{FOLDER}/{file}")).expect("scripts/pictures draws it");
+        assert!(picture.len() < MAX_BYTES, "{} bytes", picture.len());
+        assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
+        let number =
+            |at: usize| i64::from(u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
+        assert_eq!((number(16), number(20)), (WIDTH, HEIGHT), "{file}");
+    }
+}
+
+/// Writes a picture. With `HOOKGATE_LOOK_AT` the page is drawn into that folder too, at both widths and in both schemes.
+async fn write(screen: Screen, file: &str) {
+    screen
+        .eval("document.activeElement.blur(); scrollTo(0, 0)")
+        .await;
+    let picture = screen.picture().await;
+    std::fs::write(format!("{FOLDER}/{file}"), picture).unwrap();
+    if let Ok(folder) = std::env::var("HOOKGATE_LOOK_AT") {
+        for scheme in ["light", "dark"] {
+            screen.scheme(scheme).await;
+            for (width, height) in [(1280, 900), (390, 1700)] {
+                screen.size(width, height).await;
+                let picture = screen.picture().await;
+                std::fs::write(format!("{folder}/{scheme}-{width}-{file}"), picture).unwrap();
+            }
+        }
+    }
+    screen.end().await;
+}
+
+async fn draw_listen() {
+    let listening = Listening::start();
+    for (id, event_type) in [
+        ("evt_8f2c", "row.created"),
+        ("evt_8f2d", "row.updated"),
+        ("evt_8f2d", "row.updated"),
+        ("evt_8f2e", "page.updated"),
+    ] {
+        let body = event(id, event_type, "row_order_1");
+        listening.deliver(id, &body, &body).await;
+    }
+    let body = event("evt_8f2f", "row.deleted", "row_order_2");
+    listening
+        .deliver("evt_8f2f", &format!("{body} "), &body)
+        .await;
+    let screen = open!(&listening.page);
+    screen.size(WIDTH, HEIGHT).await;
+    screen.scheme("light").await;
+    screen.click("tr[data-state=refused]").await;
+    screen.press(".detail", "Why was it refused?").await;
+    screen.until_there(".explained").await;
+    write(screen, "listen-page.png").await;
 }
 
 async fn draw() {
@@ -53,9 +102,5 @@ async fn draw() {
     screen.until_text(".detail", "Attempt 1").await;
     // The cell that has changed last is not coloured any more.
     screen.until("document.getAnimations().length === 0").await;
-    screen
-        .eval("document.activeElement.blur(); scrollTo(0, 0)")
-        .await;
-    std::fs::write(FILE, screen.picture().await).unwrap();
-    screen.end().await;
+    write(screen, "emulate.png").await;
 }

@@ -82,8 +82,12 @@ async fn a_cell_edited_by_the_keyboard_alone_arrives_at_a_real_receiver_within_a
         );
     }
     screen
-        .keys(&["ArrowRight", "ArrowDown", "ArrowLeft", "Enter"])
+        .keys(&["ArrowRight", "ArrowDown", "ArrowLeft", "N"])
         .await;
+    screen
+        .until("document.querySelector('[data-row=row_order_2] input')?.value === 'N'")
+        .await;
+    screen.keys(&["Escape", "Enter"]).await;
     screen
         .until("document.activeElement.matches('[data-row=row_order_2] input')")
         .await;

@@ -192,12 +192,14 @@ impl Screen {
             "ArrowDown" => 40,
             "Space" => 32,
             "F2" => 113,
+            sign if sign.len() == 1 => i64::from(sign.as_bytes()[0].to_ascii_uppercase()),
             other => panic!("no code for {other}"),
         };
         let key = if name == "Space" { " " } else { name };
         let text = match name {
             "Enter" => Some("\r"),
             "Space" => Some(" "),
+            sign if sign.len() == 1 => Some(sign),
             _ => None,
         };
         let mut event = json!({

@@ -253,6 +253,29 @@ async fn the_filter_finds_a_delivery_behind_many_others() {
     assert_eq!(screen.eval(shows_more).await, false);
     screen.fill("State", "").await;
     screen.until(shows_more).await;
+    screen.fill("Search", &format!("{first} 500")).await;
+    screen.until(&format!("{rows} === '{first}'")).await;
+    screen.until_text(".failed", "500").await;
+    screen.fill("Event type", "row.").await;
+    screen
+        .until_text("main", "No delivery fits the filter (102 searched).")
+        .await;
+    screen.fill("Event type", "").await;
+    screen.until(&format!("{rows} === '{first}'")).await;
+    screen.click("tr[data-delivery]").await;
+    screen
+        .until_text(".detail .refusal", "the handler failed or panicked")
+        .await;
+    screen.eval("location.reload()").await;
+    screen
+        .until_text(".detail .refusal", "the handler failed or panicked")
+        .await;
+    screen
+        .until(&format!("location.hash === '#webhooks/{first}'"))
+        .await;
+    screen.key("Escape").await;
+    screen.until("location.hash === '#webhooks'").await;
+    screen.until(shows_more).await;
     // A retry of a delivery behind the list does not bring it to the top.
     let by = Some(json!({ "by": "2m" }));
     service.control("POST", "clock/advance", by).await;

@@ -186,7 +186,16 @@ async fn faults_are_switched_on_counted_and_switched_off() {
         (&on[1]["fault"], &on[1]["seed"]),
         (&json!("status-429"), &json!(1))
     );
+    screen.until_text("#faults-on", "2 faults on").await;
+    screen.press("[data-fault=stale]", "Switch stale off").await;
+    screen
+        .until_text("#faults-on", "fault on: status-429")
+        .await;
+    assert_eq!(service.data("faults").await.as_array().unwrap().len(), 1);
     screen.press("main", "Switch all off").await;
+    screen
+        .until("document.querySelector('#faults-on').hidden")
+        .await;
     screen.until("[...document.querySelectorAll('[data-fault] .state')].every((cell) => cell.textContent === '')").await;
     assert_eq!(service.data("faults").await, json!([]));
     screen.end().await;

@@ -324,7 +324,7 @@ async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sink_slower_than_the_budget_goes_on_and_the_retry_finds_it() {
+async fn a_sink_slower_than_the_budget_continues_and_the_retry_finds_it() {
     let kept = StoredBodies::default();
     let keeping = kept.clone();
     let rig = Rig::of(move |delivery, call| {

@@ -295,7 +295,7 @@ async fn small_bodies_have_a_quarter_that_large_ones_never_take() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_body_holds_is_given_back_however_it_ends() {
+async fn the_memory_of_a_body_is_freed_however_it_ends() {
     let (receiver, app) = with_budget(2 * MIB);
     for (finishes, drops) in [(true, false), (false, true), (false, false)] {
         let mut body = Sending::begin(&app, &format!("evt_{finishes}_{drops}"), 5_000);

@@ -283,7 +283,7 @@ async fn no_more_than_sixteen_look_ups_run_at_once_and_all_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_up_goes_on_when_its_first_request_is_gone() {
+async fn a_look_up_continues_when_its_first_request_is_gone() {
     let provider = Provider::new(async |_, _| {
         for _ in 0..4 {
             sleep(Duration::from_millis(100)).await;
@@ -435,7 +435,7 @@ async fn expired_keys_are_dropped_by_the_next_look_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_up_that_wakes_itself_while_it_is_polled_goes_on() {
+async fn a_look_up_that_wakes_itself_while_it_is_polled_continues() {
     let provider = Provider::new(async |_, _| {
         for _ in 0..3 {
             let mut woken = false;

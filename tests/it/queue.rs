@@ -37,6 +37,7 @@ struct Store {
     renewals: Arc<AtomicUsize>,
     failing_commits: Arc<AtomicUsize>,
     claim_takes: Duration,
+    settles: bool,
 }
 
 impl Store {
@@ -46,6 +47,7 @@ impl Store {
             renewals: Arc::default(),
             failing_commits: Arc::default(),
             claim_takes: Duration::ZERO,
+            settles: true,
         }
     }
 }
@@ -80,6 +82,9 @@ impl DedupeStore for Store {
         token: ClaimToken,
         retain: Duration,
     ) -> StoreFuture<'a, Ownership> {
+        if !self.settles {
+            return StoreFuture::boxed(pending());
+        }
         let less = |left: usize| left.checked_sub(1);
         let (set, fetch) = (Ordering::SeqCst, Ordering::SeqCst);
         if self.failing_commits.fetch_update(set, fetch, less).is_ok() {
@@ -464,6 +469,22 @@ async fn a_long_run_keeps_its_lease_and_a_copy_meanwhile_is_delivered_again() {
     );
     assert_eq!(ran.acknowledgement(), Acknowledgement::Done);
     assert_eq!(store.renewals.load(Ordering::SeqCst), 19);
+}
+
+/// A commit that hangs holds up a consumer for no longer than it holds up the layer.
+#[tokio::test(start_paused = true)]
+async fn a_commit_without_an_answer_ends_after_30_seconds() {
+    let receiver = consumer(Store {
+        settles: false,
+        ..Store::new()
+    });
+    let began = tokio::time::Instant::now();
+    let run = receiver
+        .run_stored(&message(&delivery()), async |_: Delivery| ())
+        .await;
+    assert_eq!(run.outcome, Outcome::HandledUnrecorded(Unrecorded::TooSlow));
+    assert_eq!(run.acknowledgement(), Acknowledgement::Done);
+    assert_eq!(began.elapsed().as_secs(), 30);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,15 +8,12 @@ use axum::routing::post;
 use bytes::Bytes;
 use hookgate::{
     Delivery, Event, EventData, EventRouter, Outcome, Properties, Receiver,
-    clock::UnixSeconds,
     event::{Changes, EventError, EventErrorKind as Kind, Json},
     outcome::Failure,
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Inbox, Workers};
-use hookgate_record::LoggedDelivery;
 use hookgate_sqlite::open_inbox;
-use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{delivery, event};
 use http::StatusCode;
 use proptest::prelude::*;

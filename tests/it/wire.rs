@@ -466,7 +466,7 @@ async fn a_copy_of_a_running_delivery_is_answered_2xx_only_after_its_end() {
 }
 
 #[tokio::test]
-async fn a_handler_slower_than_the_budget_goes_on_behind_a_503() {
+async fn a_handler_slower_than_the_budget_continues_behind_a_503() {
     let rig = rig_with(
         Probe::new().hold(),
         receiver()

@@ -1,6 +1,7 @@
 //! `hookgate listen`: a receiver on this machine that shows the deliveries it gets.
 
 mod action;
+mod again;
 mod answers;
 mod columns;
 mod display_queue;
@@ -46,6 +47,7 @@ use crate::http_client::{HttpClient, target};
 use crate::interrupt::handled_elsewhere;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
+use again::Again;
 use answers::Answers;
 use display_queue::{DisplayQueue, DroppedCount};
 use effects::Effects;
@@ -132,6 +134,11 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let address = listener.local_addr()?;
     let url = format!("http://{address}{}", args.path);
     let client = HttpClient::new()?;
+    let own = reached_from_here(address, &args.path);
+    let again = Again {
+        client: client.clone(),
+        secret,
+    };
     if let Some(forward) = &forward {
         refuse_a_circle(forward, address)?;
     }
@@ -143,7 +150,15 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         Some(page) => {
             let (queue, deliveries, _) = DisplayQueue::new();
             let explainer = explainer(&args.secrets)?;
-            let url = inspected::serve(page, args.keep, explainer, deliveries).await?;
+            let url = inspected::serve(
+                page,
+                args.keep,
+                explainer,
+                again.clone(),
+                own.clone(),
+                deliveries,
+            )
+            .await?;
             (Some(queue), Some(url))
         }
         None => (None, None),
@@ -184,10 +199,9 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
             warning,
         };
         let effects = Effects {
-            client,
-            secret,
+            again,
             explainer: explainer(&args.secrets)?.map(Arc::new),
-            own: reached_from_here(address, &args.path),
+            own,
             forward,
         };
         let state = State::new(facts, args.keep);

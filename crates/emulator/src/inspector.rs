@@ -11,6 +11,17 @@ use tokio::net::TcpListener;
 use crate::http::{Access, Server};
 use crate::live::Live;
 
+/// A selection of deliveries: each part that is set has to fit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeliveryFilter<'a> {
+    /// The `state` that it has.
+    pub state: Option<&'a str>,
+    /// A part of its `eventType`.
+    pub event_type: Option<&'a str>,
+    /// Words that all occur in what is shown of it.
+    pub search: Option<&'a str>,
+}
+
 /// The deliveries that an [`Inspector`] shows.
 ///
 /// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `number`, `id`, `eventId`, `eventType`,
@@ -19,8 +30,8 @@ use crate::live::Live;
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
 pub trait Inspected: Send + Sync + 'static {
-    /// Returns the newest deliveries, `limit` at most, the newest first; with a `state` only those that have it.
-    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value>;
+    /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first.
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value>;
 
     /// Returns the number of all deliveries that are kept, from which [`deliveries`](Self::deliveries) selects.
     fn kept(&self) -> usize;
@@ -30,6 +41,15 @@ pub trait Inspected: Send + Sync + 'static {
 
     /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
+
+    /// Delivers the delivery with this id again, and returns what came of it. It may take seconds, and is called on a thread that may block.
+    ///
+    /// # Errors
+    /// It can't be delivered again, or it was not accepted.
+    ///
+    /// # Security
+    /// Each program on the machine can ask for it. What was refused must not be signed here.
+    fn replay(&self, id: &str) -> Option<Result<String, String>>;
 }
 
 /// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.

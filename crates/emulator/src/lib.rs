@@ -88,6 +88,6 @@ mod trigger;
 pub use emulator::{Emulator, EmulatorBuilder};
 pub use handles::{Refused, RowsHandle};
 pub use hub::StartError;
-pub use inspector::{Inspected, Inspector};
+pub use inspector::{DeliveryFilter, Inspected, Inspector};
 pub use seed::{Seed, SeedError};
 pub use time::EmulatorClock;

@@ -119,7 +119,7 @@ fn all() -> Vec<(&'static str, Test)> {
         lease::times_without_end_are_no_fault,
         age::an_entry_that_may_have_run_is_not_run_when_it_is_too_old,
         age::an_entry_that_was_never_leased_is_run_however_old_it_is,
-        age::a_try_that_was_given_back_may_have_run,
+        age::a_try_that_was_returned_may_have_run,
         age::an_operators_word_runs_an_entry_that_is_too_old,
         age::an_entry_whose_first_lease_lies_far_ahead_is_not_run,
         age::entries_that_are_too_old_keep_no_others_from_their_turn,

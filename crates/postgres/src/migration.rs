@@ -51,8 +51,7 @@ pub async fn migrate(client: &impl GenericClient) -> Result<(), StoreError> {
         return Ok(());
     }
     // One message of several statements is one transaction. Each step may be repeated, so another process may have run it
-    // meanwhile. A step that was recorded before is left out: it may build indexes that a later one drops, under locks that stop
-    // the programs.
+    // meanwhile.
     let mut script = format!("SELECT pg_advisory_xact_lock({LOCK});\n{REMEMBERED}\n");
     for Migration { name, sql } in missing_now {
         let _ = writeln!(

@@ -75,10 +75,9 @@ statements! {
     }
 }
 
-/// Makes the tables and indexes that are missing. A file of an older version has claims alone.
+/// Makes the tables, unless they are there.
 pub(super) fn make_tables(connection: &Connection) -> Result<(), Fault> {
-    let find = "SELECT count(*) = 4 FROM sqlite_schema WHERE name IN
-        ('hookgate_claims', 'hookgate_claims_by_time', 'hookgate_order', 'hookgate_order_by_time')";
+    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'hookgate_claims'";
     if connection.query_row(find, [], |row| row.get(0))? {
         return Ok(());
     }

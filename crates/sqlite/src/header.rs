@@ -14,7 +14,7 @@ const APPLICATION: i64 = 0x686b_6774;
 /// them.
 const VERSION: i64 = 1;
 /// The size of the pages of a new file. A commit writes each page that it changes, and an event changes some pages by a few bytes:
-/// small pages are less to write. An older file keeps its pages of 4,096 bytes.
+/// small pages are less to write.
 const PAGE_BYTES: i64 = 1_024;
 /// SQLite counts the changes of the tables in the schema version, from zero. From here on it is one that [`mark`] has chosen.
 const LEAST_MARK: i32 = 1 << 20;

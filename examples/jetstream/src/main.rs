@@ -5,19 +5,16 @@ use std::{env, time::Duration};
 
 use async_nats::Error;
 use async_nats::jetstream::consumer::pull;
-use async_nats::jetstream::context::PublishError;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
 use async_nats::jetstream::{self, AckKind, Context};
 use axum::{Router, routing::post_service};
-use futures_util::StreamExt;
-use hookgate::{
-    Delivery, Event, MemoryStore, Receiver, Secret,
-    dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::StoredDelivery,
-    run::Acknowledgement,
-    sink::{Accepted, Sink},
-};
+use futures_util::TryStreamExt;
+use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
+use hookgate::receiver::StoredDelivery;
+use hookgate::run::Acknowledgement;
+use hookgate::sink::{Accepted, Sink};
+use hookgate::{Delivery, Event, MemoryStore, Receiver, Secret};
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
 const LONGEST: Duration = Duration::from_secs(20); // of a run
@@ -57,18 +54,14 @@ impl Sink for JetStream {
             message = message.header(name, value);
         }
         StoreFuture::boxed(async move {
-            let published = self.0.send_publish("webhooks.events", message).await;
-            let stored = published.map_err(failed)?.await.map_err(failed)?;
-            Ok(match stored.duplicate {
-                true => Accepted::Duplicate { same_body: true }, // as far as JetStream can tell
-                false => Accepted::New,
-            })
+            let stored = async { self.0.send_publish("webhooks.events", message).await?.await };
+            match stored.await {
+                Ok(stored) if stored.duplicate => Ok(Accepted::Duplicate { same_body: true }),
+                Ok(_) => Ok(Accepted::New),
+                Err(error) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
+            }
         })
     }
-}
-
-fn failed(error: PublishError) -> StoreError {
-    StoreError::new(StoreErrorKind::Unavailable).caused_by(error)
 }
 
 async fn receive(sink: JetStream, secret: Secret) -> Result<(), Error> {
@@ -78,10 +71,6 @@ async fn receive(sink: JetStream, secret: Secret) -> Result<(), Error> {
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     let app = Router::new().route("/webhooks", post_service(acceptor));
     Ok(axum::serve(listener, app).await?) // stopped at any time, it loses no delivery that was answered 2xx
-}
-
-async fn on_event(event: Event) {
-    println!("handled {}", event.id);
 }
 
 /// Ends with an error if it cannot reach the server: its supervisor starts it again.
@@ -95,29 +84,26 @@ async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Er
         ack_wait: LONGEST + Duration::from_secs(10),
         ..pull::Config::default()
     };
-    let stream = context.get_stream("webhooks").await?;
-    let handlers = stream.get_or_create_consumer("handlers", config).await?;
-    let mut messages = handlers.messages().await?;
-    while let Some(message) = messages.next().await {
-        let message = message?;
+    let handlers = context.create_consumer_on_stream(config, "webhooks");
+    let mut messages = handlers.await?.messages().await?;
+    let on_event = async |event: Event| println!("handled {}", event.id);
+    while let Some(message) = messages.try_next().await? {
         let headers = message.headers.clone().unwrap_or_default();
         let attribute = |name: &str| headers.get(name).map(|value| value.as_str());
         let stored = StoredDelivery::from_attributes(message.payload.clone(), attribute);
         let ran = receiver.run_stored(&stored, on_event).await;
-        let tries = message.info()?.delivered;
-        match ran.acknowledgement() {
-            Acknowledgement::Done => message.ack().await?,
-            Acknowledgement::Retry if tries < 10 => {
-                message.ack_with(AckKind::Nak(Some(LONGEST))).await?
-            }
+        let answer = match ran.acknowledgement() {
+            Acknowledgement::Done => AckKind::Ack,
+            Acknowledgement::Retry if message.info()?.delivered < 10 => AckKind::Nak(Some(LONGEST)),
             _ => {
                 println!("dead letter: {ran}");
                 let (dead, body) = ("webhooks.dead", message.payload.clone());
-                let put = context.publish_with_headers(dead, headers, body).await?;
-                put.await?; // durable, before the message is acknowledged
-                message.ack().await?;
+                let put = context.publish_with_headers(dead, headers, body);
+                put.await?.await?; // durable, before the message is acknowledged
+                AckKind::Ack
             }
-        }
+        };
+        message.ack_with(answer).await?;
     }
     Ok(())
 }

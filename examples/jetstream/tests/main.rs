@@ -2,26 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test panics on an unexpected result.
 
-#[allow(dead_code)] // some items are needed only by other tests
-#[path = "../../../tests/servers/support/folder.rs"]
-mod folder;
-#[allow(dead_code)]
-#[path = "../../../tests/it/process.rs"]
-mod process;
-#[allow(dead_code)]
-#[path = "../../../tests/servers/support/server.rs"]
-mod server;
+#[path = "../../../tests/queues/mod.rs"]
+mod queues;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
-use folder::Folder;
 use hookgate::{
     Delivery, MemoryStore,
     clock::UnixSeconds,
@@ -30,14 +21,13 @@ use hookgate::{
     sink::{Accepted, PublishError, QueueSink, Sink},
     verify::Signature,
 };
-use process::{Example, Reply};
-use server::{Server, free_port, program};
+use queues::folder::Folder;
+use queues::process::{Example, Reply};
+use queues::server::{Server, free_port, program};
+use queues::{Halves, PATIENCE, SECRET, whole};
 
-const SECRET: &str = "whsec_made_up_for_jetstream";
 const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-jetstream");
 const DAYS_2: Duration = Duration::from_secs(48 * 3_600);
-/// Far more time than any step here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Nats {
     server: Server,
@@ -64,11 +54,12 @@ impl Nats {
         format!("nats://127.0.0.1:{}", self.port)
     }
 
+    fn halves(&self) -> Halves {
+        Halves::new(EXAMPLE, &[("NATS_URL", &self.url())])
+    }
+
     fn example(&self) -> Example {
-        Example::start(
-            EXAMPLE,
-            &[("NATS_URL", &self.url()), ("WEBHOOK_SECRET", SECRET)],
-        )
+        self.halves().producer()
     }
 
     /// Makes the stream beforehand.
@@ -319,65 +310,6 @@ async fn ids_go_with_their_messages_at_a_restart() {
     assert!(!is_known(&context).await);
 }
 
-/// The other program: it handles the messages of the stream. It is killed by its process id when this value is dropped.
-struct Consumer {
-    child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
-}
-
-impl Consumer {
-    fn start(nats: &Nats, lines: &Arc<Mutex<Vec<String>>>) -> Self {
-        let mut child = Command::new(EXAMPLE)
-            .arg("consume")
-            .envs([("NATS_URL", &*nats.url()), ("WEBHOOK_SECRET", SECRET)])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (output, lines) = (child.stdout.take().unwrap(), Arc::clone(lines));
-        let kept = Arc::clone(&lines);
-        std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                kept.lock().unwrap().push(line);
-            }
-        });
-        Self { child, lines }
-    }
-
-    /// As its supervisor would.
-    fn start_again_if_ended(&mut self, nats: &Nats) {
-        if self.child.try_wait().unwrap().is_some() {
-            *self = Self::start(nats, &self.lines);
-        }
-    }
-
-    fn kill(&mut self) {
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-    }
-}
-
-impl Drop for Consumer {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn handled(lines: &Mutex<Vec<String>>) -> BTreeSet<String> {
-    let lines = lines.lock().unwrap();
-    let ids = lines
-        .iter()
-        .filter_map(|line| line.strip_prefix("handled "));
-    ids.map(str::to_owned).collect()
-}
-
-/// An event that the consumer can read as a whole.
-fn whole(id: &str) -> String {
-    format!(
-        r#"{{"id":"{id}","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{{}}}}"#
-    )
-}
-
 #[tokio::test]
 async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let Some(nats) = Nats::start() else {
@@ -389,13 +321,8 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let forged = context.publish("webhooks.events", whole("evt_2").into());
     forged.await.unwrap().await.unwrap();
     assert_eq!(example.deliver(SECRET, &whole("evt_3")).status, 200);
-    let lines = Arc::default();
-    let _consumer = Consumer::start(&nats, &lines);
-    let until = Instant::now() + PATIENCE;
-    while handled(&lines).len() < 2 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let said = lines.lock().unwrap().clone();
+    let halves = nats.halves();
+    let said = halves.consumer().wait_for(3);
     assert!(
         said.len() == 3 && said[1].starts_with("dead letter: not_authentic"),
         "{said:?}"
@@ -409,78 +336,21 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     assert_eq!(dead.payload, whole("evt_2"));
 }
 
-/// Producer, consumer and server are killed in turn, each `HOOKGATE_KILLS` times, while a sender retries until 2xx.
 #[test]
 fn nothing_is_lost_when_producer_consumer_and_server_are_killed() {
     let Some(mut nats) = Nats::start() else {
         return;
     };
-    let kills = std::env::var("HOOKGATE_KILLS").map_or(1, |kills| kills.parse::<usize>().unwrap());
-    let producer = Mutex::new(Arc::new(nats.example()));
-    let lines = Arc::default();
-    let mut consumer = Consumer::start(&nats, &lines);
-    let (stop, sent) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let accepted = std::thread::scope(|scope| {
-        let sender = || {
-            let mut accepted = BTreeSet::new();
-            while !stop.load(Ordering::SeqCst) {
-                let id = format!("evt_{}", sent.fetch_add(1, Ordering::SeqCst));
-                let until = Instant::now() + PATIENCE;
-                loop {
-                    let example = Arc::clone(&producer.lock().unwrap());
-                    let (body, deliver) = (whole(&id), std::panic::AssertUnwindSafe(&*example));
-                    // A connection that breaks with the process is not an answer.
-                    let reply = std::panic::catch_unwind(|| deliver.deliver(SECRET, &body).status);
-                    if reply.is_ok_and(|status| status == 200) {
-                        break;
-                    }
-                    assert!(Instant::now() < until, "{id} is not accepted");
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                accepted.insert(id);
-            }
-            accepted
-        };
-        let senders = [(); 2].map(|()| scope.spawn(sender));
-        for kill in 0..3 * kills {
-            std::thread::sleep(Duration::from_millis(300 + 97 * (kill as u64 % 7)));
-            match kill % 3 {
-                0 => {
-                    let killed =
-                        std::mem::replace(&mut *producer.lock().unwrap(), Arc::new(nats.example()));
-                    killed.kill();
-                }
-                1 => consumer.kill(),
-                _ => {
-                    nats.server.kill();
-                    nats.start_again();
-                }
-            }
-            consumer.start_again_if_ended(&nats);
-        }
-        stop.store(true, Ordering::SeqCst);
-        let accepted = senders.map(|sender| sender.join().unwrap());
-        accepted.into_iter().flatten().collect::<BTreeSet<_>>()
-    });
-    // What a killed consumer had received is delivered again after `ack_wait`.
-    let until = Instant::now() + 3 * PATIENCE;
-    while !accepted.is_subset(&handled(&lines)) && Instant::now() < until {
-        consumer.start_again_if_ended(&nats);
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let lost: Vec<_> = accepted.difference(&handled(&lines)).cloned().collect();
-    let runs = lines.lock().unwrap().len();
-    println!(
-        "{kills} kills each: {} accepted, {runs} runs, {} lost",
-        accepted.len(),
-        lost.len()
-    );
-    assert!(lost.is_empty() && accepted.len() > 3 * kills, "{lost:?}");
+    let halves = nats.halves();
+    halves.nothing_is_lost(Some(&mut || {
+        nats.server.kill();
+        nats.start_again();
+    }));
 }
 
 /// `Sink::accept` of a queue behind a `MemoryStore`, against the client's own publish of the same message, in turns.
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a measurement: cargo test --release -p hookgate-jetstream -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --release --manifest-path examples/jetstream/Cargo.toml -- --ignored --nocapture"]
 async fn the_rate_behind_claims() {
     const AT_ONCE: usize = 64;
     const EVENTS: usize = 4_000;
@@ -586,7 +456,7 @@ fn delivery(id: &str) -> Delivery {
 }
 
 #[test]
-fn it_is_under_140_lines() {
+fn it_has_120_lines_at_most() {
     let lines = include_str!("../src/main.rs").lines().count();
-    assert!(lines < 140, "{lines}");
+    assert!(lines <= 120, "{lines}");
 }

@@ -6,29 +6,22 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
-use hookgate::Secret;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::Explainer;
 use hookgate_testing::log::LoggedDeliveryExt;
-use hookgate_testing::{Signer, Transport};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
-use http::{Request, Uri};
+use http::Uri;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::action::{Effect, Target};
-use super::forward::end_to_end;
+use super::again::Again;
 use super::item::Item;
 use super::state::State;
-use crate::fault::chain;
-use crate::http_client::HttpClient;
 
 /// Terminals take no longer text into the clipboard, and some take none.
 const LONGEST_COPY: usize = 74_994;
 
 pub(crate) struct Effects {
-    pub(crate) client: HttpClient,
-    pub(crate) secret: Secret,
+    pub(crate) again: Again,
     /// The address of this receiver, as seen from this machine.
     pub(crate) own: Uri,
     pub(crate) forward: Option<Uri>,
@@ -99,25 +92,17 @@ impl Effects {
                     _ => self.own.clone(),
                 };
                 state.say(format!("#{} goes to {to} …", item.number), false);
-                self.replay(item.number, &item.delivery, to, done.clone());
+                self.replay(item.number, item.delivery, to, done.clone());
             }
             Effect::Suspend | Effect::Quit | Effect::Interrupt => {}
         }
         Ok(())
     }
 
-    fn replay(&self, number: u64, delivery: &LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
-        let Some(request) = signed_again(delivery, &self.secret, &to) else {
-            let answer = Err("its body was not read, so there is nothing to sign".to_owned());
-            let _ = done.send(Done::Replayed { number, to, answer });
-            return;
-        };
-        let client = self.client.clone();
+    fn replay(&self, number: u64, delivery: LoggedDelivery, to: Uri, done: UnboundedSender<Done>) {
+        let again = self.again.clone();
         tokio::spawn(async move {
-            let answer = client.deliver(request).await;
-            let answer = answer.map(|response| response.status().as_u16());
-            let answer =
-                answer.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)));
+            let answer = again.deliver(&delivery, &to).await;
             // The receiving end is closed where the user has quit.
             let _ = done.send(Done::Replayed { number, to, answer });
         });
@@ -131,23 +116,6 @@ fn explain(explainer: Arc<Explainer>, item: Item, done: UnboundedSender<Done>) {
         let text = explainer.explain(&item.delivery).to_string();
         let _ = done.send(Done::Explained { number, text });
     });
-}
-
-/// The bytes received, but signed for now.
-fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
-    let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
-    let mut headers = HeaderMap::new();
-    for (name, value) in &delivery.headers {
-        let name = HeaderName::from_bytes(name.as_bytes());
-        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
-            headers.append(name, value);
-        }
-    }
-    let mut request = Request::new(delivery.body?);
-    *request.method_mut() = delivery.method.parse().ok()?;
-    *request.uri_mut() = to.clone();
-    *request.headers_mut() = end_to_end(&headers);
-    Some(request)
 }
 
 /// Gives a text to the terminal for its clipboard (OSC 52). In base64, so nothing of it can act on the terminal.

@@ -5,14 +5,19 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hookgate_emulator::{Inspected, Inspector};
+use hookgate_emulator::{DeliveryFilter, Inspected, Inspector};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::Explainer;
 use hookgate_testing::iso8601;
+use hookgate_testing::sender::meaning;
+use http::Uri;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, lookup_host};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
+use super::again::Again;
+use super::filter::Filter;
 use super::item::Item;
 use super::list::MAX_BYTES;
 use crate::address::cannot_listen;
@@ -33,6 +38,9 @@ struct Kept {
     items: Mutex<Items>,
     most: usize,
     explainer: Option<Explainer>,
+    again: Again,
+    /// The address of this receiver, as seen from this machine.
+    own: Uri,
 }
 
 #[derive(Default)]
@@ -49,12 +57,16 @@ pub(crate) async fn serve(
     address: &str,
     most: usize,
     explainer: Option<Explainer>,
+    again: Again,
+    own: Uri,
     mut deliveries: Receiver<LoggedDelivery>,
 ) -> Result<String, Fault> {
     let kept = Arc::new(Kept {
         items: Mutex::default(),
         most,
         explainer,
+        again,
+        own,
     });
     let listener = bind(address).await?;
     let inspected = Arc::clone(&kept);
@@ -117,8 +129,16 @@ impl Kept {
 }
 
 impl Inspected for Kept {
-    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value> {
-        let is_wanted = |item: &&Arc<Item>| state.is_none_or(|state| item.verdict.word() == state);
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value> {
+        let words = Filter::parse(filter.search.unwrap_or_default());
+        let part = filter.event_type.unwrap_or_default().to_lowercase();
+        let is_wanted = |item: &&Arc<Item>| {
+            filter
+                .state
+                .is_none_or(|state| item.verdict.word() == state)
+                && item.event_type.to_lowercase().contains(&part)
+                && words.takes(item)
+        };
         let items: Vec<_> = self
             .items()
             .newest_last
@@ -136,7 +156,7 @@ impl Inspected for Kept {
     }
 
     fn delivery(&self, id: &str) -> Option<Value> {
-        self.find(id).map(|item| detail(&item))
+        self.find(id).map(|item| detail(&item, &self.own))
     }
 
     fn explain(&self, id: &str) -> Option<Value> {
@@ -150,31 +170,51 @@ impl Inspected for Kept {
         let explanation = explainer.explain(&item.delivery);
         serde_json::to_value(ExplanationOutput::of(&explanation)).ok()
     }
+
+    /// Only what one of our keys has signed: else anyone could have a body signed, by sending it here first.
+    fn replay(&self, id: &str) -> Option<Result<String, String>> {
+        let item = self.find(id)?;
+        if !item.authentic {
+            return Some(Err(format!(
+                "#{id} is not authentic, and the page has no token, so it signs nothing new: press r in the terminal"
+            )));
+        }
+        let delivered = self.again.deliver(&item.delivery, &self.own);
+        Some(match Handle::current().block_on(delivered) {
+            Ok(status @ 200..300) => Ok(format!("#{id} delivered again: {status}")),
+            Ok(status) => Err(format!(
+                "#{id} delivered again: {status}, {}",
+                meaning(status)
+            )),
+            Err(error) => Err(format!("#{id} not delivered again: {error}")),
+        })
+    }
 }
 
-/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own here.
+/// A delivery in the form of the emulator's list. The sender's attempts are deliveries of their own here, and the keys of this command
+/// belong to no subscription.
 fn summary(item: &Item) -> Value {
     let answer = item.delivery.answer.as_ref();
-    let subscription = answer.and_then(|answer| answer.scope.as_deref());
     let hung_up = answer.is_none().then_some("the sender hung up");
     json!({
         "number": item.number,
         "id": item.number.to_string(),
         "eventId": item.event_id,
         "eventType": item.event_type,
-        "subscriptionId": subscription.unwrap_or_default(),
+        "subscriptionId": null,
         "state": item.verdict.word(),
         "nextAttemptAt": null,
         "attempts": [{
             "at": iso8601(item.delivery.received_at),
             "status": answer.map(|answer| answer.status),
             "error": hung_up,
+            "meaning": answer.map(|answer| answer.status).filter(|status| *status / 100 != 2).map(meaning),
             "durationMs": item.elapsed_ms,
         }],
     })
 }
 
-fn detail(item: &Item) -> Value {
+fn detail(item: &Item, own: &Uri) -> Value {
     let mut detail = summary(item);
     let delivery = &item.delivery;
     let headers: Vec<_> = delivery
@@ -190,10 +230,13 @@ fn detail(item: &Item) -> Value {
             shown
         }
     });
+    let host = own.authority().map_or("", http::uri::Authority::as_str);
+    let url = format!("http://{host}{}", delivery.target);
     let attempt = &mut detail["attempts"][0];
     attempt["fault"] = Value::Null;
     attempt["answer"] = Value::Null;
-    attempt["request"] = json!({ "method": delivery.method, "url": delivery.target, "headers": headers, "body": body });
+    attempt["request"] =
+        json!({ "method": delivery.method, "url": url, "headers": headers, "body": body });
     detail["reason"] = json!(Some(item.short_reason()).filter(|reason| !reason.is_empty()));
     detail["facts"] = json!(facts(item));
     detail
@@ -211,10 +254,6 @@ fn facts(item: &Item) -> Vec<[String; 2]> {
         fact("Event", some(&item.event_id)),
         fact("Came at", Some(iso8601(item.delivery.received_at))),
         fact("Signed by", answer.and_then(|answer| answer.key.clone())),
-        fact(
-            "Subscription",
-            answer.and_then(|answer| answer.scope.clone()),
-        ),
         fact(
             "Attempt",
             answer
@@ -250,7 +289,16 @@ mod tests {
             items: Mutex::default(),
             most,
             explainer: None,
+            again: Again {
+                client: crate::http_client::HttpClient::new().unwrap(),
+                secret: hookgate::Secret::new("whsec_made_up_for_the_page").unwrap(),
+            },
+            own: Uri::from_static("http://127.0.0.1:9/webhooks"),
         }
+    }
+
+    fn newest(kept: &Kept, limit: usize) -> Vec<Value> {
+        kept.deliveries(&DeliveryFilter::default(), limit)
     }
 
     #[test]
@@ -262,27 +310,39 @@ mod tests {
                 handled(&format!("evt_{number}")),
             )));
         }
-        let ids: Vec<_> = kept
-            .deliveries(None, 10)
+        let ids: Vec<_> = newest(&kept, 10)
             .iter()
             .map(|one| one["eventId"].clone())
             .collect();
         assert_eq!(ids, ["evt_3", "evt_2"]);
-        assert_eq!(kept.deliveries(None, 1).len(), 1);
+        assert_eq!(newest(&kept, 1).len(), 1);
         assert!(kept.delivery("1").is_none() && kept.delivery("no number").is_none());
         assert_eq!(kept.delivery("3").unwrap()["state"], "done");
     }
 
     #[test]
-    fn a_verdict_is_searched_for_among_all_that_are_kept() {
+    fn verdict_type_and_words_are_searched_for_among_all_that_are_kept() {
         let kept = kept(1_000);
         kept.push(Arc::new(Item::new(1, delivery("{}", 401, "not_authentic"))));
         for number in 2..=300 {
             kept.push(Arc::new(Item::new(number, handled("evt_1"))));
         }
-        let refused = kept.deliveries(Some("refused"), 100);
-        assert_eq!((refused.len(), &refused[0]["id"]), (1, &json!("1")));
-        assert_eq!(kept.deliveries(Some("failed"), 100), Vec::<Value>::new());
+        let found = |state, event_type, search| {
+            let filter = DeliveryFilter {
+                state,
+                event_type,
+                search,
+            };
+            let found = kept.deliveries(&filter, 1_000);
+            (found.len(), found.first().map(|one| one["id"].clone()))
+        };
+        let only = |id: &str| (1, Some(json!(id)));
+        assert_eq!(found(Some("refused"), None, None), only("1"));
+        assert_eq!(found(Some("failed"), None, None), (0, None));
+        assert_eq!(found(None, Some("Row."), None).0, 299);
+        assert_eq!(found(None, None, Some("not_authentic 401")), only("1"));
+        assert_eq!(found(None, None, Some("evt_1 row_a")).0, 299);
+        assert_eq!(found(Some("done"), Some("page."), Some("evt_1")).0, 0);
         assert_eq!(kept.kept(), 300);
     }
 
@@ -294,7 +354,7 @@ mod tests {
             kept.push(Arc::new(Item::new(number, delivery(&long, 204, "handled"))));
         }
         assert!(kept.items().bytes <= MAX_BYTES);
-        assert!(kept.deliveries(None, 1_000).len() < 9);
+        assert!(newest(&kept, 1_000).len() < 9);
         let shown = kept.delivery("20").unwrap();
         let body = shown["attempts"][0]["request"]["body"].as_str().unwrap();
         assert!(body.len() < LONGEST_BODY + 100, "{}", body.len());
@@ -307,10 +367,34 @@ mod tests {
         signed
             .headers
             .push((SIGNATURE.to_owned(), whole.clone().into()));
-        let text = detail(&Item::new(1, signed)).to_string();
+        let text = detail(&Item::new(1, signed), &kept(1).own).to_string();
         assert!(
             !text.contains(&whole) && text.contains("sha256=abababab…") && text.contains("made-up"),
             "{text}"
         );
+    }
+
+    /// The page must not be a way to a signature: a body that anyone sent would be accepted after its replay.
+    #[test]
+    fn what_was_refused_is_not_signed_by_a_replay() {
+        let kept = kept(10);
+        kept.push(Arc::new(Item::new(1, delivery("{}", 401, "not_authentic"))));
+        let refused = kept.replay("1").unwrap().unwrap_err();
+        assert!(refused.contains("not authentic"), "{refused}");
+        assert!(kept.replay("2").is_none());
+    }
+
+    #[test]
+    fn the_page_has_the_words_of_the_terminal() {
+        let page = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../emulator/src/page/listen.js"
+        );
+        let page = std::fs::read_to_string(page).unwrap();
+        for verdict in crate::listen::item::Verdict::ALL {
+            let (word, glyph) = (verdict.word(), verdict.glyph());
+            let choice = format!("['{word}', '{glyph} {word}']");
+            assert!(page.contains(&choice), "{choice}");
+        }
     }
 }

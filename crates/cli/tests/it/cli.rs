@@ -8,7 +8,7 @@ mod json;
 mod printable;
 mod secrets;
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -244,32 +244,6 @@ fn printing() -> Vec<Vec<String>> {
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_is_neither_panic_nor_error() {
-    for arguments in printing() {
-        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-        let mut child = hookgate(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // The reader is gone before anything is read.
-        drop(child.stdout.take());
-        let code = ends(&mut child).code();
-        let mut stderr = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut stderr)
-            .unwrap();
-        // The command may have written before its reader was gone. Both cases have the same result.
-        assert_eq!((code, &*stderr), (Some(0), ""), "{arguments:?}");
-    }
-}
-
-/// The pipe above may be closed too late. This one is closed for certain.
-#[cfg(unix)]
-#[test]
-fn a_pipe_that_was_closed_before_is_no_error_either() {
     for arguments in printing() {
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let (reader, writer) = std::io::pipe().unwrap();

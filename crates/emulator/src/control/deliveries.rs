@@ -27,6 +27,8 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
         event: call.query.text("eventId"),
         subscription: call.query.text("subscriptionId"),
         state: state.transpose()?,
+        event_type: call.query.text("type"),
+        search: call.query.text("search"),
     };
     let (records, kept) = call.hub.deliveries.newest(&wanted, limit);
     Ok(Answer::list(&records, &json!({ "kept": kept })))

@@ -36,6 +36,14 @@ pub(super) async fn clear(call: Call) -> Result<Answer, ApiError> {
     Ok(Answer::data(&call.hub.faults.list()))
 }
 
+pub(super) async fn remove(call: Call) -> Result<Answer, ApiError> {
+    if !call.hub.faults.remove(call.id(0)) {
+        return Err(ApiError::not_found("fault that is on", call.id(0)));
+    }
+    call.hub.live.tell("faults", ());
+    Ok(Answer::data(&call.hub.faults.list()))
+}
+
 pub(super) async fn switches(call: Call) -> Result<Answer, ApiError> {
     Ok(Answer::data(&call.hub.switches.shown()))
 }

@@ -40,6 +40,10 @@ pub(crate) struct Wanted<'a> {
     pub(crate) event: Option<&'a str>,
     pub(crate) subscription: Option<&'a str>,
     pub(crate) state: Option<DeliveryState>,
+    /// A part of the event's type.
+    pub(crate) event_type: Option<&'a str>,
+    /// Words that all occur in it.
+    pub(crate) search: Option<&'a str>,
 }
 
 impl Wanted<'_> {
@@ -49,6 +53,10 @@ impl Wanted<'_> {
                 .subscription
                 .is_none_or(|id| delivery.subscription == id)
             && self.state.is_none_or(|state| delivery.state == state)
+            && self
+                .event_type
+                .is_none_or(|part| delivery.event_type.contains(part))
+            && self.search.is_none_or(|words| delivery.contains(words))
     }
 }
 

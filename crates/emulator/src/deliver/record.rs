@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
+use hookgate_testing::sender::meaning;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -136,6 +137,9 @@ pub(crate) struct AttemptRecord {
     pub(crate) at: String,
     pub(crate) status: Option<u16>,
     pub(crate) error: Option<String>,
+    /// What a status other than 2xx means, in the words of `hookgate send`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) meaning: Option<&'static str>,
     pub(crate) duration_ms: u64,
 }
 
@@ -158,6 +162,10 @@ impl Delivery {
             at: iso_millis(attempt.at),
             status: attempt.status,
             error: attempt.error.clone(),
+            meaning: attempt
+                .status
+                .filter(|status| !(200..300).contains(status))
+                .map(meaning),
             duration_ms: attempt.duration_ms,
         });
         Record {
@@ -199,6 +207,26 @@ impl Delivery {
             .body
             .clone()
             .unwrap_or_else(|| self.body.clone())
+    }
+
+    /// Whether each of these words occurs in its ids, type, results or body, whatever the case.
+    pub(super) fn contains(&self, words: &str) -> bool {
+        let mut text = format!(
+            "{} {} {} {} {} ",
+            self.id,
+            self.event_id,
+            self.event_type,
+            self.subscription,
+            self.reason.as_deref().unwrap_or_default()
+        );
+        for attempt in &self.attempts {
+            text.extend(attempt.status.map(|status| format!("{status} ")));
+            text.extend(attempt.error.as_ref().map(|error| format!("{error} ")));
+        }
+        text.push_str(&String::from_utf8_lossy(&self.body));
+        let text = text.to_lowercase();
+        let mut words = words.split_whitespace();
+        words.all(|word| text.contains(&word.to_lowercase()))
     }
 
     /// About how many bytes it keeps.

@@ -113,6 +113,14 @@ impl Faults {
         values.filter_map(Result::ok).collect()
     }
 
+    /// Switches one fault off. Returns whether it was on.
+    pub(crate) fn remove(&self, fault: &str) -> bool {
+        let entries = &mut self.state().entries;
+        let before = entries.len();
+        entries.retain(|entry| entry.fault != fault);
+        entries.len() < before
+    }
+
     /// Switches every fault off.
     pub(crate) fn clear(&self) {
         *self.state() = State::default();
@@ -275,6 +283,8 @@ mod tests {
             .add(&json!({ "fault": "stale", "first": 1 }))
             .unwrap();
         assert_eq!(hits(&faults), [0, 1, 1]);
+        assert!(faults.remove("stale") && !faults.remove("stale"));
+        assert_eq!(hits(&faults), [1, 1]);
         faults.clear();
         assert_eq!(faults.list(), [Value::Null; 0]);
     }

@@ -1,4 +1,4 @@
-//! One request to an inspector: its page, the list, a delivery, its explanation, or the stream.
+//! One request to an inspector: its page, the list, a delivery, its explanation, its replay, or the stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::serve::{paged, response};
 use super::server::{Closed, Serve};
 use super::{Access, Reply, guard, stream};
 use crate::answer::{Answer, ApiError};
-use crate::inspector::Shown;
+use crate::inspector::{DeliveryFilter, Shown};
 use crate::page;
 use crate::query::Query;
 
@@ -61,7 +61,12 @@ impl Shown {
                 let query = Query::parse(head.uri.query().unwrap_or_default());
                 let limit = query.number("limit", 1, SOME)?;
                 let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-                let found = self.inspected.deliveries(query.text("state"), limit);
+                let filter = DeliveryFilter {
+                    state: query.text("state"),
+                    event_type: query.text("type"),
+                    search: query.text("search"),
+                };
+                let found = self.inspected.deliveries(&filter, limit);
                 let kept = self.inspected.kept();
                 Ok(Answer::list(&found, &json!({ "kept": kept })))
             }
@@ -71,6 +76,13 @@ impl Shown {
                 let searched = tokio::task::spawn_blocking(move || inspected.explain(&id)).await;
                 let searched = searched.map_err(|error| ApiError::internal(error.to_string()))?;
                 data(searched).ok_or_else(missing)
+            }
+            (&Method::POST, [id, "replay"]) => {
+                let (inspected, id) = (Arc::clone(&self.inspected), (*id).to_owned());
+                let replayed = tokio::task::spawn_blocking(move || inspected.replay(&id)).await;
+                let replayed = replayed.map_err(|error| ApiError::internal(error.to_string()))?;
+                let told = replayed.ok_or_else(missing)?.map_err(ApiError::conflict)?;
+                Ok(Answer::data(&json!({ "told": told })))
             }
             _ => Err(missing()),
         }

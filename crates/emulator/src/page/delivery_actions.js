@@ -12,7 +12,7 @@ import { isAccepted, resultOf } from './delivery_list.js';
 export function tellResult(what, { state, attempts }) {
   const last = attempts.at(-1);
   const isBad = last ? !isAccepted(last) : state === 'discarded';
-  const result = last?.status ? `the receiver answered ${last.status}` : resultOf(last) || state;
+  const result = last?.status ? `the receiver answered ${last.status}${last.meaning ? `: ${last.meaning}` : ''}` : resultOf(last) || state;
   (isBad ? failed : done)(`${what}: ${result}`);
 }
 

@@ -1,16 +1,17 @@
 // One delivery: its attempts with request and answer, the time to the next, and the actions that the server has for it.
 
 import { drawnOnce, el, fill, setText } from './dom.js';
-import { jsonText } from './json.js';
+import { bodyShown } from './json.js';
+import { setPlace } from './place.js';
 import { moment, span } from './times.js';
 import { acting, failed } from './told.js';
-import { isAccepted, stateBadge } from './delivery_list.js';
+import { isAccepted, stateBadge, wordsOf } from './delivery_list.js';
 
 /**
  * `actions` are `[{ label, about, run(detail, panel) }]`: buttons; what `run` returns, an element, is shown below them. `facts(detail)` are
- * pairs of a name and a text.
+ * pairs of a name and a text. `at()` are the parts of the address before the delivery's id. `closed(id)` is called at the end.
  */
-export function deliveryDetail({ store, actions = [], facts, now = Date.now, closed = () => {} }) {
+export function deliveryDetail({ store, actions = [], facts, states, at, now = Date.now, closed }) {
   const element = el('section', { class: 'panel detail', tabindex: '-1', 'aria-label': 'Delivery', hidden: true });
   let id;
   let seen;
@@ -42,14 +43,14 @@ export function deliveryDetail({ store, actions = [], facts, now = Date.now, clo
       onclick: acting(async () => fill(result, await run(detail))),
     }, label));
     fill(element,
-      el('header', {}, el('h2', {}, detail.eventType || '(no type)'), stateBadge(detail.state),
+      el('header', {}, el('h2', {}, detail.eventType || '(no type)'), stateBadge(detail.state, states),
         el('button', { class: 'quiet', 'data-focus': 'close', 'aria-label': 'Close the delivery', onclick: close }, 'Close')),
       el('dl', {}, facts(detail).map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]),
         detail.nextAttemptAt && [el('dt', {}, 'Next attempt'), next]),
-      detail.reason && el('p', { class: 'refusal' }, detail.reason),
+      wordsOf(detail, failedLast(detail)) && el('p', { class: 'refusal' }, wordsOf(detail, failedLast(detail))),
       buttons.length > 0 && el('p', { class: 'actions' }, buttons), result,
-      detail.attempts.map((attempt, at) => attemptShown(attempt, at + 1,
-        isNew || !opened.size ? at + 1 === detail.attempts.length : opened.has(String(at + 1)))),
+      detail.attempts.map((attempt, before) => attemptShown(attempt, before + 1,
+        isNew || !opened.size ? before + 1 === detail.attempts.length : opened.has(String(before + 1)))),
       detail.attempts.length === 0 && el('p', { class: 'empty' }, 'No attempt has ended yet.'));
     next.dataset.due = detail.nextAttemptAt ?? '';
     tick();
@@ -62,14 +63,20 @@ export function deliveryDetail({ store, actions = [], facts, now = Date.now, clo
   }
 
   function close() {
+    if (!id) return;
     const was = id;
     id = undefined;
+    if (element.isConnected) setPlace(...at());
     element.hidden = true;
     delete element.dataset.delivery;
     element.replaceChildren();
     closed(was);
   }
 
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !id || !element.isConnected || event.target.closest('input, textarea, select, dialog')) return;
+    close();
+  });
   const readAgain = drawnOnce(read);
   store.watch((taken) => {
     if (!id) return;
@@ -86,11 +93,15 @@ export function deliveryDetail({ store, actions = [], facts, now = Date.now, clo
     close,
     async open(delivery) {
       id = delivery;
+      setPlace(...at(), id);
       seen = JSON.stringify(store.find(id));
       await read();
     },
   };
 }
+
+/** The last attempt, where it failed. */
+const failedLast = ({ attempts }) => [attempts.at(-1)].find((last) => last && !isAccepted(last));
 
 function attemptShown(attempt, number, isOpen) {
   const { request, answer, fault } = attempt;
@@ -102,9 +113,9 @@ function attemptShown(attempt, number, isOpen) {
       fault && el('span', { class: 'badge wait' }, `fault: ${fault}`)),
     request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),
       headersShown(request.headers, 'Headers of the request'),
-      request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : jsonText(request.body)],
-    answer && [el('h3', {}, 'Answer'), el('p', { class: 'line' }, String(answer.status)),
-      headersShown(answer.headers, 'Headers of the answer'), jsonText(answer.body)],
+      request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : bodyShown(request.body)],
+    answer && [el('h3', {}, 'Answer'), el('p', { class: isAccepted(attempt) ? 'line' : 'line failed' }, String(answer.status), attempt.meaning && `: ${attempt.meaning}`),
+      headersShown(answer.headers, 'Headers of the answer'), bodyShown(answer.body)],
     !answer && attempt.error && [el('h3', {}, 'No answer'), el('p', { class: 'refusal' }, attempt.error)]);
 }
 

@@ -5,6 +5,7 @@ import { deliveryStore } from './store.js';
 import { drawnOnce, el, fill } from './dom.js';
 import { failed } from './told.js';
 import { listen } from './live.js';
+import { place } from './place.js';
 import { resource } from './resource.js';
 import { tickingClock } from './ticking.js';
 import { topBar } from './top.js';
@@ -39,6 +40,7 @@ const context = {
   models: resource(stream, () => 'models', ['models', 'row']),
   subscriptions: resource(stream, () => 'subscriptions', ['subscription']),
   keys: resource(stream, () => 'keys', ['keys', 'request', 'clock', 'switches', 'workspace'], () => shown === 'keys' || shown === 'requests'),
+  faults: resource(stream, () => 'faults', ['faults', 'delivery', 'request']),
   resource: (path, kinds, id) => resource(stream, path, kinds, shows(id)),
 };
 
@@ -50,7 +52,7 @@ const sections = [
 let shown;
 
 function show() {
-  const [id, ...rest] = decodeURIComponent(location.hash.slice(1)).split('/');
+  const [id, ...rest] = place();
   const found = sections.find((one) => one.id === id);
   // As after the link that skips to the content.
   if (!found && shown) return;
@@ -85,7 +87,7 @@ for (const kind of ['missed', 'reset']) {
 setInterval(() => clockAgain().catch(() => {}), CLOCK_AGAIN_MS);
 
 async function start() {
-  await Promise.all([clockAgain(), context.models.load(), context.subscriptions.load(), loadAll()]);
+  await Promise.all([clockAgain(), context.models.load(), context.subscriptions.load(), context.faults.load(), loadAll()]);
   addEventListener('hashchange', show);
   show();
 }

@@ -1,13 +1,12 @@
 // Faults: every fault that there is, how often it is to come, and how often it came.
 
-import { control } from './api.js';
+import { control, part } from './api.js';
 import { el, fill } from './dom.js';
 import { choice } from './form.js';
 import { acting } from './told.js';
 
-export function faultsSection({ resource }) {
+export function faultsSection({ resource, faults: on }) {
   const table = resource(() => 'faults/table', [], 'faults');
-  const on = resource(() => 'faults', ['faults', 'delivery', 'request'], 'faults');
   const body = el('tbody');
   const clear = el('button', { class: 'danger', onclick: acting(async () => {
     await control('DELETE', 'faults');
@@ -40,13 +39,17 @@ export function faultsSection({ resource }) {
       const entries = (on.value ?? []).filter((entry) => entry.fault === fault);
       fill(cell, entries.map(({ first, seed, hits }) => el('div', {},
         el('span', { class: 'badge wait' }, first === null || first === undefined ? `seed ${seed}` : `first ${first}`),
-        el('span', { class: 'number' }, ` ${hits} ${hits === 1 ? 'hit' : 'hits'}`))));
+        el('span', { class: 'number' }, ` ${hits} ${hits === 1 ? 'hit' : 'hits'} `),
+        el('button', { 'aria-label': `Switch ${fault} off`, onclick: acting(async () => {
+          await control('DELETE', `faults/${part(fault)}`);
+          await on.load();
+        }) }, 'Off'))));
     }
     clear.disabled = (on.value ?? []).length === 0;
   }
   on.watch(drawOn);
   return {
-    resources: [table, on],
+    resources: [table],
     element: el('div', { class: 'section' }, el('section', { class: 'panel' },
       el('header', {}, el('h2', { class: 'grow' }, 'Faults'), clear),
       el('p', { class: 'dim' }, 'Never by chance: for the first N from now on, or for one in ten, drawn by a seed.'),

@@ -1,4 +1,4 @@
-// The rows of a data model as a grid: arrows move, Enter, F2 or a second click edits, Escape leaves a cell as it was.
+// The rows of a data model as a grid: arrows move, Enter, F2, typing or a second click edits, Escape leaves a cell as it was.
 
 import { el, fill, keyed, setText } from './dom.js';
 import { inputFor, shownValue, valueOf } from './values.js';
@@ -99,6 +99,9 @@ export function grid({ change, remove, sort }) {
       focusAt(stops(stop.closest('tr')).at(event.key === 'Home' ? 0 : -1));
     } else if (stop.matches('td') && (event.key === 'Enter' || event.key === 'F2')) {
       event.preventDefault();
+      edit(stop);
+    } else if (stop.matches('td') && event.key.length === 1) {
+      // The sign goes into the input, which has the focus now, in place of the old text.
       edit(stop);
     }
   });

@@ -1,6 +1,7 @@
 // JSON that a person can read: indented, with its names and values told apart by colour.
 
-import { el } from './dom.js';
+import { el, fill } from './dom.js';
+import { acting, copy } from './told.js';
 
 /** What is longer is shown as it came: a text of this size is coloured in some milliseconds. */
 const LONGEST = 200_000;
@@ -10,7 +11,7 @@ const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)
 export const jsonOf = (value) => block(JSON.stringify(value, null, 2) ?? '');
 
 /** A block with this text: indented where it is JSON, else as it came. */
-export function jsonText(text) {
+function jsonText(text) {
   // Numbers that JavaScript would round stay as they came.
   if (text.length > LONGEST || /\d{16}/.test(text)) return plain(text);
   try {
@@ -18,6 +19,25 @@ export function jsonText(text) {
   } catch {
     return plain(text);
   }
+}
+
+/** The choice for all bodies. */
+let isRaw = false;
+
+/** A body with a button to copy it, and one that shows it raw or indented. */
+export function bodyShown(text) {
+  const shown = el('div');
+  const form = el('button', { class: 'quiet', onclick: () => {
+    isRaw = !isRaw;
+    draw();
+  } });
+  const draw = () => {
+    fill(shown, isRaw ? plain(text) : jsonText(text));
+    fill(form, isRaw ? 'Show indented' : 'Show raw');
+  };
+  draw();
+  return el('div', { class: 'body' }, text !== '' && el('p', { class: 'actions' }, form,
+    el('button', { class: 'quiet', onclick: acting(() => copy(text, 'Body')) }, 'Copy body')), shown);
 }
 
 function plain(text) {

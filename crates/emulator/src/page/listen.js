@@ -1,45 +1,70 @@
-// The page of `hookgate listen --page`: the deliveries that arrived, each with its verdict. It only shows.
+// The page of `hookgate listen --page`: the deliveries that arrived, each with its verdict.
 
 import { part, request } from './api.js';
 import { connectionBadge } from './connection.js';
+import { curl } from './curl.js';
 import { deliveryDetail } from './delivery_detail.js';
+import { deliveryFilter } from './delivery_filter.js';
 import { deliveryList } from './delivery_list.js';
 import { drawnOnce, el, fill } from './dom.js';
 import { explained } from './explained.js';
-import { choice } from './form.js';
 import { listen } from './live.js';
 import { deliveryStore } from './store.js';
-import { acting, failed } from './told.js';
+import { place } from './place.js';
+import { acting, copy, done, failed } from './told.js';
 
 const BASE = '/_listen/';
-const VERDICTS = [['', 'every verdict'], ['done'], ['again'], ['runs_on'], ['failed'], ['refused']];
+const VERDICTS = [['', 'every verdict'], ['done', '✓ done'], ['again', '= again'], ['runs_on', '… runs_on'], ['failed', '! failed'],
+  ['refused', '✗ refused']];
 
 const store = deliveryStore(BASE);
+const ask = async (id, what) => (await request('POST', `${BASE}deliveries/${part(id)}/${what}`)).data;
 const detail = deliveryDetail({
-  store,
-  closed: () => list.choose(undefined),
+  store, states: VERDICTS, at: () => [],
+  closed(id) {
+    list.choose(undefined);
+    list.focus(id);
+  },
   facts: ({ facts }) => facts,
-  actions: [{
-    label: 'Why was it refused?', about: 'Tries the known mistakes with the secrets of this command',
-    run: async ({ id }) => explained((await request('POST', `${BASE}deliveries/${part(id)}/explain`)).data),
-  }],
+  actions: [
+    {
+      label: 'Deliver again', about: 'To this command, signed for now; only what is authentic',
+      run: async ({ id }) => {
+        done((await ask(id, 'replay')).told);
+        return null;
+      },
+    },
+    {
+      label: 'Copy as curl', about: 'Without the signature, which this page does not get; c in the terminal copies it too',
+      run: async ({ attempts: [{ request: sent }] }) => {
+        const headers = sent.headers.filter(([name]) => name !== 'x-service-signature');
+        await copy(curl({ ...sent, headers }), 'Command without the signature');
+        return null;
+      },
+    },
+    { label: 'Why was it refused?', about: 'Tries the known mistakes with the secrets of this command', run: async ({ id }) => explained(await ask(id, 'explain')) },
+  ],
 });
-const verdict = choice(VERDICTS, '');
-verdict.setAttribute('aria-label', 'Verdict');
-verdict.addEventListener('change', () => store.filter({ state: verdict.value }).catch(failed));
+const open = acting(async (id) => {
+  list.choose(id);
+  await detail.open(id);
+});
 const list = deliveryList({
-  store, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', webhook: 'Subscription' },
-  open: acting(async (id) => {
-    list.choose(id);
-    await detail.open(id);
-  }),
+  store, open, states: VERDICTS, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer' },
 });
+const filter = deliveryFilter({ store, list, states: VERDICTS, label: 'Verdict' });
 const connection = connectionBadge();
 fill(document.getElementById('top'), el('h1', {}, 'hookgate listen'), connection.element);
 fill(document.getElementById('main'), el('div', { class: 'beside' },
-  el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries'), verdict), list.element), detail.element));
+  el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries'), filter.element), list.element), detail.element));
 
 const again = drawnOnce(() => store.load().catch(failed));
 const take = { delivery: store.take, missed: again };
 listen(`${BASE}stream`, Object.keys(take), (kind, data) => take[kind](data), connection.set);
 again();
+const show = () => {
+  const [id] = place();
+  if (id && id !== 'main') open(id);
+};
+addEventListener('hashchange', show);
+show();

@@ -2,7 +2,7 @@
 
 import { el, keyed, setText } from './dom.js';
 import { rateShown } from './keys.js';
-import { timeOfDay } from './times.js';
+import { timeShown } from './times.js';
 
 const PAGE = 100;
 
@@ -23,7 +23,7 @@ export function requestsSection({ keys, clock, resource }) {
     const all = requests.value ?? [];
     const newest = all.slice(-shown).reverse();
     body.replaceChildren(...newest.map((request) => el('tr', { 'data-status': request.status },
-      el('td', { class: 'number' }, timeOfDay(request.at)),
+      el('td', { class: 'number' }, timeShown(request.at, clock.now())),
       el('td', { class: 'main break' }, el('span', { class: 'method' }, request.method), ` ${request.path}`),
       el('td', {}, request.key ?? el('span', { class: 'dim' }, 'none')),
       el('td', { class: 'number' }, el('span', { class: `badge ${request.status < 400 ? 'good' : 'bad'}` }, String(request.status)),

@@ -47,15 +47,20 @@ export function rowsSection(context) {
   const none = el('p', { class: 'empty' }, 'This data model has no rows.');
 
   const now = () => clock.now();
-  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), closed: () => list.choose(undefined) });
+  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id], closed });
+  function closed(id) {
+    list.choose(undefined);
+    list.focus(id);
+  }
+  const open = acting(async (id) => {
+    list.choose(id);
+    await detail.open(id);
+  });
   const list = deliveryList({
     store, now, most: DELIVERIES, label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
     filter: (delivery) => delivery.payload?.data?.datamodelId === model?.id,
     nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
-    open: acting(async (id) => {
-      list.choose(id);
-      await detail.open(id);
-    }),
+    open,
   });
 
   async function turn(by) {
@@ -136,22 +141,23 @@ export function rowsSection(context) {
     el('section', { class: 'panel' },
       el('header', {}, el('div', { class: 'grow' }, title, about), range, earlier, later, add),
       table.element, none,
-      el('p', { class: 'dim hint' }, 'Arrows move, Enter edits, Escape leaves the cell as it was. Lists are separated by commas.')),
+      el('p', { class: 'dim hint' }, 'Arrows move, Enter or typing edits, Escape leaves the cell as it was. Lists are separated by commas.')),
     el('div', { class: 'beside' },
       el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries')), list.element),
       detail.element));
 
   return {
     element,
-    show(id) {
+    show(id, delivery) {
       if (id && id !== model?.id && models.value.some((one) => one.id === id)) {
         model = models.value.find((one) => one.id === id);
         offset = 0;
         order = '';
-        detail.close();
         drawModels(models.value);
       }
       if (model) readSoon();
+      if (model && delivery) open(delivery);
+      else detail.close();
     },
   };
 }

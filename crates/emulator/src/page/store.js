@@ -1,8 +1,8 @@
 // The newest deliveries, the newest first, kept up to date by the stream. It reads a small JSON interface, which `hookgate listen` has too:
 //
-//   GET {base}deliveries?limit=N&state=S  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
+//   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
 //   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
-//   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "durationMs"}]}
+//   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]}
 
 import { part, request } from './api.js';
 
@@ -25,7 +25,7 @@ export function deliveryStore(base) {
   const changed = (delivery) => watchers.forEach((watch) => watch(delivery));
   const put = (delivery) => {
     list = [delivery, ...list.filter((other) => other.id !== delivery.id)]
-      .filter((one) => wanted.every(([name, value]) => one[name] === value))
+      .filter((one) => wanted.every(([name, value]) => !(name in one) || one[name] === value))
       .sort((one, other) => other.number - one.number);
     more ||= list.length > limit;
     list = list.slice(0, limit);
@@ -67,12 +67,21 @@ export function deliveryStore(base) {
     },
     /** Takes a delivery of the stream. */
     take(delivery) {
+      // Only the server knows whether a delivery fits a search.
+      if (wanted.some(([name]) => !(name in delivery))) {
+        changed(delivery);
+        store.loadSoon();
+        return;
+      }
       taken?.push(delivery);
       put(delivery);
       changed(delivery);
       // Others take the place of those that no longer fit the filter; where none fits, the number of those that were searched grows.
       const isShort = list.length === 0 || (more && list.length < limit);
-      if (!isShort || waiting) return;
+      if (isShort) store.loadSoon();
+    },
+    loadSoon() {
+      if (waiting) return;
       waiting = true;
       setTimeout(() => {
         waiting = false;

@@ -7,7 +7,13 @@ export function moment(text) {
 }
 
 /** The time of the day alone. */
-export const timeOfDay = (text) => moment(text).slice(11) || (text ?? '');
+const timeOfDay = (text) => moment(text).slice(11) || (text ?? '');
+
+/** The time of the day, after its date where that is not the day of `now`. */
+export function timeShown(text, now) {
+  const isToday = moment(text).slice(0, 10) === new Date(now).toISOString().slice(0, 10);
+  return isToday ? timeOfDay(text) : moment(text);
+}
 
 /** `1 d 2 h`, `4 m 05 s`, `3 s`: the two largest units. */
 export function span(milliseconds) {

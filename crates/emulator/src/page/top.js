@@ -9,10 +9,18 @@ import { acting, done } from './told.js';
 /** The waits of the retry schedule, and a day. */
 const STEPS = ['1m', '5m', '30m', '2h', '1d'];
 
-export function topBar({ clock, stream }) {
+export function topBar({ clock, stream, faults }) {
   const workspace = el('span', { class: 'dim', id: 'workspace-id' });
   const time = el('time', { id: 'now', class: 'number', 'aria-label': 'Time of the emulator' });
   const connection = connectionBadge();
+  const fault = el('a', { id: 'faults-on', class: 'badge wait', href: '#faults', role: 'status' });
+  faults.watch((all) => {
+    // One that has come as often as it was asked for changes nothing any more.
+    const on = all.filter(({ first, hits }) => first === null || hits < first).map((one) => one.fault);
+    fault.hidden = on.length === 0;
+    setText(fault, on.length === 1 ? `fault on: ${on[0]}` : `${on.length} faults on`);
+    fault.title = on.join(', ');
+  });
   const by = el('input', { size: '7', placeholder: '26h36m', 'aria-label': 'Time to pass, such as 90s, 26h36m or 2d' });
 
   async function advance(sum) {
@@ -45,7 +53,7 @@ export function topBar({ clock, stream }) {
   readWorkspace().catch(() => {});
 
   return {
-    element: [el('h1', {}, 'hookgate emulate'), workspace, connection.element, el('div', { class: 'clock' }, time, form)],
+    element: [el('h1', {}, 'hookgate emulate'), workspace, connection.element, fault, el('div', { class: 'clock' }, time, form)],
     connected: connection.set,
   };
 }

@@ -6,8 +6,8 @@ import { confirmed } from './form.js';
 import { triggerForm } from './trigger_form.js';
 import { headersShown } from './delivery_detail.js';
 import { curl } from './curl.js';
-import { jsonOf, jsonText } from './json.js';
-import { timeOfDay } from './times.js';
+import { bodyShown, jsonOf } from './json.js';
+import { timeShown } from './times.js';
 import { acting, copy } from './told.js';
 
 const PAGE = 50;
@@ -23,7 +23,7 @@ function call({ workflowId, method, path, auth }) {
   return curl({ method, url: location.origin + (path ?? `/webhooks/${workflowId}`), headers, body: method === 'GET' ? '' : '{"a": 1}' });
 }
 
-export function triggersSection({ resource }) {
+export function triggersSection({ resource, clock }) {
   const triggers = resource(() => 'triggers', ['triggers'], 'triggers');
   const calls = resource(() => 'triggers/calls', ['trigger'], 'triggers');
   const list = el('div', { class: 'triggers' });
@@ -56,10 +56,10 @@ export function triggersSection({ resource }) {
     fill(log, all.slice(0, shown).map((one, at) => {
       const key = all.length - at;
       const details = el('details', { class: 'attempt', open: opened.has(key) },
-        el('summary', {}, el('span', { class: 'number' }, timeOfDay(one.at)),
+        el('summary', {}, el('span', { class: 'number' }, timeShown(one.at, clock.now())),
           el('span', { class: 'grow break' }, `${one.method} ${one.path}${one.query ? `?${one.query}` : ''}`),
           el('span', { class: `badge ${one.status < 400 ? 'good' : 'bad'}` }, String(one.status))),
-        headersShown(one.headers, 'Headers of the call'), jsonText(one.body));
+        headersShown(one.headers, 'Headers of the call'), bodyShown(one.body));
       details.addEventListener('toggle', () => (details.open ? opened.add(key) : opened.delete(key)));
       return details;
     }), all.length === 0 && el('p', { class: 'empty' }, 'No call yet.'));

@@ -3,10 +3,11 @@
 import { control, part } from './api.js';
 import { actionsOf, factsOf, tellResult } from './delivery_actions.js';
 import { deliveryDetail } from './delivery_detail.js';
+import { deliveryFilter } from './delivery_filter.js';
 import { deliveryList } from './delivery_list.js';
 import { el, keyed, setText } from './dom.js';
 import { choice, confirmed, field, openForm, shownOnce } from './form.js';
-import { acting, copy, done, failed } from './told.js';
+import { acting, copy, done } from './told.js';
 import { EVENT_TYPES, SAMPLES } from './event_types.js';
 
 const STATES = [['', 'every state'], ['pending'], ['delivered'], ['discarded']];
@@ -111,9 +112,12 @@ export function webhooksSection(context) {
   }
 
   const now = () => clock.now();
-  const state = choice(STATES, '');
   const webhook = el('select', {});
-  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), closed: () => list.choose(undefined) });
+  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), at: () => ['webhooks'], closed });
+  function closed(id) {
+    list.choose(undefined);
+    list.focus(id);
+  }
   async function open(id) {
     list.choose(id);
     await detail.open(id);
@@ -122,11 +126,8 @@ export function webhooksSection(context) {
     store, now, open: acting(open), label: 'Recent deliveries', empty: 'Nothing was delivered yet.',
     nameOf: (id) => all().find((one) => one.id === id)?.name || id,
   });
-  const search = () => store.filter({ state: state.value, subscriptionId: webhook.value }).catch(failed);
-  state.addEventListener('change', search);
-  webhook.addEventListener('change', search);
-  state.setAttribute('aria-label', 'State');
   webhook.setAttribute('aria-label', 'Webhook');
+  const filter = deliveryFilter({ store, list, states: STATES, label: 'State', more: { subscriptionId: webhook } });
 
   const draw = () => {
     keyed(body, all(), (subscription) => subscription.id, make, update);
@@ -136,7 +137,7 @@ export function webhooksSection(context) {
     keyed(webhook, [{ id: '', name: 'every webhook' }, ...all()], (one) => one.id, (one) => el('option', { value: one.id }),
       (option, one) => setText(option, one.name || one.id));
     // The webhook that was chosen is gone.
-    if (webhook.value !== chosen) search();
+    if (webhook.value !== chosen) filter.ask();
     list.draw();
   };
   subscriptions.watch(draw);
@@ -149,8 +150,8 @@ export function webhooksSection(context) {
           el('button', { class: 'primary', onclick: () => edit() }, 'New webhook')),
         el('div', { class: 'scroll' }, table, none)),
       el('div', { class: 'beside' },
-        el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Recent deliveries'), state, webhook), list.element),
+        el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Recent deliveries'), filter.element), list.element),
         detail.element)),
-    show: (id) => id && acting(open)(id),
+    show: (id) => (id ? acting(open)(id) : detail.close()),
   };
 }

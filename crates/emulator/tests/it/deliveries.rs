@@ -424,7 +424,7 @@ async fn a_test_event_and_a_redelivery_answer_with_their_result() {
 }
 
 #[tokio::test]
-async fn the_log_is_searched_whole_by_state_and_subscription() {
+async fn the_log_is_searched_whole_by_state_subscription_type_and_words() {
     let (service, _) = subscribed().await;
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = closed.local_addr().unwrap();
@@ -459,6 +459,21 @@ async fn the_log_is_searched_whole_by_state_and_subscription() {
     let of_both = format!("subscriptionId={other}&state=discarded");
     for query in ["state=discarded", &of_both] {
         assert_eq!(found(query).await, (vec![id.clone()], kept.clone()));
+    }
+    for query in [
+        "type=test",
+        "type=test&search=CONNECTION+nothing",
+        "type=t&search=evt_test_",
+    ] {
+        assert_eq!(
+            found(query).await,
+            (vec![id.clone()], kept.clone()),
+            "{query}"
+        );
+    }
+    assert_eq!(found("type=row.&search=dm_orders").await.0.len(), 2);
+    for query in ["search=dm_orders+nowhere", "type=row.&search=refused+test"] {
+        assert_eq!(found(query).await, (vec![], kept.clone()), "{query}");
     }
     let (pending, _) = found(&format!("subscriptionId={other}&state=pending")).await;
     assert_eq!(pending.len(), 2);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookgate_emulator::{Inspected, Inspector};
+use hookgate_emulator::{DeliveryFilter, Inspected, Inspector};
 use http::Request;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -12,14 +12,20 @@ use crate::Service;
 struct Two;
 
 impl Inspected for Two {
-    fn deliveries(&self, state: Option<&str>, limit: usize) -> Vec<Value> {
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value> {
         let two = [
             json!({ "id": "2" }),
             json!({ "id": "1", "state": "refused" }),
         ];
         let wanted = two
             .into_iter()
-            .filter(|one| state.is_none_or(|state| one["state"] == state));
+            .filter(|one| filter.state.is_none_or(|state| one["state"] == state))
+            .filter(|one| {
+                filter
+                    .event_type
+                    .is_none_or(|part| one["eventType"] == part)
+            })
+            .filter(|one| filter.search.is_none_or(|words| one["id"] == words));
         wanted.take(limit).collect()
     }
 
@@ -33,6 +39,14 @@ impl Inspected for Two {
 
     fn explain(&self, id: &str) -> Option<Value> {
         (id == "1").then(|| json!({ "authentic": true }))
+    }
+
+    fn replay(&self, id: &str) -> Option<Result<String, String>> {
+        match id {
+            "1" => Some(Ok("delivered again".to_owned())),
+            "2" => Some(Err("not authentic".to_owned())),
+            _ => None,
+        }
     }
 }
 
@@ -71,7 +85,23 @@ async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone()
         ask("POST", &format!("{list}/1/explain"), None).await.data(),
         json!({ "authentic": true })
     );
+    for (query, ids) in [
+        ("type=row.", json!([])),
+        ("search=2&type=", json!([])),
+        ("search=2", json!([{ "id": "2" }])),
+    ] {
+        let found = ask("GET", &format!("{list}?{query}"), None).await.data();
+        assert_eq!(found, ids, "{query}");
+    }
+    assert_eq!(
+        ask("POST", &format!("{list}/1/replay"), None).await.data(),
+        json!({ "told": "delivered again" })
+    );
+    ask("POST", &format!("{list}/2/replay"), None)
+        .await
+        .refused(409, "CONFLICT");
     for (method, path) in [
+        ("POST", "/_listen/deliveries/3/replay"),
         ("GET", "/_listen/deliveries/3"),
         ("POST", "/_listen/deliveries/3/explain"),
         ("POST", list),

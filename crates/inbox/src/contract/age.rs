@@ -74,7 +74,7 @@ pub(super) async fn an_entry_that_was_never_leased_is_run_however_old_it_is(subj
     assert!(batch.dead_lettered.is_empty());
 }
 
-pub(super) async fn a_try_that_was_given_back_may_have_run(subject: Subject) {
+pub(super) async fn a_try_that_was_returned_may_have_run(subject: Subject) {
     subject.with(&["evt_1"]).await;
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);

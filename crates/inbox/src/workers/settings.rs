@@ -99,8 +99,6 @@ impl Workers {
     ///   ahead of the inbox's clock makes a dead letter. Set back by more than an hour, entries seem younger than they are.
     /// - A handler is not stopped if it goes on after its abort, in its own task or in a process that was paused for days.
     /// - An entry that was leased, and given back before its handler began, counts as run.
-    /// - An older version of this crate did not record the first lease of an entry that an operator retried or a shutdown cut off:
-    ///   that entry counts as never run.
     /// - The inbox remembers a done entry for the receiver's retention, from its acceptance. A copy that is sent by hand later is a
     ///   new event for the inbox and for the claims.
     ///

@@ -34,17 +34,12 @@ pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The time when an entry `i` was first leased, or null. A process of an older version counts runs and does not write this time:
-/// for those entries the acceptance is the earliest possible time.
-pub(super) const FIRST: &str =
-    "coalesce(i.first_leased_at, CASE WHEN i.tries > 0 THEN i.accepted_at END)";
-
 /// The reason why an entry `i` becomes a dead letter in place of a lease, or null. Parameters 3 and 5 are the most runs, and how
 /// long ago its first lease may have begun, or null.
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
         "CASE WHEN i.state = 1 AND i.tries >= $3 THEN '{NEVER_SETTLED}'
-  WHEN $5 IS NOT NULL AND {FIRST} NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
+  WHEN $5 IS NOT NULL AND i.first_leased_at NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
     AND statement_timestamp() + {} * interval '1 second' THEN '{TOO_OLD}' END",
         CLOCK_LEAP.as_secs()
     )
@@ -53,18 +48,15 @@ pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
 /// Leases the entries of `due`, or makes them dead letters.
 ///
 /// Parameters 6 and 7 are the claim token and the lease.
-pub(super) static TAKEN: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "UPDATE hookgate_inbox i SET
+pub(super) const TAKEN: &str =
+    "UPDATE hookgate_inbox i SET
   state = CASE WHEN dead_for IS NULL THEN 1 ELSE 3 END,
   tries = CASE WHEN dead_for IS NULL THEN i.tries + 1 ELSE i.tries END,
   token = CASE WHEN dead_for IS NULL THEN $6 END,
   due_at = CASE WHEN dead_for IS NULL THEN clock_timestamp() + $7 * interval '1 second' ELSE i.due_at END,
-  first_leased_at = coalesce({FIRST}, CASE WHEN dead_for IS NULL THEN clock_timestamp() END),
+  first_leased_at = coalesce(i.first_leased_at, CASE WHEN dead_for IS NULL THEN clock_timestamp() END),
   last_error = CASE WHEN dead_for IS NULL THEN i.last_error ELSE concat_ws('. Before: ', dead_for, left(i.last_error, 4000)) END
-FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due"
-    )
-});
+FROM due WHERE i.id = due.id RETURNING i.*, due.due_at AS was_due";
 
 /// The columns that are read of the entries of `taken`.
 pub(super) fn columns() -> String {
@@ -94,7 +86,7 @@ pub(super) static LEASE: LazyLock<String> = LazyLock::new(|| {
         "WITH due AS MATERIALIZED ({} LIMIT $1 FOR UPDATE OF i SKIP LOCKED), taken AS ({}), next AS ({NEXT})
 SELECT next.next_in, {} FROM next LEFT JOIN taken ON true ORDER BY was_due, id",
         *DUE,
-        *TAKEN,
+        TAKEN,
         columns()
     )
 });

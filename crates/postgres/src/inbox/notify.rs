@@ -33,7 +33,7 @@ const MAX: usize = 10_000;
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Sends a notification that names some of the processes that listen; `$5` is the greatest number of them. One that names none is
-/// for all: there is no process that holds a lock, or `$5` is zero. Processes of an older version take each as one for all.
+/// for all: there is no process that holds a lock, or `$5` is zero.
 const NOTIFY: &str = "SELECT pg_notify($1, $2 || coalesce((
   SELECT ' ' || string_agg(objid::text, ' ') FROM (
     SELECT objid FROM pg_locks

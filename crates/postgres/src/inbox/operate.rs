@@ -8,7 +8,6 @@ use hookgate_inbox::{EntryId, InboxStats, Listed, Page, Selection};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::lease::FIRST;
 use super::row::{column, entry, listed};
 use super::schema::{ENTRY, LISTED};
 use super::table::Table;
@@ -194,7 +193,7 @@ pub(super) async fn operate(
     change: Change,
 ) -> Result<u64, StoreError> {
     let (made, text) = match &change {
-        Change::Retry { forgets_age: false } => (retry_as(FIRST), None),
+        Change::Retry { forgets_age: false } => (retry_as("i.first_leased_at"), None),
         Change::Retry { forgets_age: true } => (retry_as("NULL"), None),
         Change::DeadLetter { reason } => (DEAD_LETTER.to_owned(), Some(&**reason)),
         Change::Purge => (PURGE.to_owned(), None),

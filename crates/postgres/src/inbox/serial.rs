@@ -166,7 +166,7 @@ static LEASE: LazyLock<String> = LazyLock::new(|| {
     AND (i.row_key IS NULL OR {dead_for} IS NOT NULL OR NOT {ROW_RUNS})
 ), taken AS ({})
 SELECT {} FROM taken ORDER BY was_due, id",
-        *TAKEN,
+        TAKEN,
         columns(),
         dead_for = *DEAD_FOR
     )

@@ -232,32 +232,3 @@ async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
     }
     drop(held);
 }
-
-/// An entry that a process of the first version has leased was accepted before that, and may have run.
-#[tokio::test]
-async fn a_table_of_the_first_version_is_migrated_and_its_leases_count() {
-    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
-        return;
-    };
-    let config = database(&server.config(), "older").await;
-    let client = connect(&config).await;
-    fill(&client, 2, 1).await;
-    for statement in [
-        "ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at",
-        "DELETE FROM hookgate_migrations WHERE name = 'inbox-first-lease-1'",
-        "UPDATE hookgate_inbox SET accepted_at = now() - interval '2 days'",
-        "UPDATE hookgate_inbox SET tries = 1, token = 'x' WHERE event_id = 'evt_1_1'",
-    ] {
-        client.batch_execute(statement).await.unwrap();
-    }
-    migrate(&client).await.unwrap();
-    let table = Table::new(Postgres::new(config, NoTls), "default");
-    let within = LeaseRequest {
-        run_within: Some(Duration::from_secs(86_400)),
-        ..request(9, false)
-    };
-    let batch = table.lease(within).await.unwrap();
-    let events: Vec<_> = batch.jobs.iter().map(|job| &*job.entry.event_id).collect();
-    assert_eq!(events, ["evt_1_2"]);
-    assert_eq!(batch.dead_lettered[0].event_id.as_str(), "evt_1_1");
-}

@@ -63,7 +63,7 @@ async fn a_database_by_its_url_makes_its_tables_and_waits_for_others() {
         let mut postgres = postgres.with_timeout(Duration::from_secs(20));
         if number == 1 {
             postgres = postgres.behind_pooler();
-            let forgotten = "DELETE FROM hookgate_migrations WHERE name = 'inbox-trace-1'";
+            let forgotten = "DELETE FROM hookgate_migrations WHERE name = 'order-1'";
             other.execute(forgotten, &[]).await.unwrap();
         }
         let migrating = tokio::spawn({
@@ -97,20 +97,15 @@ async fn a_step_that_is_recorded_is_not_run_again_with_a_later_one() {
         return;
     };
     let client = client_at(&server.config()).await;
-    // An index of the step `inbox-1`, and the record of a later step.
-    let before = "DROP INDEX hookgate_inbox_event;
-        ALTER TABLE hookgate_inbox DROP COLUMN first_leased_at, DROP COLUMN traceparent;
-        DELETE FROM hookgate_migrations WHERE name IN ('inbox-first-lease-1', 'inbox-trace-1')";
+    // An index of the step `inbox-1`, and the table of a later step.
+    let before = "DROP INDEX hookgate_inbox_event; DROP TABLE hookgate_order;
+        DELETE FROM hookgate_migrations WHERE name = 'order-1'";
     client.batch_execute(before).await.unwrap();
     migrate(&client).await.unwrap();
-    let made =
-        "SELECT to_regclass('hookgate_inbox_event') IS NULL, EXISTS (SELECT FROM pg_attribute
-        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'first_leased_at'), EXISTS (SELECT FROM pg_attribute
-        WHERE attrelid = 'hookgate_inbox'::regclass AND attname = 'traceparent')";
+    let made = "SELECT to_regclass('hookgate_inbox_event') IS NULL, to_regclass('hookgate_order') IS NOT NULL";
     let row = client.query_one(made, &[]).await.unwrap();
     assert!(row.get::<_, bool>(0), "the step `inbox-1` was run again");
     assert!(row.get::<_, bool>(1), "the later step was not run");
-    assert!(row.get::<_, bool>(2), "the last step was not run");
 }
 
 #[tokio::test]
@@ -205,46 +200,4 @@ async fn schemas_are_kept_apart() {
             "{schema}"
         );
     }
-}
-
-/// The statements of `docs/operations.md`, on a table from before the step.
-#[tokio::test]
-async fn indexes_that_an_operator_built_before_are_not_built_again() {
-    const INDEXES: &str =
-        "SELECT indexrelid::regclass::text AS name, indexrelid AS id FROM pg_index
-      WHERE indrelid = 'hookgate_inbox'::regclass AND indisvalid ORDER BY 1";
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
-    let indexes = async || {
-        let rows = client.query(INDEXES, &[]).await.unwrap();
-        let index = |row: &tokio_postgres::Row| (row.get(0), row.get(1));
-        rows.iter().map(index).collect::<Vec<(String, u32)>>()
-    };
-    let new: Vec<_> = indexes().await.into_iter().map(|(name, _)| name).collect();
-    client
-        .batch_execute(
-            "DROP INDEX hookgate_inbox_fresh_by_row, hookgate_inbox_retried_by_name, hookgate_inbox_running_by_name;
-             CREATE INDEX hookgate_inbox_queued_by_row ON hookgate_inbox (namespace, row_key, due_at, id) WHERE state = 0;
-             CREATE INDEX hookgate_inbox_running ON hookgate_inbox (row_key) WHERE state = 1 AND row_key IS NOT NULL;
-             DELETE FROM hookgate_migrations WHERE name = 'inbox-backlog-2'",
-        )
-        .await
-        .unwrap();
-    let docs = include_str!("../../../../docs/operations.md");
-    let statements = docs
-        .lines()
-        .filter(|line| line.starts_with("CREATE INDEX CONCURRENTLY"));
-    for statement in statements {
-        client.batch_execute(statement).await.unwrap();
-    }
-    let before = indexes().await;
-    migrate(&client).await.unwrap();
-    let after = indexes().await;
-    assert!(
-        after.iter().all(|index| before.contains(index)),
-        "{after:?}"
-    );
-    assert!(after.iter().map(|(name, _)| name).eq(&new), "{after:?}");
 }

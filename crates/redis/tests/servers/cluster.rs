@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use hookgate::{
     DedupeStore,
     dedupe::Claimed::{Done, Fresh, Running},
@@ -156,8 +157,11 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     // A node goes: its events are refused, those of the others go on. It comes back: so do its events, and no restart was needed.
     cluster.nodes[0].server.kill();
     let mut refused = 0;
-    for (event, holder) in &events {
-        match store.commit(event, *holder, LONG).await {
+    let commits = events
+        .iter()
+        .map(|(event, holder)| store.commit(event, *holder, LONG));
+    for committed in join_all(commits).await {
+        match committed {
             Ok(answered) => assert_eq!(answered, Held),
             Err(error) => {
                 assert_ne!(error.kind(), StoreErrorKind::Full);

@@ -110,26 +110,35 @@ async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_wait
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let proxy = Proxy::before(server.server.address);
-    let patient = behind(&proxy).await;
-    let hasty = patient.clone().with_call_limit(Duration::from_millis(300));
-    proxy.kill_standing();
-    let error = hasty.claim(&key("event"), token(), LONG).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::TimedOut);
-    recovered(&hasty).await;
-
-    proxy.kill_standing();
-    let (event, token) = (key("dropped"), token());
-    until(
-        |waited| matches!(waited, Ok(Ok(_))),
-        || {
-            let dropped = patient.claim(&event, token, LONG);
-            tokio::time::timeout(Duration::from_millis(300), dropped)
-        },
-    )
-    .await
-    .unwrap()
-    .unwrap();
+    let (hasty, dropped) = (
+        Proxy::before(server.server.address),
+        Proxy::before(server.server.address),
+    );
+    let limited = async {
+        let store = behind(&hasty)
+            .await
+            .with_call_limit(Duration::from_millis(300));
+        hasty.kill_standing();
+        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+        recovered(&store).await;
+    };
+    let dropped = async {
+        let store = behind(&dropped).await.with_prefix("dropped:");
+        dropped.kill_standing();
+        let (event, token) = (key("dropped"), token());
+        until(
+            |waited| matches!(waited, Ok(Ok(_))),
+            || {
+                let dropped = store.claim(&event, token, LONG);
+                tokio::time::timeout(Duration::from_millis(300), dropped)
+            },
+        )
+        .await
+        .unwrap()
+        .unwrap();
+    };
+    tokio::join!(limited, dropped);
 }
 
 /// Answers to calls that were dropped go to no other call.
@@ -256,16 +265,9 @@ async fn a_server_out_of_reach_is_found_again() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let proxy = Proxy::before(server.server.address);
-    let store = behind(&proxy).await;
-    for (fault, expected) in [
-        (Fault::Refuse, None),
-        (Fault::HalfOpen, Some(StoreErrorKind::TimedOut)),
-        (
-            Fault::Delay(Duration::from_secs(3)),
-            Some(StoreErrorKind::TimedOut),
-        ),
-    ] {
+    let fails = async |fault: Fault, expected: Option<StoreErrorKind>| {
+        let proxy = Proxy::before(server.server.address);
+        let store = behind(&proxy).await.with_prefix(&format!("{fault:?}:"));
         proxy.set(fault);
         for _ in 0..3 {
             let before = Instant::now();
@@ -279,30 +281,46 @@ async fn a_server_out_of_reach_is_found_again() {
         }
         proxy.set(Fault::None);
         recovered(&store).await;
-    }
+    };
+    let (late, timed_out) = (
+        Fault::Delay(Duration::from_secs(3)),
+        StoreErrorKind::TimedOut,
+    );
+    tokio::join!(
+        fails(Fault::Refuse, None),
+        fails(Fault::HalfOpen, Some(timed_out)),
+        fails(late, Some(timed_out)),
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_was_down_or_paused_is_used_again() {
-    let Some(mut server) = RedisServer::start(&[]) else {
+    let (Some(mut server), Some(paused)) = (RedisServer::start(&[]), RedisServer::start(&[]))
+    else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
-    recovered(&store).await;
-    server.server.kill();
-    for _ in 0..3 {
-        store.claim(&key("event"), token(), LONG).await.unwrap_err();
-    }
-    server.restart();
-    recovered(&store).await;
-
-    server.server.signal("STOP");
-    for _ in 0..3 {
-        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-        assert_eq!(error.kind(), StoreErrorKind::TimedOut);
-    }
-    server.server.signal("CONT");
-    recovered(&store).await;
+    let goes_down = async {
+        let store = RedisStore::connect(&server.url()).await.unwrap();
+        recovered(&store).await;
+        server.server.kill();
+        for _ in 0..3 {
+            store.claim(&key("event"), token(), LONG).await.unwrap_err();
+        }
+        server.restart();
+        recovered(&store).await;
+    };
+    let pauses = async {
+        let store = RedisStore::connect(&paused.url()).await.unwrap();
+        recovered(&store).await;
+        paused.server.signal("STOP");
+        for _ in 0..3 {
+            let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+        }
+        paused.server.signal("CONT");
+        recovered(&store).await;
+    };
+    tokio::join!(goes_down, pauses);
 }
 
 /// The login fails for a while, as where a password is changed on the server before it is on its clients' side again.

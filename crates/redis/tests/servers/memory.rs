@@ -16,7 +16,7 @@ use crate::support::RedisServer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_memory_refuses_new_events_and_forgets_none() {
-    let settings = ["--maxmemory", "3mb", "--maxmemory-policy", "noeviction"];
+    let settings = ["--maxmemory", "2mb", "--maxmemory-policy", "noeviction"];
     let Some(server) = RedisServer::start(&settings) else {
         return;
     };
@@ -40,7 +40,7 @@ async fn full_memory_refuses_new_events_and_forgets_none() {
         assert!(done.len() < 40_000);
     };
     assert_eq!(error.kind(), StoreErrorKind::Full, "{error:?}");
-    println!("{} ids in 3 MB", done.len());
+    println!("{} ids in 2 MB", done.len());
     assert_eq!(app.deliver("late").await, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(app.runs(), 1);
 

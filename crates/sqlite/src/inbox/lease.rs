@@ -25,9 +25,8 @@ const NEXT_ROWS: Duration = Duration::from_millis(100);
 
 type Row = [u8; 16];
 
-/// The time when an entry was first leased; `?3` is the time of this lease. A process of an older version counts runs and does
-/// not write this time: for those entries the acceptance is the earliest possible time.
-const FIRST: &str = "coalesce(first_leased_at, iif(tries > 0, accepted_at, ?3))";
+/// The time when an entry was first leased; `?3` is the time of this lease.
+const FIRST: &str = "coalesce(first_leased_at, ?3)";
 
 statements! {
     Leasing {

@@ -191,7 +191,7 @@ fn open_file(
         set(&writer, "max_page_count", pages)?;
     }
     durably(&writer)?;
-    if !has_inbox || schema::is_older(&writer)? {
+    if !has_inbox {
         schema::create(&writer)?;
     }
     flush_what_is_there(&writer)?;

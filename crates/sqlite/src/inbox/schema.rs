@@ -15,6 +15,9 @@ use crate::header;
 ///
 /// Triggers keep the counts, so that they stay right whichever program writes. Counting a million rows each time that the metrics
 /// are read would take too long.
+///
+/// `scopes` has the scopes of all entries that were accepted. The key of an entry is made of its scope and its event's id, so that
+/// an event is found by its keys: an index of ids would be one more page to write for each event.
 const TABLES: &str = "
 CREATE TABLE entries (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -57,11 +60,6 @@ CREATE TRIGGER entries_go AFTER DELETE ON entries BEGIN
   UPDATE counts SET n = n - 1 WHERE what = old.state * 2 + (old.state = 0 AND old.tries > 0);
   DELETE FROM bodies WHERE id = old.id;
 END;
-";
-
-/// The scopes of all entries that were accepted. The key of an entry is made of its scope and its event's id, so that an event is
-/// found by its keys: an index of ids would be one more page to write for each event.
-const SCOPES: &str = "
 CREATE TABLE scopes (scope TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TRIGGER entries_scope AFTER INSERT ON entries WHEN NOT EXISTS (SELECT 1 FROM scopes WHERE scope = new.scope) BEGIN
   INSERT INTO scopes VALUES (new.scope);
@@ -70,65 +68,15 @@ END;
 
 /// Whether the file has an inbox. One with a store of claims alone has none.
 pub(super) fn exists(connection: &Connection) -> rusqlite::Result<bool> {
-    has(connection, "entries")
+    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'entries'";
+    connection.query_row(find, [], |row| row.get(0))
 }
 
-fn has(connection: &Connection, name: &str) -> rusqlite::Result<bool> {
-    let find = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = ?1";
-    connection.query_row(find, [name], |row| row.get(0))
-}
-
-/// The columns that a file may lack: table, name and type.
-const ADDED: [(&str, &str, &str); 2] = [
-    ("entries", "first_leased_at", "INTEGER"),
-    ("bodies", "traceparent", "TEXT"),
-];
-
-/// Whether the file was created before all of this existed: the added columns, and the scopes. A program from that time opens the
-/// file with or without them, because it names the columns that it uses, and a trigger writes the scopes. So the version is the
-/// same.
-pub(super) fn is_older(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(!added(connection)?.is_empty() || !has(connection, "entries_scope")?)
-}
-
-/// Returns the statements that add the columns that the file lacks.
-fn added(connection: &Connection) -> rusqlite::Result<String> {
-    let mut find =
-        connection.prepare("SELECT count(*) = 0 FROM pragma_table_info(?1) WHERE name = ?2")?;
-    let mut statements = String::new();
-    for (table, column, kind) in ADDED {
-        if find.query_row([table, column], |row| row.get(0))? {
-            statements.push_str(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind};"));
-        }
-    }
-    Ok(statements)
-}
-
-/// Creates the tables, or the parts that an older file lacks, unless another process has done so in the meantime.
+/// Creates the tables, unless another process has done so in the meantime.
 pub(super) fn create(connection: &Connection) -> Result<(), Fault> {
-    // A large file is read before it is locked: other processes write meanwhile.
-    let mut known: Vec<(String, i64)> = Vec::new();
-    if exists(connection)? && !has(connection, "entries_scope")? {
-        let find = "SELECT scope, max(id) FROM entries GROUP BY scope";
-        let mut find = connection.prepare(find)?;
-        let scopes = find.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        known = scopes.collect::<rusqlite::Result<_>>()?;
-    }
     header::create(connection, || {
         if !exists(connection)? {
             connection.execute_batch(TABLES)?;
-        }
-        connection.execute_batch(&added(connection)?)?;
-        if !has(connection, "entries_scope")? {
-            connection.execute_batch(SCOPES)?;
-            let mut add = connection.prepare("INSERT OR IGNORE INTO scopes VALUES (?1)")?;
-            let mut last = 0;
-            for (scope, last_of_scope) in known {
-                add.execute([scope])?;
-                last = last.max(last_of_scope);
-            }
-            let others = "INSERT OR IGNORE INTO scopes SELECT scope FROM entries WHERE id > ?1";
-            connection.execute(others, [last])?;
         }
         Ok(())
     })

@@ -20,7 +20,7 @@ statements! {
         forget_body: "DELETE FROM bodies WHERE id = ?1",
         // The statements of an operator check the state again: it may have changed since the entry was read.
         retry: "UPDATE entries SET state = 0, until = iif(state = 0, min(until, ?2), ?2), since = ?2, tries = 0, token = NULL,
-             first_leased_at = iif(?4, NULL, coalesce(first_leased_at, iif(tries > 0, accepted_at, NULL)))
+             first_leased_at = iif(?4, NULL, first_leased_at)
            WHERE id = ?1 AND state = ?3",
         dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?4
            WHERE id = ?1 AND state = ?3",

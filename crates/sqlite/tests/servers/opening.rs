@@ -47,7 +47,7 @@ fn what_is_no_inbox_is_refused_and_left_alone() {
     fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
     let (kind, words) = refused(&at("text"));
     assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("no SQLite database"), "{words}");
+    assert!(words.contains("not an SQLite database"), "{words}");
     assert_eq!(fs::read(at("text")).unwrap().len(), 12_000);
 
     let foreign = Connection::open(at("foreign.db")).unwrap();

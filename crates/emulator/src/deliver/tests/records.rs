@@ -20,7 +20,8 @@ async fn records_have_the_fixed_form() {
         "payload": payload,
         "state": "pending",
         "nextAttemptAt": "2026-11-21T09:31:00.000Z",
-        "attempts": [{ "at": "2026-11-21T09:30:00.000Z", "status": 503, "error": null, "durationMs": 0 }],
+        "attempts": [{ "at": "2026-11-21T09:30:00.000Z", "status": 503, "error": null,
+            "meaning": hookgate_testing::sender::meaning(503), "durationMs": 0 }],
         "retryCount": 0,
     });
     assert_eq!(shown, expected);

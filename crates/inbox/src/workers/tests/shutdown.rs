@@ -26,7 +26,7 @@ async fn a_shutdown_waits_for_what_runs_and_begins_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
+async fn an_entry_that_outlasts_the_limit_is_returned_and_its_try_does_not_count() {
     let bench = Bench::with(&["evt_1", "evt_2"]).await;
     let running = bench.start(bench.workers().max_tries(1), async |delivery, _| {
         let long = delivery.event_id() == "evt_1";
@@ -61,7 +61,7 @@ async fn what_outlasts_the_limit_is_given_back_and_its_try_does_not_count() {
 
 /// The time is real: such a handler is always ready to go on, so a paused clock would stand still.
 #[tokio::test]
-async fn a_handler_that_spends_the_budget_of_its_task_is_given_back_too() {
+async fn an_entry_whose_handler_spends_the_budget_of_its_task_is_returned_too() {
     let bench = Bench::with(&["evt_1"]).await;
     let running = bench.start(bench.workers(), async |_, _| {
         for _ in 0..u64::MAX {
@@ -103,7 +103,7 @@ async fn a_shutdown_ends_also_where_the_store_hangs() {
 
 /// The entries are leased at the moment when the workers must stop.
 #[tokio::test(start_paused = true)]
-async fn what_was_leased_and_not_begun_is_given_back() {
+async fn an_entry_that_was_leased_and_not_begun_is_returned() {
     let bench = Bench::with(&["evt_1", "evt_2"]).await;
     bench.engine.with_faults(|call| match call {
         "lease" => Fault::Slow(secs(2)),

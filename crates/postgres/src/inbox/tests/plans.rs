@@ -139,7 +139,7 @@ async fn a_command_reads_no_more_than_it_changes() {
         (EntryState::Queued, "hookgate_inbox_pending_by_name"),
         (EntryState::Dead, "hookgate_inbox_dead"),
     ] {
-        let retry = operate::retry_as(lease::FIRST);
+        let retry = operate::retry_as("i.first_leased_at");
         let statement = operate::chunk(&Selection::all().state(state), &retry);
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 1_000).await;
         assert!(plan.contains(index), "{plan}");

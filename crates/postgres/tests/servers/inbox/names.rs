@@ -128,32 +128,3 @@ async fn what_is_no_name_of_an_inbox_is_refused_at_the_start() {
     }
     postgres.inbox(&long[..63]).unwrap();
 }
-
-/// Entries that were there before the column are those of `default`.
-#[tokio::test]
-async fn entries_without_a_name_are_those_of_default_after_the_migration() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
-        return;
-    };
-    let client = client_at(&server.config()).await;
-    accept(&named(&server.config(), "default"), "evt_1")
-        .await
-        .unwrap();
-    let before = "ALTER TABLE hookgate_inbox DROP COLUMN namespace;
-        ALTER TABLE hookgate_inbox ADD CONSTRAINT hookgate_inbox_key UNIQUE (key);
-        DELETE FROM hookgate_migrations WHERE name = 'inbox-names-1'";
-    client.batch_execute(before).await.unwrap();
-    // A program whose tables are not migrated gets an error that says so, and accepts nothing.
-    let error = accept(&named(&server.config(), "orders"), "evt_2")
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Missing);
-    assert!(error.to_string().contains("migrate"), "{error}");
-    hookgate_postgres::migrate(&client).await.unwrap();
-    let [default, orders] = ["default", "orders"].map(|name| named(&server.config(), name));
-    assert_eq!(count(&default, EntryState::Queued).await, 1);
-    assert_eq!(count(&orders, EntryState::Queued).await, 0);
-    let copy = accept(&default, "evt_1").await.unwrap();
-    assert_eq!(copy, Accepted::Duplicate { same_body: true });
-    assert_eq!(accept(&orders, "evt_1").await.unwrap(), Accepted::New);
-}

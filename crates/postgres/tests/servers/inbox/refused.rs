@@ -170,6 +170,7 @@ async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
         ("42883", StoreErrorKind::Unavailable),
         ("42501", StoreErrorKind::Denied),
         ("42P01", StoreErrorKind::Missing),
+        ("42703", StoreErrorKind::Missing),
         ("08006", StoreErrorKind::Unavailable),
         ("40001", StoreErrorKind::Conflict),
         ("53300", StoreErrorKind::Unavailable),

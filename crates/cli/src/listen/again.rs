@@ -1,0 +1,50 @@
+//! Delivers a delivery once more: the bytes received, but signed for now.
+
+use bytes::Bytes;
+use hookgate::Secret;
+use hookgate_record::LoggedDelivery;
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::{Signer, Transport};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+
+use super::forward::end_to_end;
+use crate::fault::chain;
+use crate::http_client::HttpClient;
+
+#[derive(Clone)]
+pub(crate) struct Again {
+    pub(crate) client: HttpClient,
+    pub(crate) secret: Secret,
+}
+
+impl Again {
+    /// Returns the status of the answer.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(crate) async fn deliver(&self, delivery: &LoggedDelivery, to: &Uri) -> Result<u16, String> {
+        let Some(request) = signed_again(delivery, &self.secret, to) else {
+            return Err("its body was not read, so there is nothing to sign".to_owned());
+        };
+        match self.client.deliver(request).await {
+            Ok(response) => Ok(response.status().as_u16()),
+            Err(error) => Err(format!("{to} can't be reached: {}", chain(&*error))),
+        }
+    }
+}
+
+fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
+    let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in &delivery.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let mut request = Request::new(delivery.body?);
+    *request.method_mut() = delivery.method.parse().ok()?;
+    *request.uri_mut() = to.clone();
+    *request.headers_mut() = end_to_end(&headers);
+    Some(request)
+}

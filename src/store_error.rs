@@ -51,7 +51,7 @@ pub enum StoreErrorKind {
     Missing,
     /// The user or the role of this program lacks the permission.
     Denied,
-    /// The path leads to a folder, a device, a file that is no SQLite database, or the database of another program.
+    /// The path leads to a folder, a device, a file that is not an SQLite database, or the database of another program.
     NotAStore,
     /// The file is damaged, or the log beside it was written for another file.
     Corrupt,

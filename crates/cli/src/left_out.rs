@@ -1,4 +1,4 @@
-//! What a build without some feature answers in place of a command.
+//! What a build without some feature answers when a command, or a part of one, needs that feature.
 
 use std::ffi::OsString;
 

@@ -228,7 +228,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
         () = server.stop(TO_END) => {}
-        // A second signal ends the wait at once.
+        // Ctrl-C during the wait ends it at once.
         () = &mut again => {}
     }
     if let Some(recorder) = recorder {
@@ -240,7 +240,8 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     })
 }
 
-/// Has the secrets as they are configured, which is where the mistake may be. A typed one is not asked for twice.
+/// Returns an explainer with the secrets as they are configured, since the configuration may be wrong. `None` if the secret was typed:
+/// the user is not asked for it a second time.
 fn explainer(secrets: &SecretArgs) -> Result<Option<Explainer>, Fault> {
     if secrets.given().is_empty() {
         return Ok(None);
@@ -282,7 +283,8 @@ async fn bind(address: &str) -> Result<TcpListener, Fault> {
     bound.map_err(|error| cannot_listen(&message, FREE, &error))
 }
 
-/// Each delivery would come here again, find the event running, and be answered 503 in the end.
+/// Returns an error if `forward` is this receiver: each delivery would arrive here again while its event is being handled, and would
+/// be answered 503 in the end.
 fn refuse_a_circle(forward: &Uri, address: SocketAddr) -> Result<(), Fault> {
     let of_scheme = match forward.scheme_str() {
         Some("https") => 443,

@@ -125,7 +125,7 @@ async fn each_field_is_kept(store: &impl OrderStore) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// All of them have read the same revision. On a new row, and on one with a record.
+/// Many writers use the same revision, first on a new row and then on a row with a record. Only one of them may succeed.
 async fn one_racer_wins<S: OrderStore>(store: &Arc<S>) -> Result<(), StoreError> {
     let row = [2; 16];
     let mut present = 0;

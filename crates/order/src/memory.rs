@@ -14,7 +14,7 @@ use super::last::LastHandled;
 use super::lock::lock;
 use super::store::OrderStore;
 
-/// Remembers in this process, for a number of rows. A restart forgets all of them: the next event of a row is then
+/// A store in the memory of this process, for a limited number of rows. A restart deletes all records: the next event of a row is then
 /// [`Newest`](super::Order::Newest), however old it is.
 ///
 /// When it is full, it evicts the row whose record is oldest. A row takes about 250 bytes, and 16 for each property that its
@@ -96,7 +96,7 @@ impl Records {
         }
     }
 
-    /// Forgets the records that were written first: one that has ended, at each write, or one too many.
+    /// Removes records in the order in which they were written, until the first one has not ended and there is room for one more.
     fn make_room(&mut self, most: usize, now: Monotonic) {
         while let Some((_, row)) = self.written.first_key_value() {
             let row = *row;

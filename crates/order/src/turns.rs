@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 16;
 #[derive(Default)]
 pub(super) struct Turns(Mutex<HashMap<[u8; 16], Arc<Waiting<()>>>>);
 
-/// No other event of the row is handled until it is dropped.
+/// The permission to handle one event: no other event of the row is handled until this value is dropped.
 pub(super) struct Turn<'t> {
     turns: &'t Turns,
     row: [u8; 16],
@@ -41,7 +41,7 @@ impl Turns {
             }
             Arc::clone(waiting)
         };
-        // Made before the wait, so that it ends well also where the future is dropped.
+        // `turn` exists before the wait, so that its `drop` removes the unused row also if this future is dropped during the wait.
         let mut turn = Turn {
             turns: self,
             row,

@@ -54,7 +54,8 @@ impl Postgres {
         self.run(true, limit, statement, types, values).await
     }
 
-    /// A spare connection is held no longer than a statement for a lease takes.
+    /// Runs one statement, and repeats it after a failure that may pass. If `may_take_spare` is set, it may use a spare connection: it puts
+    /// it back after the statement.
     async fn run(
         &self,
         may_take_spare: bool,

@@ -26,7 +26,7 @@ pub(super) struct Sessions {
     begin_with_settings: String,
     /// Whether each transaction may have another session, and other clients have it next, so that no setting may stay there.
     is_shared: AtomicBool,
-    /// Whether a statement has met another one at a stricter level.
+    /// Whether a statement was refused because its isolation level was stricter than `READ COMMITTED`.
     is_strict: AtomicBool,
 }
 
@@ -78,7 +78,7 @@ impl Sessions {
         self.is_shared() || self.is_strict.load(Ordering::Relaxed)
     }
 
-    /// Notes that the default level is stricter than `READ COMMITTED`, where no statement fails in this way.
+    /// Notes that a statement failed in a way that `READ COMMITTED` excludes: the default level is stricter.
     pub(super) fn note_strict(&self) {
         self.is_strict.store(true, Ordering::Relaxed);
     }

@@ -5,12 +5,13 @@ use hookgate::dedupe::StoreFuture;
 use super::entry::{Entry, Place};
 use crate::reconcile::RowHash;
 
-/// Keeps entries. All of them pass the suite in `tests/it/ledger/contract.rs`.
+/// A store of entries. Every store passes the tests in `tests/it/ledger/contract.rs`.
 ///
 /// 1. **A change is one indivisible step** that succeeds only on the revision that was read: [`swap`](Self::swap).
 /// 2. Numbers rise, and none is used twice.
 pub(super) trait Store: Send + Sync + 'static {
-    /// Adds the entry with revision 1, once for each of these values, and forgets those beyond the bounds. Returns the numbers.
+    /// Adds one copy of the entry for each hash in `written`, with revision 1, and removes the entries outside the bounds. Returns the
+    /// numbers of the new entries.
     fn add<'a>(
         &'a self,
         entry: &'a Entry,
@@ -21,8 +22,8 @@ pub(super) trait Store: Send + Sync + 'static {
     /// Returns the entries at these places, three at most, in the order of their numbers.
     fn find<'a>(&'a self, places: &'a [Place]) -> StoreFuture<'a, Vec<Kept>>;
 
-    /// Writes the entry with the next revision, or removes it, if its present revision is this one. Returns whether it did. Writer,
-    /// time and written values of an entry never change.
+    /// If the present revision is `revision`, writes `entry` with the next revision, or removes the stored entry where `entry` is `None`.
+    /// Returns whether it did so. The writer, the time and the written values of an entry never change.
     fn swap(&self, number: i64, revision: i64, entry: Option<Entry>) -> StoreFuture<'_, bool>;
 
     #[cfg(feature = "postgres")]
@@ -36,7 +37,7 @@ pub(super) trait Store: Send + Sync + 'static {
 pub(super) struct Bounds {
     /// Those that were written before this time.
     pub(super) oldest: i64,
-    /// Those that are not among the last so many.
+    /// Those that are not among the last `capacity` entries.
     pub(super) capacity: u64,
 }
 

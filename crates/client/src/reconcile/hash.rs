@@ -11,7 +11,7 @@ pub(crate) type ValueHash = [u8; 16];
 
 const PAIR_BYTES: usize = size_of::<NameHash>() + size_of::<ValueHash>();
 const EMPTY: ValueHash = [0; 16];
-/// The name under which a row's doubt is kept. No mirror needs a column for it, also one of the user's own.
+/// The name under which the hash itself records that its row is in doubt. So no mirror, the user's own included, needs a column for it.
 const DOUBT: NameHash = [0xff; 8];
 
 /// The hash of a row: 24 bytes of SHA-256 for each property that is not empty.
@@ -20,7 +20,8 @@ const DOUBT: NameHash = [0xff; 8];
 /// by their text: `1.50` equals `1.5`, the order of an object's fields does not count, and `null` equals an absent property. Texts,
 /// dates included, must be equal, and the order of an array counts.
 ///
-/// Of a row that is [in doubt](super::RowState::is_doubtful), the hash has 24 bytes more, and equals no hash of properties.
+/// The hash of a row that is [in doubt](super::RowState::is_doubtful) has 24 more bytes, and differs from every hash that
+/// [`of`](Self::of) returns.
 ///
 /// ```
 /// use hookgate_client::reconcile::RowHash;
@@ -68,7 +69,7 @@ impl RowHash {
         pairs.is_sorted_by(|a, b| a.0 < b.0).then_some(Self(pairs))
     }
 
-    /// The part of this property. `None` if it is empty or unknown.
+    /// The hash of this property's value. `None` if the property is empty or unknown.
     pub(crate) fn value(&self, name: NameHash) -> Option<ValueHash> {
         let at = self.0.binary_search_by_key(&name, |pair| pair.0).ok()?;
         self.0
@@ -119,7 +120,7 @@ impl RowHash {
         }
     }
 
-    /// Forgets that properties are known as empty: in a whole row an absent one is empty as well.
+    /// Removes the properties that are known to be empty. Use it where all properties of the row are known: an absent one is then empty.
     pub(super) fn without_empty(mut self) -> Self {
         self.0.retain(|pair| pair.1 != EMPTY);
         self

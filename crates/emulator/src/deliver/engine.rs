@@ -60,8 +60,8 @@ impl Wanted<'_> {
     }
 }
 
-/// The engine. Clones share it. Its lock is the innermost: what it calls takes no lock of another room but those of ids,
-/// switches and faults.
+/// The engine. Clones share it. Its lock is the innermost: code that holds it takes no lock of another part of the emulator, except
+/// those of ids, switches and faults.
 #[derive(Clone)]
 pub(crate) struct Deliveries {
     pub(super) inner: Arc<Inner>,
@@ -74,7 +74,7 @@ pub(super) struct Inner {
     pub(super) runtime: Handle,
     /// Attempts have ended, or everything was forgotten.
     pub(super) changed: Notify,
-    /// Another attempt may be the next one.
+    /// Notified when another attempt may have become the next one.
     pub(super) wake: Arc<Notify>,
     pub(super) advancing: tokio::sync::Mutex<()>,
 }
@@ -221,7 +221,7 @@ impl Inner {
         }
     }
 
-    /// The delay of a first attempt: the event's id decides about it.
+    /// The delay of a first attempt: zero, or a time computed from the event's id if deliveries are shuffled.
     fn shuffled(&self, event_id: &str) -> Duration {
         if !self.parts.switches.is(Switch::DeliveryOrder, "shuffled") {
             return Duration::ZERO;

@@ -1,4 +1,5 @@
-//! Subscriptions and deliveries as JSON. Times are kept relative to now, so that a restored clock may show any time.
+//! Subscriptions and deliveries as JSON. The time of the next attempt is saved relative to now, so that a restored clock may show any
+//! time.
 
 use std::time::Duration;
 
@@ -34,9 +35,9 @@ struct SavedDelivery {
     /// Milliseconds from now on; 0 for an attempt that was under way, which is made again.
     due_in_ms: Option<u64>,
     once: bool,
-    /// Held back by the fault of that name until then.
+    /// Whether the fault `reordered` has held back the next attempt.
     reordered: bool,
-    /// The signing time of the first attempt, and the passed time of the emulator then.
+    /// The signing time of the first attempt, and the clock's offset at that time, in milliseconds.
     first_signed: Option<(i64, u64)>,
     attempts: Vec<Attempt>,
 }

@@ -22,13 +22,13 @@ const BYTES: usize = 64 << 20;
 /// The state of the engine.
 #[derive(Default)]
 pub(super) struct State {
-    /// Another one after each reset: attempts of before are ignored.
+    /// Increased by each `clear`: an attempt that began in an earlier epoch is ignored when it ends.
     pub(super) epoch: u64,
     pub(super) next: Number,
     pub(super) stopped: bool,
     pub(super) lanes: Vec<Lane>,
     pub(super) deliveries: BTreeMap<Number, Delivery>,
-    /// Attempts of a later time.
+    /// Planned attempts, by their time. When the time has come, the attempt moves to `Lane::ready`.
     pub(super) due: BTreeSet<(Moment, Number)>,
     /// Attempts under way, by their start.
     pub(super) flying: BTreeSet<(Moment, Number)>,
@@ -206,7 +206,8 @@ impl State {
         if let Some(lane) = self.lane(&subscription) {
             lane.pending.remove(&number);
             lane.held.remove(&number);
-            // What is ready has its time still. A search through all would take seconds where thousands are discarded.
+            // A ready attempt still has its `due`, so it is found without a search. A search through all ready attempts would take
+            // seconds where thousands of deliveries are discarded.
             if let Some(due) = due {
                 lane.ready.remove(&(due, number));
             }

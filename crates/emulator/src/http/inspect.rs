@@ -15,7 +15,7 @@ use crate::inspector::{DeliveryFilter, Shown};
 use crate::page;
 use crate::query::Query;
 
-/// The list of a page that asks for no number.
+/// The number of deliveries in a list if the request has no `limit`.
 const SOME: u64 = 100;
 
 impl Serve for Shown {

@@ -153,7 +153,8 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
         max_tries: 1,
         ..request(9)
     };
-    // It runs here, whatever its lease: it is neither leased nor made a dead letter, and no early lease call is needed for it.
+    // The first entry still runs in this process, although its lease has ended: it is not leased and does not become a dead letter, and
+    // `next_in` does not ask for an early call because of it.
     let batch = subject.lease(without).await;
     assert!(batch.jobs.is_empty());
     let dead_lettered: Vec<_> = batch.dead_lettered.iter().map(|listed| listed.id).collect();
@@ -162,7 +163,8 @@ pub(super) async fn excepted_entries_are_left_alone(subject: Subject) {
     assert_eq!(subject.settle(&jobs[0], End::Done).await, Ownership::Held);
 }
 
-/// Its lease has ended, another worker has taken and returned the entry, and the first run goes on here.
+/// The case: the lease of an entry has ended, another worker has leased and returned the entry, and the first run still goes on in this
+/// process.
 pub(super) async fn an_excepted_entry_is_left_alone_where_it_waits(subject: Subject) {
     subject
         .with_rows(&[("a", "a_1"), ("a", "a_2"), ("b", "b_1")])

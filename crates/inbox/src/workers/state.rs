@@ -1,4 +1,4 @@
-//! The state that all tasks of the workers share, and their calls of the store.
+//! The state of the workers, and how a step is reported to the observers.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ impl WorkersState {
         *self.phase.borrow() == Phase::Work
     }
 
-    /// Tells each observer of a step. The workers write no delivery log.
+    /// Reports a step to each observer: tracing, metrics and the user's hooks. The workers do not write a delivery log.
     pub(super) fn tell(&self, step: Step<'_>) {
         #[cfg(feature = "tracing")]
         self.settings.tracing.observe(step);

@@ -27,7 +27,7 @@ impl Tracing {
     fn log(&self, step: Step<'_>) {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
-            // A run's own dead letter is in the line of its end.
+            // Only without a delivery: a dead letter with one was made by a run, and `ended` writes the line of that run.
             Step::DeadLettered(entry) if entry.delivery.is_none() => {
                 tracing::warn!(target: TARGET,
                     event = entry.event_id.as_str(),

@@ -27,7 +27,7 @@ pub(super) fn are_of_a_log(file: &Path) -> io::Result<bool> {
     Ok(is_empty || is_log)
 }
 
-/// Whether a recorder has written the line, also where it was cut off.
+/// Whether a recorder has written the line. A line that was cut off counts too.
 fn is_of_a_log(line: &[u8]) -> bool {
     let begins = |with: &str| line.starts_with(with.as_bytes());
     begins("{\"received_at\":")

@@ -59,7 +59,7 @@ async fn an_entry_that_outlasts_the_limit_is_returned_and_its_try_does_not_count
     drop(next);
 }
 
-/// The time is real: such a handler is always ready to go on, so a paused clock would stand still.
+/// This test uses real time: its handler is always ready to run, and tokio moves a paused clock only when no task is ready.
 #[tokio::test]
 async fn an_entry_whose_handler_spends_the_budget_of_its_task_is_returned_too() {
     let bench = Bench::with(&["evt_1"]).await;

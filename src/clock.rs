@@ -1,4 +1,4 @@
-//! The clock: the only place in the crate that reads the time.
+//! The clock: the only place in the crate that reads the clocks of the system. Limits and elapsed times use the timer of tokio.
 //!
 //! There are two readings. The **wall** clock gives the age of a delivery, because another machine wrote the timestamp. The
 //! **monotonic** reading measures leases and retention inside this process. So a change of the wall clock neither frees a

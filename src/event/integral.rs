@@ -3,14 +3,14 @@
 //! JSON has one kind of number, and a sender may write an integer in any form. serde_json gives a reader of an integer only the
 //! form without a fraction and an exponent. So where a value did not fit, it is read a second time through [`Integral`], which
 //! wraps the deserializer: only where a type requests an integer, the number is read as text and converted without a float.
-//! All else passes through, so that floats, texts and [`Number`] get the same as before. Good values pay nothing.
+//! All else passes through, so that floats, texts and [`Number`] get the same as before. A value that fits the first time costs nothing.
 //!
-//! Below `#[serde(flatten)]`, and in an untagged enum, serde reads any value into a buffer before the field is known: it has made a
-//! float of `3.0`, and an integer field refuses a float. So a value that does not fit the second time either is read a third time
+//! Below `#[serde(flatten)]`, and in an untagged enum, serde reads a value into a buffer before it knows the field. In the buffer,
+//! `3.0` is a float, and an integer field refuses a float. So a value that does not fit the second time either is read a third time
 //! with `BUFFERED`: where a type takes any value, an integer is given as an integer, in whatever form it is written. A
 //! `serde_json::Value` then shows 3 for 3.0, and an untagged enum takes its first variant that fits an integer, but only in a value
-//! that would have been refused. Floats are not exact, so no value is read so that has a number which only its float makes an
-//! integer, such as 3.0000000000000000001; and no integer beyond 2^53 is changed.
+//! that would have been refused. Floats are not exact. So the third reading is left out where the float of a number is an integer, and
+//! the digits are not that integer, such as 3.0000000000000000001. A float beyond 2^53 stays a float.
 
 use std::fmt;
 
@@ -20,18 +20,18 @@ use serde::de::{
 
 use super::number::Number;
 
-/// The greatest integer below which every integer is a float.
+/// 2^53: an `f64` has every integer up to this one exactly, but not every greater one.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Returns the integer that a float is, up to 2^53.
+/// Returns the float as an integer. `None` where it has a fraction, or is more than 2^53 away from zero.
 #[expect(clippy::cast_possible_truncation, reason = "an integer that fits")]
 fn integer(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() <= EXACT).then_some(float as i64)
 }
 
-/// Returns whether every number of the text that is an integer as a float is that integer by its digits.
+/// Returns whether every number of the JSON whose float is an integer, up to 2^53, is the same integer by its digits.
 pub(super) fn has_exact_floats(text: &str) -> bool {
-    // Within a text anything may stand, and is only compared.
+    // A JSON string may hold such words too. The worst effect of them is that the third reading is left out.
     let mut words = text.split(|char: char| !(char.is_ascii_digit() || "+-.eE".contains(char)));
     words.all(|word| {
         let is_float = word.contains(['.', 'e', 'E']);

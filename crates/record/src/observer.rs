@@ -1,4 +1,4 @@
-//! Makes an entry of each request that a receiver observes.
+//! Makes a log entry of each request to a receiver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::redact::{header_as_logged, target_as_logged};
 
 /// Returns an observer that gives each delivery to a function, in place of a file.
 ///
-/// The function gets each delivery that was answered, or whose sender has hung up, on the thread that answers, before the answer is
-/// sent. So it must not block. A panic in it is caught and changes nothing.
+/// The function gets each delivery that was answered, before the answer is sent, and each delivery whose sender has hung up. It runs on
+/// the thread that answers, so it must not block. A panic in it is caught and changes nothing.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -81,7 +81,7 @@ impl<K: FnOnce(LoggedDelivery) + Send + 'static> Recording<K> {
     pub(crate) fn begin(head: &Parts, clock: &dyn Clock, keep: K) -> Self {
         let headers = head.headers.iter();
         let headers = headers.map(|(name, value)| header_as_logged(name, value));
-        // If the age is checked, it is checked by another reading of the clock, which then replaces this one.
+        // The check of the age reads the clock again. If it runs, `age_checked` replaces this time with the later one.
         let mut entry = LoggedDelivery::new::<String, _>(clock.now(), headers, "");
         entry.body = None;
         head.method.as_str().clone_into(&mut entry.method);

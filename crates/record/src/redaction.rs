@@ -8,13 +8,13 @@ pub const REDACTED: &str = "[redacted]";
 /// The values to remove from deliveries before they are written: values of the body by path or by name, and further headers.
 ///
 /// Except for the removed values, all bytes stay as they were received: order, white space, the text of numbers, escapes. A
-/// text becomes `"[redacted]"`, a number `0`, a boolean `false`; in an object or array, every value inside it. So the body
-/// still fits the types that it fitted before, and can be signed again and replayed. The length of a removed value is not
-/// visible either.
+/// text becomes `"[redacted]"`, a number `0`, a boolean `false`; `null` stays. In an object or array, every value inside it is
+/// replaced. So the body still fits the types that it fitted before, and can be signed again and replayed. The length of a removed
+/// value is not visible either.
 ///
-/// A delivery with a removed value is marked as [unverifiable](crate::LoggedDelivery::unverifiable): its signature is for other
-/// bytes. A delivery without a removed value stays unchanged. A body that is not JSON can't be searched, so the whole body is
-/// left out.
+/// A delivery that lost a value of its body, or a header that a receiver checks, is marked as
+/// [unverifiable](crate::LoggedDelivery::unverifiable): its signature is for other bytes. A delivery without a removed value stays
+/// unchanged. A body that is not JSON can't be searched, so the whole body is left out.
 ///
 /// ```
 /// use hookgate::clock::UnixSeconds;
@@ -124,7 +124,7 @@ fn eq_ignore_case(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other) || folded(one).eq(folded(other))
 }
 
-/// Upper case first: for some letters upper case is two letters, or has another lower case.
+/// Converts to upper case, then to lower case, so that `ß` equals `SS` (its upper case is two letters), and the Kelvin sign equals `k`.
 fn folded(name: &str) -> impl Iterator<Item = char> {
     let upper = name.chars().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase)

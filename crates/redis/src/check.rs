@@ -47,7 +47,7 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
             risk,
         }));
     }
-    // Managed servers often deny it. In a cluster one node answers; its nodes have the same configuration.
+    // Managed servers often deny `CONFIG`. The answer of one node of a cluster is enough: the nodes have the same configuration.
     if appends {
         let when = ask(connection, cmd("CONFIG").arg("GET").arg("appendfsync")).await?;
         let risk = match when.and_then(setting).as_deref() {

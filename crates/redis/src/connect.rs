@@ -1,7 +1,7 @@
 //! Makes connections.
 //!
-//! TLS is this crate's own: the crate redis would take the process's provider of crypto, panic where the program has two of them and has
-//! installed none, and install the one that it finds.
+//! This crate makes the TLS connections itself. The crate redis would use the provider of crypto that the process has installed. Where
+//! none is installed, it would install the only one that it finds, and panic if the program has two.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::tls;
 /// Waits between tries to connect, in milliseconds.
 const WAITS: [u64; 6] = [50, 100, 200, 400, 500, 500];
 
-/// A connection under way, which all calls wait for that need it.
+/// A connection that is being made. All calls that need it wait for it.
 pub(crate) type Connecting = Shared<BoxFuture<'static, RedisResult<Live>>>;
 
 /// A connection, with the task that drives it.
 #[derive(Clone)]
 pub(crate) struct Live {
     pub(crate) connection: MultiplexedConnection,
-    /// Of a connection over this crate's TLS; another holds its own.
+    /// The task of a connection over this crate's TLS. `None` for any other: the crate redis keeps its task.
     #[cfg(feature = "tls")]
     _driver: Option<std::sync::Arc<tls::Driver>>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Dial {
 
 impl Dial {
     /// Connects after this wait. Where the server can't be reached it tries again, until the waits are used up: it may be about to
-    /// start. Another error would be the same again.
+    /// start. Any other error, a refused TLS handshake included, would occur again, so it is returned at once.
     pub(crate) fn begin(&self, wait: Duration) -> Connecting {
         let dial = self.clone();
         let connecting = async move {

@@ -108,8 +108,9 @@ pub enum Risk {
 }
 
 impl Risk {
-    /// Returns whether more may be forgotten than the last moments before the server or its machine went down, or claims can't
-    /// work at all: [`strict`](Findings::strict) refuses these. An unknown setting counts as well.
+    /// Returns whether the server may forget more than the last moments before it or its machine goes down, or whether claims can't
+    /// work at all. [`strict`](Findings::strict) refuses such a server. A setting that can't be read counts as well, except
+    /// `appendfsync`.
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {

@@ -50,8 +50,8 @@ impl RedisStore {
         Ok(Self::on(connection))
     }
 
-    /// Trusts these authorities alone, whose certificates are in PEM, for a server whose certificate is not signed by one that the
-    /// system trusts. The URL must be `rediss://`. Call it before the first use; clones that were made before stay as they are.
+    /// Trusts only these authorities, given as certificates in PEM. Use it where the system does not trust the authority that signed
+    /// the server's certificate. The URL must be `rediss://`. Call it before the first use; earlier clones do not change.
     ///
     /// ```no_run
     /// use hookgate_redis::RedisStore;

@@ -71,11 +71,11 @@ pub struct RedisStore<C = Connection> {
     pub(crate) connection: C,
     prefix: Arc<str>,
     limit: Duration,
-    /// Of the claims under this prefix.
+    /// The longest lease of the claims under this prefix.
     longest_lease: Arc<LongestLease>,
-    /// The list of this prefix.
+    /// The list of the scopes that receivers use under this prefix.
     scopes: ScopesInUse,
-    /// The receivers of each prefix, in all clones of this store.
+    /// The lists of all prefixes, which all clones of this store share.
     all_scopes: ScopesInUse,
 }
 
@@ -165,7 +165,7 @@ where
                     }
                     None
                 }
-                // Every command that may write is refused, even where it would write nothing. A duplicate is still a duplicate.
+                // Full memory: Redis refuses `SET` even where it would write nothing. `LOOK` finds out whether this is a duplicate.
                 Err(error) if error.kind() == StoreErrorKind::Full => Some(error),
                 Err(error) => return Err(error),
             };

@@ -25,7 +25,7 @@ pub(crate) struct Commits<'c> {
     /// The largest number of the file's pages.
     max_pages: Option<i64>,
     files: OpenFiles,
-    /// When the file had been written last, as [`stands`](Self::stands) has found it.
+    /// The time of the file's last write after which [`stands`](Self::stands) has found that no other file was copied over it.
     seen: Cell<Option<SystemTime>>,
     /// Whether the log has the file's header.
     has_header: bool,
@@ -54,13 +54,13 @@ impl<'c> Commits<'c> {
         })
     }
 
-    /// Begins a transaction for this group of calls. The limit of pages is for events that begin: other calls free space in the end,
-    /// and need a little first.
+    /// Begins a transaction for this group of calls. The limit of pages applies only to a group in which an event begins. Other calls
+    /// need a little space first, and free more later.
     pub(super) fn begin<S: FileStore>(&mut self, group: &[Call<S>]) -> Result<(), StoreError> {
         let has_new = group.iter().any(Call::begins);
-        // Before each write too: with an old index of the log, it would go over what another process has written.
+        // Checked before each write too: a write with an old index of the log would overwrite what another process has written.
         self.check_files()?;
-        // An event that is written to the whole part might never be found again.
+        // In a damaged file, a new event might never be found again, even if its own pages are not damaged.
         if let Some(damage) = self.damage.as_ref().filter(|_| has_new) {
             return Err(damage.clone());
         }

@@ -16,7 +16,7 @@ const VERSION: i64 = 1;
 /// The size of the pages of a new file. A commit writes each page that it changes, and an event changes some pages by a few bytes:
 /// small pages are less to write.
 const PAGE_BYTES: i64 = 1_024;
-/// SQLite counts the changes of the tables in the schema version, from zero. From here on it is one that [`mark`] has chosen.
+/// SQLite counts the changes of the tables in the schema version, from zero. A version of at least this number comes from [`mark`].
 const LEAST_MARK: i32 = 1 << 20;
 /// How many changes of the tables a log may have that are not copied into the file yet. There are some twenty.
 const MAX_CHANGES: i32 = 1_000;
@@ -32,7 +32,7 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
     let leaves_log =
         |leaves| writer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, leaves);
     leaves_log(true)?;
-    // While there is no log, another process may mark the file.
+    // Compared only where there is a log: without one, another process may change the schema version at this moment, in `mark`.
     let log = writer.path().map(|file| beside(file.as_ref(), "-wal"));
     let has_log = log.is_some_and(|log| has_bytes(&log));
     if has_log && is_beside_another_log(writer).unwrap_or(false) {
@@ -56,9 +56,9 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
 /// Whether the log beside the file was written for another file. SQLite does not check it: a log has whole pages, and over the pages
 /// of a backup they damage it.
 ///
-/// The schema versions show it. In the file it is equal to the one in the log, or smaller by the changes of the tables that are in the
-/// log alone. SQLite gives each copy that it makes another one: `VACUUM INTO` the next, `.backup` a small one. A `VACUUM` of the file
-/// itself changes it to the next one too, and then the copies from before are not told from it: [`go_on_from_copies`] is needed.
+/// The schema versions show it. The file's version is equal to that of its log, or smaller by the changes of the tables that are only
+/// in the log. SQLite gives each copy another version: `VACUUM INTO` gives the next one, `.backup` a small one. A `VACUUM` of the file
+/// itself gives it the next version too. An earlier copy may then have the file's version: [`go_on_from_copies`] is needed.
 ///
 /// A file that is not a database, or a damaged one, counts as another file. An error means that it can't be read at this moment.
 pub(crate) fn is_beside_another_log(connection: &Connection) -> rusqlite::Result<bool> {
@@ -84,8 +84,8 @@ fn versions_differ(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(!(0..=MAX_CHANGES).contains(&ahead) && version_in_file(connection)? == in_file)
 }
 
-/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. Each of two steps is one that a log may have
-/// beside its file, so that the file is not taken for another one at any moment; both together are not.
+/// Moves the schema version away from those of all earlier copies, after a `VACUUM`. It takes two steps. Each is less than
+/// `MAX_CHANGES`, so that the file is never taken for another one; both together are more, so that an earlier copy is.
 #[cfg(feature = "inbox")]
 pub(crate) fn go_on_from_copies(
     connection: &Connection,
@@ -108,7 +108,7 @@ pub(crate) fn go_on_from_copies(
 /// Returns the schema version in the file, without its log.
 fn version_in_file(connection: &Connection) -> rusqlite::Result<i32> {
     let path = connection.path().unwrap_or_default();
-    // Read by SQLite too: if this process closed a file of its own, all its locks of the file would be gone.
+    // SQLite reads this too. If this process opened the file itself and closed it, the system would release SQLite's locks of the file.
     let bytes = path.bytes().map(|byte| match byte {
         b'/' | b'-' | b'.' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
             char::from(byte).to_string()
@@ -129,8 +129,8 @@ fn schema_version(connection: &Connection) -> rusqlite::Result<i32> {
     connection.query_row("PRAGMA schema_version", [], |row| row.get(0))
 }
 
-/// Gives a file that has none, or is a copy, a schema version of its own, before it has a log. A file that was restored from a backup
-/// is so distinguished from that backup.
+/// Gives the file a schema version of its own, before it has a log, if it is new or a copy. So a file that was restored from a backup
+/// has another version than that backup.
 fn mark(connection: &Connection) -> rusqlite::Result<()> {
     let mode = |pragma| connection.query_row(pragma, [], |row| row.get::<_, String>(0));
     let log_pages = "PRAGMA wal_checkpoint(NOOP)";

@@ -102,7 +102,7 @@ pub(crate) fn durably(connection: &Connection) -> Result<(), Fault> {
     set(connection, "journal_size_limit", LARGEST_LOG)?;
     // Deleted data is overwritten if this needs no extra writes: the bytes of a deleted body must not stay in the file.
     connection.execute_batch("PRAGMA secure_delete = FAST")?;
-    // The file may come from any source: calls in its schema can do no more than its data can.
+    // The file may come from any source, so its schema may call only functions that SQLite knows to be harmless.
     set(connection, "trusted_schema", 0)?;
     Ok(())
 }

@@ -41,7 +41,7 @@ impl KnownKeys {
     }
 }
 
-/// Returns the place to begin with. Keys that are likely differ in these bytes.
+/// Returns the first place to look at. It is a hash of a few bytes of each value: the keys that usually occur differ in these bytes.
 fn first_place<'v>(name: &str, values: impl Iterator<Item = &'v str>) -> usize {
     let mixed = values.fold(name.len(), |place, text| {
         let bytes = text.as_bytes();

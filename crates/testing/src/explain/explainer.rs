@@ -129,7 +129,7 @@ impl Explainer {
                 key = Some(fit.name);
                 causes = fit.causes;
                 for RequestFault { cause, .. } in faults {
-                    // A repeated header that is signed is known from the signature.
+                    // The search has found it already if the header of the timestamp or of the signature is repeated.
                     if !causes.contains(&cause) {
                         causes.push(cause);
                     }
@@ -176,7 +176,7 @@ impl Explainer {
     fn verdict(&self, delivery: &LoggedDelivery, is_right: bool) -> Result<(), VerifyError> {
         let head = delivery.head()?;
         let body = delivery.body.as_deref().unwrap_or_default();
-        // A secret that has signed nothing: it refuses the age as any secret does, and otherwise the signature.
+        // A random secret. It finds a wrong age as every secret does; if the age is right, it always finds a wrong signature.
         let made_up = format!(
             "whsec_{:032x}{:032x}",
             fastrand::u128(..),

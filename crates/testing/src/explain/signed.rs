@@ -25,7 +25,7 @@ pub(super) struct SignedString {
     pub(super) distance: usize,
     pub(super) before: Vec<u8>,
     pub(super) after: Vec<u8>,
-    /// The time in the header.
+    /// The time that the timestamp means, which may be a guessed one.
     pub(super) at: Option<UnixSeconds>,
 }
 

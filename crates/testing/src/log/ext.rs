@@ -178,8 +178,8 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
-        // The receiver's clock shows the timestamp, and the age is checked here: a receiver also checks some stale
-        // deliveries, chosen at random, and would give them another reason.
+        // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
+        // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
         let signed = self.head().map(|head| head.timestamp().seconds());
         #[allow(clippy::expect_used)] // a ring is all that it needs
         let receiver = Receiver::builder()

@@ -128,7 +128,7 @@ impl NetworkFaults {
 }
 
 impl Way {
-    /// The way with this fault, where it is not drawn.
+    /// Returns the way for a fault that the caller has chosen. A slow attempt takes longer than the timeout.
     pub(super) fn with(fault: Option<NetworkFault>, timeout: Duration) -> Self {
         match fault {
             None => Self::Sound,

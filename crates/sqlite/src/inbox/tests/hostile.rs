@@ -134,7 +134,7 @@ fn a_panic_is_one_calls_failure_and_ends_no_thread() {
     assert_eq!(stats(&engine).queued, 2, "the reader is gone");
 }
 
-/// Its commits go on into a file without a name, and would be lost at the end of the process.
+/// SQLite would go on to write commits into the deleted log, and they would be lost at the end of the process.
 #[cfg(unix)]
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_deleted() {

@@ -115,10 +115,10 @@ impl Monotonic {
         self.0
     }
 
-    /// Returns the reading `later` after this one. Saturates.
+    /// Returns the reading that is later than this one by `by`. Saturates.
     #[must_use]
-    pub const fn saturating_add(self, later: Duration) -> Self {
-        Self(self.0.saturating_add(later))
+    pub const fn saturating_add(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(by))
     }
 
     /// Returns the time from `earlier` to this reading; zero if `earlier` is later.

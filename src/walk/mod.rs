@@ -24,11 +24,9 @@ pub use health::Health;
 pub use stored::StoredDelivery;
 
 pub(crate) use admit::Claims;
-pub(crate) use authenticate::Authenticator;
-pub(crate) use authenticate::CheckedHead;
+pub(crate) use authenticate::{Authenticator, CheckedHead};
 pub(crate) use claim::{ForHealth, Settlement};
-pub(crate) use gate::Gate;
-pub(crate) use gate::OnIdle;
+pub(crate) use gate::{Gate, OnIdle};
 pub(crate) use range::in_range;
 pub(crate) use store::Store;
 pub use store::guarded;

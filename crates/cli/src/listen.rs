@@ -232,7 +232,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         () = &mut again => {}
     }
     if let Some(recorder) = recorder {
-        written(&recorder, args.record.as_deref());
+        flush_and_warn(&recorder, args.record.as_deref());
     }
     Ok(match end? {
         End::Signalled(Signal::Interrupt) => ExitCode::from(130),
@@ -262,19 +262,16 @@ fn recorder(path: &Path) -> Result<Recorder, Fault> {
 }
 
 /// Reports the deliveries that are missing from the log although they arrived.
-fn written(recorder: &Recorder, path: Option<&Path>) {
-    let all = recorder.flush(TO_END);
+fn flush_and_warn(recorder: &Recorder, path: Option<&Path>) {
+    let is_complete = recorder.flush(TO_END);
     let path = path.map(Path::display);
     let log = path.map(|path| path.to_string()).unwrap_or_default();
-    if recorder.dropped() > 0 || !all {
-        warn(
-            &format!(
-                "{} deliveries are missing in {log}",
-                recorder.dropped().max(1)
-            ),
-            "look whether its disk is full",
-        );
-    }
+    let what = match recorder.dropped() {
+        0 if is_complete => return,
+        0 => format!("the last deliveries are not in {log} yet"),
+        dropped => format!("{dropped} deliveries are missing in {log}"),
+    };
+    warn(&what, "look whether its disk is full");
 }
 
 async fn bind(address: &str) -> Result<TcpListener, Fault> {

@@ -18,19 +18,19 @@ pub struct Objects {
 }
 
 impl Client {
-    /// Returns the blocks.
+    /// Returns a handle to the blocks.
     #[must_use]
     pub fn blocks(&self) -> Objects {
         Objects::new(self.clone(), "/blocks")
     }
 
-    /// Returns the workflows.
+    /// Returns a handle to the workflows.
     #[must_use]
     pub fn workflows(&self) -> Objects {
         Objects::new(self.clone(), "/workflows")
     }
 
-    /// Returns the stat definitions.
+    /// Returns a handle to the stat definitions.
     #[must_use]
     pub fn stats(&self) -> Objects {
         Objects::new(self.clone(), "/stats")

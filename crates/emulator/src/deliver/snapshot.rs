@@ -88,7 +88,6 @@ impl Deliveries {
         }
         drop(state);
         self.inner.tell_changed();
-        self.inner.wake.notify_one();
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ const RENEW: &str =
 WHERE id = $1 AND token = $2 AND state = 1 RETURNING 1";
 
 /// A settled entry keeps its token until it is leased again, and a repeated call finds the token and changes nothing.
+/// `state`: 0 queued, 1 running, 2 done, 3 dead.
 const SETTLE: &str = concat!(
     "WITH ",
     durable!(),

@@ -109,14 +109,10 @@ pub(super) fn variants(stamps: &[Stamp], ids: &[Vec<u8>]) -> Vec<SignedString> {
 fn other_units(text: &str) -> Vec<(&'static str, String)> {
     let mut units = Vec::new();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let mut shorter = |digits: usize| {
-            if let Some(seconds) = text.get(..digits).filter(|_| text.len() > digits) {
+        if text.len() > 11 {
+            for seconds in [&text[..10], &text[..11]] {
                 units.push(("seconds were signed", seconds.to_owned()));
             }
-        };
-        if text.len() > 11 {
-            shorter(10);
-            shorter(11);
         }
         for (zeros, unit) in [
             ("000", "milliseconds were signed"),

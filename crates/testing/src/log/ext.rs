@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use hookgate::{
     Delivery, KeyRing, Receiver, Refusal,
-    clock::{ManualClock, UnixSeconds},
+    clock::ManualClock,
     receiver::RequestHead,
     verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
 };
@@ -153,8 +153,8 @@ impl LoggedDeliveryExt for LoggedDelivery {
 
     fn age(&self) -> Option<i64> {
         let signed = Timestamp::parse(self.header(TIMESTAMP)?).ok()?;
-        let (now, signed): (UnixSeconds, UnixSeconds) = (self.received_at, signed.seconds());
-        Some(now.as_i64().saturating_sub(signed.as_i64()))
+        let received = self.received_at.as_i64();
+        Some(received.saturating_sub(signed.seconds().as_i64()))
     }
 
     fn resigned(&self, signer: &Signer) -> Option<Self> {

@@ -139,7 +139,8 @@ pub(crate) use {
     hang_up::attached,
     request_run::request,
     run_state::{End, Ended, RunState},
-    settle::{classify, settle_in_time},
+    settle::{classify, recorded_in_time},
     timer::LATE_STORE_CALL,
+    timer::in_time,
     waiting_copies::WaitingCopies,
 };

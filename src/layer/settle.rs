@@ -14,10 +14,11 @@ use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
 use super::run_state::{End, Ended};
 use super::timer::in_time;
 use crate::caught::caught;
+use crate::dedupe::{Ownership, StoreError};
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::walk::{Claim, Claims, Delivery, ForHealth, Settlement};
+use crate::walk::{Claims, Delivery, ForHealth, Settlement};
 
 /// Judges the handler's answer. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(
@@ -141,16 +142,17 @@ pub(super) async fn dead_letter<R, E>(
     }
 }
 
-/// Commits or releases the claim within the time limit of a late store call. Returns the outcome with what is known of its record.
-pub(crate) async fn settle_in_time(
+/// Returns the outcome with what is known of its record: the store's answer, or `None` if that did not come within the time limit of a
+/// late store call.
+///
+/// Not an async function around the call itself: its arguments would stand in the run's future a second time.
+pub(crate) fn recorded_in_time(
     guard: &Guard<Claims>,
-    claim: &Claim,
+    answer: Option<Result<Ownership, StoreError>>,
     how: Settlement,
     outcome: Outcome,
-    waits: impl FnMut(),
 ) -> Outcome {
-    let recorded = in_time(pin!(claim.settle(how, ForHealth::Counts)), waits).await;
-    let outcome = match &recorded {
+    let outcome = match &answer {
         // A release that fails costs time, not the event: the lease ends by itself.
         _ if how == Settlement::Release => outcome,
         Some(commit) => outcome.recorded(commit),
@@ -160,7 +162,7 @@ pub(crate) async fn settle_in_time(
         }
     };
     // An error's destructor is code of the store.
-    let _ = caught(|| drop(recorded));
+    let _ = caught(|| drop(answer));
     outcome
 }
 
@@ -195,7 +197,8 @@ pub(super) fn settle<'a, R, E>(
                 run.state.settling(ended, now);
             }
         };
-        let outcome = settle_in_time(guard, &run.claim, how, outcome, waits).await;
+        let answer = in_time(pin!(run.claim.settle(how, ForHealth::Counts)), waits).await;
+        let outcome = recorded_in_time(guard, answer, how, outcome);
         let settled = Settled {
             outcome,
             delivery,

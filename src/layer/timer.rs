@@ -29,7 +29,7 @@ impl Timer {
 
 /// Returns the answer of a store; `None` if there is none within the time limit, which begins at the first poll. `waits` is called
 /// before the first wait.
-pub(super) fn in_time<F: Future>(
+pub(crate) fn in_time<F: Future>(
     mut call: Pin<&mut F>,
     mut waits: impl FnMut(),
 ) -> impl Future<Output = Option<F::Output>> {

@@ -1,6 +1,7 @@
 //! A receiver behind a server: the tower layer, the same in one call, shutdown and metrics (feature `tower`).
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use tokio::time::Instant;
 
 use super::Receiver;
 use crate::layer::{
-    self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, settle_in_time, under_lease,
+    self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, in_time, recorded_in_time,
+    under_lease,
 };
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 use crate::run::{Acknowledgement, Ran, Run};
@@ -19,7 +21,7 @@ use crate::run::{Acknowledgement, Ran, Run};
 use crate::walk::Claims;
 #[cfg(doc)]
 use crate::walk::Delivery;
-use crate::walk::{Admission, Settlement, StoredDelivery};
+use crate::walk::{Admission, ForHealth, Settlement, StoredDelivery};
 
 impl Receiver {
     /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
@@ -180,7 +182,8 @@ impl Receiver {
             Acknowledgement::Done => Settlement::Commit,
             _ => Settlement::Release,
         };
-        ran.outcome = settle_in_time(&self.shared, &claim, how, ran.outcome, || ()).await;
+        let answer = in_time(pin!(claim.settle(how, ForHealth::Counts)), || ()).await;
+        ran.outcome = recorded_in_time(&self.shared, answer, how, ran.outcome);
         self.shared.report_run(&Settled {
             outcome: ran.outcome,
             delivery,

@@ -257,16 +257,13 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
         let none = answer(&page, &request).await;
         assert!(none.starts_with("HTTP/1.1 404"), "{method} {path}: {none}");
     }
-    let replay = format!(
-        "POST /_listen/deliveries/1/replay HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-    );
-    let replay = answer(&page, &replay).await;
-    assert!(replay.starts_with("HTTP/1.1 403"), "{replay}");
-    let foreign = format!(
-        "POST /_listen/deliveries/1/explain HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-    );
-    let foreign = answer(&page, &foreign).await;
-    assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
+    for what in ["explain", "replay"] {
+        let foreign = format!(
+            "POST /_listen/deliveries/1/{what} HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+        );
+        let foreign = answer(&page, &foreign).await;
+        assert!(foreign.starts_with("HTTP/1.1 403"), "{what}: {foreign}");
+    }
     // The listener itself serves no page.
     let listener = answer(
         &listening.address,

@@ -26,6 +26,7 @@ files! {
     SCRIPT "api.js"
     SCRIPT "connection.js"
     SCRIPT "curl.js"
+    SCRIPT "deliveries.js"
     SCRIPT "delivery_actions.js"
     SCRIPT "delivery_detail.js"
     SCRIPT "delivery_filter.js"

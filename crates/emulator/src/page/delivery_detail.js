@@ -38,6 +38,8 @@ export function deliveryDetail({ store, actions = [], facts, states, at, now = D
     element.dataset.state = detail.state;
     element.hidden = false;
     next = el('dd', { class: 'number' });
+    const last = detail.attempts.at(-1);
+    const words = wordsOf(detail, last && !isAccepted(last) ? last : undefined);
     const buttons = actions.map(({ label, about, run }) => el('button', {
       title: about, 'data-focus': label,
       onclick: acting(async () => fill(result, await run(detail))),
@@ -47,7 +49,7 @@ export function deliveryDetail({ store, actions = [], facts, states, at, now = D
         el('button', { class: 'quiet', 'data-focus': 'close', 'aria-label': 'Close the delivery', onclick: close }, 'Close')),
       el('dl', {}, facts(detail).map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]),
         detail.nextAttemptAt && [el('dt', {}, 'Next attempt'), next]),
-      wordsOf(detail, failedLast(detail)) && el('p', { class: 'refusal' }, wordsOf(detail, failedLast(detail))),
+      words && el('p', { class: 'refusal' }, words),
       buttons.length > 0 && el('p', { class: 'actions' }, buttons), result,
       detail.attempts.map((attempt, before) => attemptShown(attempt, before + 1,
         isNew || !opened.size ? before + 1 === detail.attempts.length : opened.has(String(before + 1)))),
@@ -99,9 +101,6 @@ export function deliveryDetail({ store, actions = [], facts, states, at, now = D
     },
   };
 }
-
-/** The last attempt, where it failed. */
-const failedLast = ({ attempts }) => [attempts.at(-1)].find((last) => last && !isAccepted(last));
 
 function attemptShown(attempt, number, isOpen) {
   const { request, answer, fault } = attempt;

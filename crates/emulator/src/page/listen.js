@@ -3,15 +3,14 @@
 import { part, request } from './api.js';
 import { connectionBadge } from './connection.js';
 import { curl } from './curl.js';
-import { deliveryDetail } from './delivery_detail.js';
+import { deliveries } from './deliveries.js';
 import { deliveryFilter } from './delivery_filter.js';
-import { deliveryList } from './delivery_list.js';
 import { drawnOnce, el, fill } from './dom.js';
 import { explained } from './explained.js';
 import { listen } from './live.js';
 import { deliveryStore } from './store.js';
 import { place } from './place.js';
-import { acting, copy, done, failed } from './told.js';
+import { copy, done, failed } from './told.js';
 
 const BASE = '/_listen/';
 const VERDICTS = [['', 'every verdict'], ['done', '✓ done'], ['again', '= again'], ['runs_on', '… runs_on'], ['failed', '! failed'],
@@ -19,12 +18,10 @@ const VERDICTS = [['', 'every verdict'], ['done', '✓ done'], ['again', '= agai
 
 const store = deliveryStore(BASE);
 const ask = async (id, what) => (await request('POST', `${BASE}deliveries/${part(id)}/${what}`)).data;
-const detail = deliveryDetail({
-  store, states: VERDICTS, at: () => [],
-  closed(id) {
-    list.choose(undefined);
-    list.focus(id);
-  },
+const { list, detail, open } = deliveries({ store, states: VERDICTS }, {
+  label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer' },
+}, {
+  at: () => [],
   facts: ({ facts }) => facts,
   actions: [
     {
@@ -44,13 +41,6 @@ const detail = deliveryDetail({
     },
     { label: 'Why was it refused?', about: 'Tries the known mistakes with the secrets of this command', run: async ({ id }) => explained(await ask(id, 'explain')) },
   ],
-});
-const open = acting(async (id) => {
-  list.choose(id);
-  await detail.open(id);
-});
-const list = deliveryList({
-  store, open, states: VERDICTS, label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer' },
 });
 const filter = deliveryFilter({ store, list, states: VERDICTS, label: 'Verdict' });
 const connection = connectionBadge();

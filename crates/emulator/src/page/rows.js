@@ -1,8 +1,7 @@
 // Models and rows: a grid with a page of rows, and below it the deliveries that changes of this data model caused.
 
 import { control, part } from './api.js';
-import { deliveryDetail } from './delivery_detail.js';
-import { deliveryList } from './delivery_list.js';
+import { deliveries } from './deliveries.js';
 import { el, fill, setText } from './dom.js';
 import { confirmed, field, openForm } from './form.js';
 import { grid } from './grid.js';
@@ -46,22 +45,11 @@ export function rowsSection(context) {
   const add = el('button', { class: 'primary', onclick: () => addRow() }, 'Add a row');
   const none = el('p', { class: 'empty' }, 'This data model has no rows.');
 
-  const now = () => clock.now();
-  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id], closed });
-  function closed(id) {
-    list.choose(undefined);
-    list.focus(id);
-  }
-  const open = acting(async (id) => {
-    list.choose(id);
-    await detail.open(id);
-  });
-  const list = deliveryList({
-    store, now, most: DELIVERIES, label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
+  const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
+    most: DELIVERIES, label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
     filter: (delivery) => delivery.payload?.data?.datamodelId === model?.id,
     nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
-    open,
-  });
+  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id] });
 
   async function turn(by) {
     offset = Math.max(0, offset + by);

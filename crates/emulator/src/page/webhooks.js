@@ -2,9 +2,8 @@
 
 import { control, part } from './api.js';
 import { actionsOf, factsOf, tellResult } from './delivery_actions.js';
-import { deliveryDetail } from './delivery_detail.js';
+import { deliveries } from './deliveries.js';
 import { deliveryFilter } from './delivery_filter.js';
-import { deliveryList } from './delivery_list.js';
 import { el, keyed, setText } from './dom.js';
 import { choice, confirmed, field, openForm, shownOnce } from './form.js';
 import { acting, copy, done } from './told.js';
@@ -111,21 +110,11 @@ export function webhooksSection(context) {
     });
   }
 
-  const now = () => clock.now();
   const webhook = el('select', {});
-  const detail = deliveryDetail({ store, now, actions: actionsOf(context), facts: factsOf(context), at: () => ['webhooks'], closed });
-  function closed(id) {
-    list.choose(undefined);
-    list.focus(id);
-  }
-  async function open(id) {
-    list.choose(id);
-    await detail.open(id);
-  }
-  const list = deliveryList({
-    store, now, open: acting(open), label: 'Recent deliveries', empty: 'Nothing was delivered yet.',
+  const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
+    label: 'Recent deliveries', empty: 'Nothing was delivered yet.',
     nameOf: (id) => all().find((one) => one.id === id)?.name || id,
-  });
+  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['webhooks'] });
   webhook.setAttribute('aria-label', 'Webhook');
   const filter = deliveryFilter({ store, list, states: STATES, label: 'State', more: { subscriptionId: webhook } });
 
@@ -152,6 +141,6 @@ export function webhooksSection(context) {
       el('div', { class: 'beside' },
         el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Recent deliveries'), filter.element), list.element),
         detail.element)),
-    show: (id) => (id ? acting(open)(id) : detail.close()),
+    show: (id) => (id ? open(id) : detail.close()),
   };
 }

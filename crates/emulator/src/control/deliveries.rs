@@ -23,12 +23,13 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
             ApiError::validation(message)
         })
     });
+    let search = call.query.text("search").map(str::to_lowercase);
     let wanted = Wanted {
         event: call.query.text("eventId"),
         subscription: call.query.text("subscriptionId"),
         state: state.transpose()?,
         event_type: call.query.text("type"),
-        search: call.query.text("search"),
+        search: search.as_deref(),
     };
     let (records, kept) = call.hub.deliveries.newest(&wanted, limit);
     Ok(Answer::list(&records, &json!({ "kept": kept })))

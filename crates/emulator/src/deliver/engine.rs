@@ -42,7 +42,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) state: Option<DeliveryState>,
     /// A part of the event's type.
     pub(crate) event_type: Option<&'a str>,
-    /// Words that all occur in it.
+    /// Words in lower case, each of which occurs in the delivery.
     pub(crate) search: Option<&'a str>,
 }
 

@@ -209,7 +209,7 @@ impl Delivery {
             .unwrap_or_else(|| self.body.clone())
     }
 
-    /// Whether each of these words occurs in its ids, type, results or body, whatever the case.
+    /// Whether each of these words, in lower case, occurs in its ids, type, results or body, whatever the case there.
     pub(super) fn contains(&self, words: &str) -> bool {
         let mut text = format!(
             "{} {} {} {} {} ",
@@ -225,8 +225,7 @@ impl Delivery {
         }
         text.push_str(&String::from_utf8_lossy(&self.body));
         let text = text.to_lowercase();
-        let mut words = words.split_whitespace();
-        words.all(|word| text.contains(&word.to_lowercase()))
+        words.split_whitespace().all(|word| text.contains(word))
     }
 
     /// About how many bytes it keeps.

@@ -11,7 +11,7 @@ use super::serve::{paged, response};
 use super::server::{Closed, Serve};
 use super::{Access, Reply, guard, stream};
 use crate::answer::{Answer, ApiError};
-use crate::inspector::{DeliveryFilter, Shown};
+use crate::inspector::{DeliveryFilter, Inspected, Shown};
 use crate::page;
 use crate::query::Query;
 
@@ -72,20 +72,27 @@ impl Shown {
             }
             (&Method::GET, [id]) => data(self.inspected.delivery(id)).ok_or_else(missing),
             (&Method::POST, [id, "explain"]) => {
-                let (inspected, id) = (Arc::clone(&self.inspected), (*id).to_owned());
-                let searched = tokio::task::spawn_blocking(move || inspected.explain(&id)).await;
-                let searched = searched.map_err(|error| ApiError::internal(error.to_string()))?;
-                data(searched).ok_or_else(missing)
+                let explained = self.blocking(id, |shown, id| shown.explain(id)).await?;
+                data(explained).ok_or_else(missing)
             }
             (&Method::POST, [id, "replay"]) => {
-                let (inspected, id) = (Arc::clone(&self.inspected), (*id).to_owned());
-                let replayed = tokio::task::spawn_blocking(move || inspected.replay(&id)).await;
-                let replayed = replayed.map_err(|error| ApiError::internal(error.to_string()))?;
+                let replayed = self.blocking(id, |shown, id| shown.replay(id)).await?;
                 let told = replayed.ok_or_else(missing)?.map_err(ApiError::conflict)?;
                 Ok(Answer::data(&json!({ "told": told })))
             }
             _ => Err(missing()),
         }
+    }
+
+    /// Makes a call that may block, on a thread for such calls.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        id: &str,
+        call: impl FnOnce(&dyn Inspected, &str) -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let (inspected, id) = (Arc::clone(&self.inspected), id.to_owned());
+        let called = tokio::task::spawn_blocking(move || call(&*inspected, &id)).await;
+        called.map_err(|error| ApiError::internal(error.to_string()))
     }
 }
 

@@ -34,7 +34,7 @@ pub use feed::{Begun, Fed, begin, feed, is_known};
 pub use finding::{Finding, Found, Gone, Reconciled, Unresolved, UnresolvedReason};
 pub use hash::RowHash;
 pub use memory::MemoryMirror;
-pub use mirror::{Mirror, MirrorFuture, Mirrored};
+pub use mirror::{Mirror, Mirrored};
 pub use planner::Planner;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresMirror;

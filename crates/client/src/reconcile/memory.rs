@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use hookgate::{
     clock::{Clock, Monotonic, SystemClock},
+    dedupe::StoreFuture,
     event::{DataModelId, RowId},
 };
 
-use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::mirror::{Mirror, Mirrored};
 use super::row_state::{Life, RowState};
 
 type Rows = BTreeMap<RowId, Kept>;
@@ -68,13 +69,13 @@ impl Mirror for MemoryMirror {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         let models = self.models();
         let found = models.get(model).into_iter().flat_map(|known| {
             rows.iter()
                 .filter_map(|row| Some((row.clone(), known.get(row)?.known.clone())))
         });
-        MirrorFuture::ready(Ok(found.collect()))
+        StoreFuture::ready(Ok(found.collect()))
     }
 
     fn list<'a>(
@@ -82,14 +83,14 @@ impl Mirror for MemoryMirror {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         let models = self.models();
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let listed = models.get(model).into_iter().flat_map(|known| {
             let range = known.range::<RowId, _>((from, Bound::Unbounded));
             range.map(|(row, kept)| (row.clone(), kept.known.clone()))
         });
-        MirrorFuture::ready(Ok(listed.take(limit).collect()))
+        StoreFuture::ready(Ok(listed.take(limit).collect()))
     }
 
     fn swap<'a>(
@@ -98,7 +99,7 @@ impl Mirror for MemoryMirror {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         let mut models = self.models();
         let rows = models.entry(model.clone()).or_default();
         let is_unchanged = rows.get(row).map_or(0, |kept| kept.known.revision) == revision;
@@ -110,10 +111,10 @@ impl Mirror for MemoryMirror {
             };
             rows.insert(row.clone(), kept);
         }
-        MirrorFuture::ready(Ok(is_unchanged))
+        StoreFuture::ready(Ok(is_unchanged))
     }
 
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
         let now = self.clock.monotonic();
         let mut models = self.models();
         let mut forgotten = 0;
@@ -125,7 +126,7 @@ impl Mirror for MemoryMirror {
             });
             forgotten = before - rows.len();
         }
-        MirrorFuture::ready(Ok(forgotten as u64))
+        StoreFuture::ready(Ok(forgotten as u64))
     }
 
     fn keeps_values(&self) -> bool {

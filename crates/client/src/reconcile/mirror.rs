@@ -11,9 +11,6 @@ use hookgate::{
 
 use super::row_state::RowState;
 
-/// The future of a mirror's call.
-pub type MirrorFuture<'a, T> = StoreFuture<'a, T>;
-
 /// Remembers the state of each row as the handled events and repairs left it.
 ///
 /// A program calls [`feed`](super::feed()) with each handled event. The reconciliation compares the service's rows with these
@@ -30,7 +27,7 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>>;
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>>;
 
     /// Returns the states of at most `limit` rows whose ids are greater than `after`, in the order of the ids' bytes. Only the last
     /// call returns fewer than `limit`.
@@ -39,7 +36,7 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>>;
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>>;
 
     /// Writes the row's state with the revision `revision + 1`, if its present revision is `revision`. A row without a state has
     /// revision 0. Returns whether it was written.
@@ -49,14 +46,14 @@ pub trait Mirror: fmt::Debug + Send + Sync + 'static {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool>;
+    ) -> StoreFuture<'a, bool>;
 
     /// Forgets this data model's [deleted](super::Life::Deleted) rows whose states were written at least `age` ago, by the mirror's
     /// own clock. Returns their number. A forgotten row has no state, and its next revision is 1.
     ///
     /// [`Reconcile`](super::Reconcile) calls it after each complete pass: see
     /// [`Settings::keep_deleted`](super::Settings::keep_deleted).
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64>;
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64>;
 
     /// Whether [`swap`](Self::swap) is an error: passes then put no row in doubt. `false` by default.
     fn is_read_only(&self) -> bool {
@@ -93,7 +90,7 @@ impl<M: Mirror + ?Sized> Mirror for Arc<M> {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         (**self).get(model, rows)
     }
 
@@ -102,7 +99,7 @@ impl<M: Mirror + ?Sized> Mirror for Arc<M> {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         (**self).list(model, after, limit)
     }
 
@@ -112,11 +109,11 @@ impl<M: Mirror + ?Sized> Mirror for Arc<M> {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         (**self).swap(model, row, revision, state)
     }
 
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
         (**self).forget(model, age)
     }
 

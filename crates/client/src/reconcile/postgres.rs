@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use deadpool_postgres::Pool;
 use hookgate::{
-    dedupe::{StoreError, StoreErrorKind},
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
     event::{DataModelId, RowId},
 };
 use hookgate_postgres::store_error;
@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::hash::RowHash;
-use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::mirror::{Mirror, Mirrored};
 use super::row_state::{COLUMNS, Life, RowState};
 use crate::fault::Fault;
 use crate::postgres_pool;
@@ -119,8 +119,8 @@ impl Mirror for PostgresMirror {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
-        MirrorFuture::boxed(async move {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
+        StoreFuture::boxed(async move {
             let rows: Vec<_> = rows.iter().map(RowId::as_str).collect();
             let bound: [(&(dyn ToSql + Sync), Type); 2] =
                 [(&model.as_str(), Type::TEXT), (&rows, Type::TEXT_ARRAY)];
@@ -138,8 +138,8 @@ impl Mirror for PostgresMirror {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
-        MirrorFuture::boxed(async move {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
+        StoreFuture::boxed(async move {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
             let after = after.map(RowId::as_str);
             let bound: [(&(dyn ToSql + Sync), Type); 3] = [
@@ -162,8 +162,8 @@ impl Mirror for PostgresMirror {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
-        MirrorFuture::boxed(async move {
+    ) -> StoreFuture<'a, bool> {
+        StoreFuture::boxed(async move {
             let Ok(revision) = i64::try_from(revision) else {
                 return Ok(false);
             };
@@ -186,8 +186,8 @@ impl Mirror for PostgresMirror {
         })
     }
 
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
-        MirrorFuture::boxed(async move {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
+        StoreFuture::boxed(async move {
             let bound: [(&(dyn ToSql + Sync), Type); 4] = [
                 (&model.as_str(), Type::TEXT),
                 (&Life::Deleted.number(), Type::INT2),

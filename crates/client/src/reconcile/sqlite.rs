@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use hookgate::{
-    dedupe::{StoreError, StoreErrorKind},
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
     event::{DataModelId, RowId},
 };
 use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::hash::RowHash;
-use super::mirror::{Mirror, MirrorFuture, Mirrored};
+use super::mirror::{Mirror, Mirrored};
 use super::row_state::{COLUMNS, Life, RowState};
 use crate::fault::Fault;
 use crate::sqlite_file::SqliteFile;
@@ -103,7 +103,7 @@ impl Mirror for SqliteMirror {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         let (model, rows) = (model.clone(), rows.to_vec());
         self.file.call(move |connection| {
             let mut found = Vec::with_capacity(rows.len());
@@ -127,7 +127,7 @@ impl Mirror for SqliteMirror {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         let (model, after) = (model.clone(), after.cloned());
         self.file.call(move |connection| {
             let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -149,7 +149,7 @@ impl Mirror for SqliteMirror {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         let (model, row) = (model.clone(), row.clone());
         self.file.call(move |connection| {
             let Ok(revision) = i64::try_from(revision) else {
@@ -171,9 +171,9 @@ impl Mirror for SqliteMirror {
     }
 
     /// A mirror that was opened for reading alone forgets nothing.
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
         if self.is_read_only {
-            return MirrorFuture::ready(Ok(0));
+            return StoreFuture::ready(Ok(0));
         }
         let model = model.clone();
         self.file.call(move |connection| {

@@ -12,8 +12,8 @@ use hookgate::{
     event::{DataModelId, RowId},
 };
 use hookgate_client::reconcile::{
-    Column, MemoryMirror, Mirror, MirrorFuture, Mirrored, PassPage, Reconcile, ReconcileError,
-    Reconciled, RowSource, RowState, Settings, feed,
+    Column, MemoryMirror, Mirror, Mirrored, PassPage, Reconcile, ReconcileError, Reconciled,
+    RowSource, RowState, Settings, feed,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
@@ -527,13 +527,13 @@ struct Failing {
 }
 
 impl Failing {
-    fn call<'a, T>(&self, call: MirrorFuture<'a, T>) -> MirrorFuture<'a, T>
+    fn call<'a, T>(&self, call: StoreFuture<'a, T>) -> StoreFuture<'a, T>
     where
         T: Send + 'a,
     {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         if number >= self.from.load(Ordering::Relaxed) {
-            return MirrorFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable)));
+            return StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable)));
         }
         call
     }
@@ -544,7 +544,7 @@ impl Mirror for Failing {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         self.call(self.mirror.get(model, rows))
     }
 
@@ -553,7 +553,7 @@ impl Mirror for Failing {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         self.call(self.mirror.list(model, after, limit))
     }
 
@@ -563,11 +563,11 @@ impl Mirror for Failing {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         self.call(self.mirror.swap(model, row, revision, state))
     }
 
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
         self.call(self.mirror.forget(model, age))
     }
 }

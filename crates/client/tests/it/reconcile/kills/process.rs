@@ -16,7 +16,7 @@ use hookgate::{
     },
     event::{DataModelId, RowId},
 };
-use hookgate_client::reconcile::{Mirror, MirrorFuture, Mirrored, Reconcile, RowState, Settings};
+use hookgate_client::reconcile::{Mirror, Mirrored, Reconcile, RowState, Settings};
 use hookgate_order::{LastHandled, Order, OrderGuard, OrderStore};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
@@ -159,7 +159,7 @@ impl<M: Mirror> Mirror for Killable<M> {
         &'a self,
         model: &'a DataModelId,
         rows: &'a [RowId],
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         self.life.call(true, move || self.store.get(model, rows))
     }
 
@@ -168,7 +168,7 @@ impl<M: Mirror> Mirror for Killable<M> {
         model: &'a DataModelId,
         after: Option<&'a RowId>,
         limit: usize,
-    ) -> MirrorFuture<'a, Vec<(RowId, Mirrored)>> {
+    ) -> StoreFuture<'a, Vec<(RowId, Mirrored)>> {
         self.life
             .call(true, move || self.store.list(model, after, limit))
     }
@@ -179,12 +179,12 @@ impl<M: Mirror> Mirror for Killable<M> {
         row: &'a RowId,
         revision: u64,
         state: RowState,
-    ) -> MirrorFuture<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         self.life
             .call(true, move || self.store.swap(model, row, revision, state))
     }
 
-    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> MirrorFuture<'a, u64> {
+    fn forget<'a>(&'a self, model: &'a DataModelId, age: Duration) -> StoreFuture<'a, u64> {
         self.life.call(true, move || self.store.forget(model, age))
     }
 }

@@ -44,8 +44,7 @@ pub(crate) fn record<N>(
 
 fn health(to: Meter<'_>, health: &Health) {
     to.set(names::READY, flag(health.is_ready()), []);
-    for reason in Health::REASONS {
-        let holds = health.reasons().any(|other| other == reason);
+    for (reason, holds) in health.all_reasons() {
         let labels = [("reason", reason.into())];
         to.set(names::UNREADY, flag(holds), labels);
     }

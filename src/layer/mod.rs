@@ -140,7 +140,6 @@ pub(crate) use {
     request_run::request,
     run_state::{End, Ended, RunState},
     settle::{classify, recorded_in_time},
-    timer::LATE_STORE_CALL,
-    timer::in_time,
+    timer::{LATE_STORE_CALL, in_time},
     waiting_copies::WaitingCopies,
 };

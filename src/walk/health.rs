@@ -70,16 +70,17 @@ impl Health {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reasons(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let all = Self::REASONS.into_iter().zip(self.holding());
+        let all = self.all_reasons().into_iter();
         all.filter_map(|(reason, holds)| holds.then_some(reason))
     }
 
-    /// The names of all reasons.
-    pub(crate) const REASONS: [&'static str; 3] = ["draining", "no_permit_free", "store_failing"];
-
-    fn holding(&self) -> [bool; 3] {
-        let no_permit_free = self.runs >= self.max_runs;
-        [self.draining, no_permit_free, self.store_failing]
+    /// All reasons, and whether each holds.
+    pub(crate) fn all_reasons(&self) -> [(&'static str, bool); 3] {
+        [
+            ("draining", self.draining),
+            ("no_permit_free", self.runs >= self.max_runs),
+            ("store_failing", self.store_failing),
+        ]
     }
 
     /// Returns the time since an event was last accepted, by the wall clock; `None` if there was none.

@@ -225,11 +225,11 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         out.flush()?;
         print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await
     };
-    let mut again = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
+    let mut interrupted = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
         () = server.stop(TO_END) => {}
         // Ctrl-C during the wait ends it at once.
-        () = &mut again => {}
+        () = &mut interrupted => {}
     }
     if let Some(recorder) = recorder {
         flush_and_warn(&recorder, args.record.as_deref());

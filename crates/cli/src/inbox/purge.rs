@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use hookgate::dedupe::StoreError;
 use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 
 use super::choice::{SelectionArgs, State, entries};
@@ -41,34 +42,28 @@ pub(crate) fn run(args: &PurgeArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     }
     interrupt::block_on(async {
         let inbox = args.place.open().await?;
-        let selection = || args.choice.selection().state(args.state.0);
-        if !args.yes {
-            let found = count(&inbox, args, selection()).await?;
-            inbox.close().await;
-            let text = format!("nothing deleted yet, --yes deletes {}", entries(found));
-            let value = serde_json::json!({ "dryRun": true, "purged": found });
-            out.say(&text, &value)?;
-            return Ok(args.choice.changed(found));
-        }
-        let purged = inbox.purge(selection()).await;
+        let selection = args.choice.selection().state(args.state.0);
+        let purged = match args.yes {
+            true => inbox.purge(selection).await,
+            false => count(&inbox, selection).await,
+        };
         let purged = purged.map_err(|error| args.place.fault(&error))?;
         inbox.close().await;
-        let text = format!("{} deleted", entries(purged));
-        out.say(
-            &text,
-            &serde_json::json!({ "dryRun": false, "purged": purged }),
-        )?;
-        out.flush()?;
+        let text = match args.yes {
+            true => format!("{} deleted", entries(purged)),
+            false => format!("nothing deleted yet, --yes deletes {}", entries(purged)),
+        };
+        let value = serde_json::json!({ "dryRun": !args.yes, "purged": purged });
+        out.say(&text, &value)?;
         Ok(args.choice.changed(purged))
     })
 }
 
-async fn count(inbox: &Inbox, args: &PurgeArgs, selection: Selection) -> Result<u64, Fault> {
+async fn count(inbox: &Inbox, selection: Selection) -> Result<u64, StoreError> {
     const PAGE: usize = 1_000;
     let (mut found, mut page) = (0, Page::first(PAGE));
     loop {
-        let listed = inbox.list(selection.clone(), page).await;
-        let listed = listed.map_err(|error| args.place.fault(&error))?;
+        let listed = inbox.list(selection.clone(), page).await?;
         found += listed.len() as u64;
         match listed.last() {
             Some(last) if listed.len() == PAGE => page = Page::after(last.id, PAGE),

@@ -8,8 +8,8 @@
 //! Server and sender have a thread each. By HTTP/1 they keep 32 connections alive between them, by HTTP/2 four with eight
 //! streams each. Every request is signed beforehand and carries a fresh id, so that every claim is fresh and the stores really
 //! grow. Each round starts new servers with empty stores and measures all of them in turn; the printed figures are ratios within the
-//! same round. The routes by hand call nothing of ours: `support/by_hand.rs`. The processor time is that of the server's thread, which Linux counts: it varies less
-//! than the requests per second, which other programs of the machine change.
+//! same round. The routes by hand call nothing of ours: `support/by_hand.rs`. Linux counts the processor time of the server's thread.
+//! It varies less than the requests per second, which other programs of the machine change.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // A bench panics on an unexpected result.
 

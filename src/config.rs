@@ -112,7 +112,8 @@ pub enum ConfigErrorKind {
         /// The builder's method.
         setting: &'static str,
     },
-    /// An arm for a type or a data model that no event can have, one that has no effect, two arms for the same events, or none at all.
+    /// One of these: an arm is for a type or a data model that no event can have; an arm has no effect; two arms are for the same
+    /// events; there is no arm.
     #[error("this arm takes no event")]
     UnusableArm,
 }

@@ -99,7 +99,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         told_to_stop().await;
         // First drain the runs, while their workers live; meanwhile new deliveries are answered 503.
         let drained = receiver.drain(Duration::from_secs(10)).await;
-        println!("stopped, {} runs aborted", drained);
+        println!("stopped, {drained} runs aborted");
         handle.stop(true).await;
     });
     server.await?;

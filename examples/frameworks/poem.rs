@@ -69,6 +69,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     // Connections are closed; runs that are still under way get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;
-    println!("stopped, {} runs aborted", drained);
+    println!("stopped, {drained} runs aborted");
     Ok(())
 }

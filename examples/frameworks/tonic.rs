@@ -73,6 +73,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         })
         .await?;
     let drained = receiver.drain(Duration::from_secs(10)).await;
-    println!("stopped, {} runs aborted", drained);
+    println!("stopped, {drained} runs aborted");
     Ok(())
 }

@@ -107,7 +107,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
     // From here on `/ready` answers 503, until the last run has ended.
     let drained = receiver.drain(Duration::from_secs(10)).await;
-    println!("stopped, {} runs aborted", drained);
+    println!("stopped, {drained} runs aborted");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What a build without some feature answers when a command, or a part of one, needs that feature.
+//! The answer of a build in which a feature is not enabled, where a command, or a part of one, needs that feature.
 
 use std::ffi::OsString;
 

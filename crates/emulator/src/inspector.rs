@@ -18,7 +18,7 @@ pub struct DeliveryFilter<'a> {
     pub state: Option<&'a str>,
     /// A part of its `eventType`.
     pub event_type: Option<&'a str>,
-    /// Words that all occur in what is shown of it.
+    /// Words, each of which occurs in the text that is shown for the delivery.
     pub search: Option<&'a str>,
 }
 
@@ -42,13 +42,14 @@ pub trait Inspected: Send + Sync + 'static {
     /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
 
-    /// Delivers the delivery with this id again, and returns what came of it. It may take seconds, and is called on a thread that may block.
+    /// Delivers the delivery with this id again. Returns the result as a sentence; `None` if there is no such delivery. It may take seconds,
+    /// and is called on a thread that may block.
     ///
     /// # Errors
     /// It can't be delivered again, or it was not accepted.
     ///
     /// # Security
-    /// Each program on the machine can ask for it. What was refused must not be signed here.
+    /// Each program on the machine can ask for it. So a delivery that was refused must not be signed here.
     fn replay(&self, id: &str) -> Option<Result<String, String>>;
 }
 

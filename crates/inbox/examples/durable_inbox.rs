@@ -109,7 +109,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     acceptor.drain(Duration::from_secs(5)).await;
     let ended = workers.shutdown(Duration::from_secs(10)).await;
     let left = inbox.stats().await?;
-    println!("stopped, {} given back, {} left to do", ended, left.queued);
+    println!("stopped, {ended} given back, {} left to do", left.queued);
     Ok(())
 }
 

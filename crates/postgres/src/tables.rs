@@ -48,7 +48,7 @@ CREATE INDEX IF NOT EXISTS hookgate_claims_until ON hookgate_claims (until)",
 );
 CREATE INDEX IF NOT EXISTS hookgate_effects_until ON hookgate_effects (until)",
     },
-    // The inbox's table with its indexes. Each begins with the name, for calls of one name.
+    // The inbox's table with its indexes. The first column of nearly each index is the name of the inbox, as most calls are for one name.
     //
     // `state`: 0 queued, 1 running, 2 done, 3 dead. `due_at` is the time when a queued entry is due, or when the lease of a running
     // entry ends. `forget_at` is the time when the id of an entry that is done is forgotten. `token` is the claim token of the last

@@ -349,7 +349,7 @@ mod tests {
             error.to_string().contains("Postgres::behind_pooler"),
             "{error}"
         );
-        // What is not a known name may be a part of a password.
+        // A name that is not known may be a part of a password, so the error does not show it.
         let error = read("postgres://app@db.example/app?made_up=1").unwrap_err();
         assert!(error.to_string().contains("a parameter"), "{error}");
         assert!(!format!("{error:?}").contains("made_up"), "{error:?}");

@@ -113,7 +113,7 @@ impl Signer {
     /// A whole delivery: POST to this path or URI. Map its body to the one that your service takes.
     ///
     /// # Panics
-    /// As [`headers`](Self::headers) does, and on what is not a URI or a header's value.
+    /// As [`headers`](Self::headers) does, and where `uri` is not a URI or a value can't stand in a header.
     pub fn request(&self, uri: &str, body: impl Into<bytes::Bytes>) -> http::Request<bytes::Bytes> {
         let body = body.into();
         let mut request = http::Request::post(uri);

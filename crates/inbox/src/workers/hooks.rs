@@ -37,7 +37,7 @@ pub struct AttemptReport {
     /// The delivery that was handled.
     pub delivery: Delivery,
     /// The reason, if the run failed, can never succeed, or no handler exists for the event.
-    pub reason: Option<Arc<dyn Error + Send + Sync>>,
+    pub reason: Option<Reason>,
     /// The number of this run, from 1.
     pub tries: u32,
     /// From the acceptance to the lease of this run.

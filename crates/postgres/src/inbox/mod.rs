@@ -37,7 +37,7 @@ impl Postgres {
     /// `name` is the name of the program: 1 to 63 ASCII letters, digits, `.`, `_` and `-`. Processes with the same name handle
     /// their entries together. A program with another name may use the same table: neither sees the other's entries, and the same
     /// id under both names is not a duplicate. Receivers and workers of one inbox must use the same name; `hookgate inbox` lists the
-    /// names that have entries. Entries that were accepted by a version without names belong to `default`.
+    /// names that have entries.
     /// [`PostgresStore::new`](crate::PostgresStore::new) and [`claim_in`](crate::claim_in) take any text as a name: use
     /// one name of this form for all three.
     ///

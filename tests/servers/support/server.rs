@@ -44,7 +44,7 @@ pub fn program(name: &str, beside: &[&str]) -> Option<PathBuf> {
     if found.is_none() {
         assert!(
             std::env::var_os("HOOKGATE_REQUIRE_TOOLS").is_none(),
-            "{name} is missing: scripts/test installs it"
+            "{name} is missing: scripts/test or scripts/soak installs it"
         );
         println!("left out, for want of {name}");
     }

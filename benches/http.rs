@@ -2,7 +2,8 @@
 //! of the server for each request. Bodies of 512 B to 1 MiB by HTTP/1, and of 1 KiB by HTTP/2.
 //!
 //! ```text
-//! cargo bench -p hookgate-benches --bench http
+//! cargo bench -p hookgate-benches --bench http                      # all sizes
+//! cargo bench -p hookgate-benches --bench http -- --only '1 MiB'    # one of them
 //! ```
 //!
 //! Server and sender have a thread each. By HTTP/1 they keep 32 connections alive between them, by HTTP/2 four with eight
@@ -68,7 +69,12 @@ fn main() {
     let rounds = setting("HOOKGATE_BENCH_ROUNDS", DEFAULT_ROUNDS);
     println!("CPU: {}", support::cpu());
     let mut cases = Vec::new();
+    let only = arguments.after("--only");
+    let is_asked = |kind: &str| only.is_none_or(|only| only == kind);
     for (kind, bytes, by_2, requests) in KINDS {
+        if !is_asked(kind) {
+            continue;
+        }
         let requests = setting("HOOKGATE_BENCH_REQUESTS", requests);
         println!("\n{kind}: {rounds} rounds of {requests} requests each");
         let (mut rate, mut cpu) = (Case::new(kind), Case::new(&format!("{kind}, CPU")));

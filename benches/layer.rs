@@ -87,6 +87,8 @@ enum LastStep {
     ByHand,
     /// The same with a typed row and a bounded set of ids.
     TypedByHand,
+    /// The same in a task of its own, so that it outlives its request.
+    TaskByHand,
     Verified,
     Claimed,
     Typed,
@@ -94,7 +96,7 @@ enum LastStep {
 
 use LastStep::*;
 
-const ALL: [LastStep; 13] = [
+const ALL: [LastStep; 14] = [
     Compression,
     Head,
     Mac,
@@ -105,6 +107,7 @@ const ALL: [LastStep; 13] = [
     Unguarded,
     ByHand,
     TypedByHand,
+    TaskByHand,
     Verified,
     Claimed,
     Typed,
@@ -146,6 +149,7 @@ impl Walk {
             Unguarded => post(plain),
             ByHand => by_hand::verified(SECRET),
             TypedByHand => by_hand::typed(SECRET),
+            TaskByHand => by_hand::typed_in_a_task(SECRET),
             Verified | Claimed => post(plain).layer(receiver.layer()),
             _ => post(typed).layer(receiver.layer()),
         };
@@ -163,7 +167,7 @@ impl Walk {
     fn deliver(&mut self, signed: &[Signed]) {
         match self.up_to {
             Compression => signed.iter().for_each(Signed::compress),
-            Unguarded | ByHand | TypedByHand | Verified | Claimed | Typed => {
+            Unguarded | ByHand | TypedByHand | TaskByHand | Verified | Claimed | Typed => {
                 panic!("these take requests")
             }
             up_to => {
@@ -187,7 +191,7 @@ impl Walk {
     fn takes_requests(&self) -> bool {
         matches!(
             self.up_to,
-            Unguarded | ByHand | TypedByHand | Verified | Claimed | Typed
+            Unguarded | ByHand | TypedByHand | TaskByHand | Verified | Claimed | Typed
         )
     }
 
@@ -421,6 +425,7 @@ fn print_steps(cases: &[Case]) {
     for (row, up_to) in [
         ("verified, by hand", ByHand),
         ("typed, by hand", TypedByHand),
+        ("  in its own task", TaskByHand),
         ("verification alone", Verified),
         ("and deduplication", Claimed),
         ("and a typed event", Typed),

@@ -19,7 +19,7 @@
 use std::hint::black_box;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hmac::{Hmac, KeyInit, Mac};
+use hmac::{Hmac, KeyInit, Mac, block_api::HmacCore};
 use hookgate::{
     KeyRing, Secret, Verifier,
     clock::UnixSeconds,
@@ -56,6 +56,8 @@ const OURS_REQUEST: &str = "  all 11 headers of a request";
 const OURS_PARSED: &str = "  headers parsed beforehand";
 const OURS_STREAMED: &str = "  body in pieces (begin, update, finish)";
 const OURS_REFUSED: &str = "  a wrong signature, refused";
+/// What a key's states cost beside the hashing.
+const STATES: &str = "  its states, copied and wiped alone";
 const OURS_TWO: &str = "hookgate, two live keys, old one signed";
 #[cfg(slack_peer)]
 const SLACK: &str = "slack-morphism 2";
@@ -232,6 +234,7 @@ fn contestants<'a>(delivery: &'a Delivery<'a>) -> Vec<Contestant<'a>> {
             OURS_REFUSED,
             Box::new(move || !accepts(&rejecting, &refused, delivery)),
         ),
+        (STATES, states_alone()),
         (
             OURS_TWO,
             Box::new(move || accepts(&two, &headers, delivery)),
@@ -297,6 +300,16 @@ fn limit<'a>(delivery: &'a Delivery<'a>) -> Box<dyn FnMut() -> bool + 'a> {
             *bytes = word.to_be_bytes();
         }
         digest == *black_box(&delivery.digest)
+    })
+}
+
+/// Copies the states of a key and wipes them, as each verification does: `hmac` and `sha2` are built with `zeroize` here too.
+fn states_alone<'a>() -> Box<dyn FnMut() -> bool + 'a> {
+    let keyed = HmacCore::<Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+    Box::new(move || {
+        let mut copy = black_box(&keyed).clone();
+        black_box(&mut copy);
+        true
     })
 }
 

@@ -84,7 +84,7 @@ async fn without_a_usable_id_and_type_a_body_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_refused() {
+async fn what_is_not_a_json_object_is_refused() {
     let whole = event("evt_1");
     let utf16: Vec<u8> = whole.encode_utf16().flat_map(u16::to_le_bytes).collect();
     for body in [

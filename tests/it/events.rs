@@ -604,7 +604,7 @@ fn an_integer_field_below_flatten_or_in_an_untagged_enum_takes_every_form_too() 
 }
 
 #[test]
-fn what_is_no_integer_or_out_of_range_is_refused_with_its_path_and_position() {
+fn what_is_not_an_integer_or_out_of_range_is_refused_with_its_path_and_position() {
     for (json, reason) in [
         ("3.5", "found a decimal number, expected"),
         ("1e-1", "found a decimal number, expected"),

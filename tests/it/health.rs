@@ -309,7 +309,7 @@ fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_store_is_no_failing_one() {
+async fn a_full_store_does_not_count_as_failing() {
     let harness = Harness::new(
         |builder, clock: &TokioClock| {
             let capacity = Capacity::new(1).refusing_when_full();
@@ -344,7 +344,7 @@ impl StoreProxy for Refusing {
 store_proxy!(Refusing);
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_some_events_for_good_is_no_failing_one() {
+async fn a_store_that_refuses_some_events_for_good_does_not_count_as_failing() {
     let harness = Harness::new(
         |builder, _: &TokioClock| builder.store(Refusing),
         |_, _| async { OK },

@@ -107,7 +107,7 @@ fn a_copy_that_hangs_up_leaves_its_place_even_in_a_call_of_the_store() {
 /// The first copy's claim is granted at 812, and its answer arrives at 1,322. In between the store's clock jumps by nearly a
 /// lease, another copy claims at 1,321, and has handled the event. By the receiver's clock the first claim holds.
 #[test]
-fn a_jump_of_the_stores_clock_during_a_claim_is_no_violation() {
+fn a_jump_of_the_stores_clock_during_a_claim_is_not_a_violation() {
     let plan = |store_jumps| Plan {
         store: Store::Memory,
         lease: 30_000,

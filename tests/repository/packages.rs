@@ -229,3 +229,28 @@ fn rust_version_is_that_of_the_neediest_dependency_or_newer() {
         }
     }
 }
+
+/// cargo-binstall looks for the archive, its folder and the binary under the names that `scripts/dist` gives them.
+#[test]
+fn binstall_finds_what_dist_makes() {
+    let dist = include_str!("../../scripts/dist");
+    let manifest = include_str!("../../crates/cli/Cargo.toml");
+    let template = |key: &str| {
+        let start = format!("{key} = \"");
+        let line = manifest.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap()
+            .trim_end_matches('"')
+            .replace("{ version }", "$version")
+            .replace("{ target }", "$target")
+            .replace("{ bin }{ binary-ext }", "hookgate")
+    };
+    let name = dist.lines().find_map(|line| line.strip_prefix("name="));
+    let name = name.unwrap();
+    assert_eq!(template("bin-dir"), format!("{name}/hookgate"));
+    assert_eq!(
+        template("pkg-url"),
+        format!("{{ repo }}/releases/download/v$version/{name}.tar.gz")
+    );
+    assert_eq!(template("pkg-fmt"), "tgz");
+    assert!(dist.contains("cp \"$folder/hookgate\"") && dist.contains("gzip -n >\"$name.tar.gz\""));
+}

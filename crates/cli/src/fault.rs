@@ -12,7 +12,7 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done, and the answer is yes: authentic, all delivered, nothing to fix
   1  done, and the answer is no: not authentic, an event not handled, a setting to fix
-  2  the command line is wrong
+  2  the command line is wrong, or the command was left out of this build
   3  something can't be read or written: a file, a line of a log, a body, standard output
   4  the other side can't be reached, or an address can't be listened on
   5  no secret, or one that can't be right

@@ -52,7 +52,7 @@ use printable::{printable, printable_lines};
 #[command(after_help = fault::EXIT_CODES)]
 struct Cli {
     /// Print JSON in place of text: one value, or one a line where a command prints as it goes
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1000)]
     json: bool,
     #[command(subcommand)]
     command: Command,
@@ -87,6 +87,8 @@ enum Command {
     /// Print the completions for a shell
     ///
     /// bash: hookgate completions bash > ~/.local/share/bash-completion/completions/hookgate
+    /// zsh:  hookgate completions zsh > DIR/_hookgate, where DIR is in $fpath before compinit runs
+    /// fish: hookgate completions fish > ~/.config/fish/completions/hookgate.fish
     #[command(verbatim_doc_comment)]
     Completions {
         /// The shell

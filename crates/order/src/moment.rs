@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_moment_is_none() {
+    fn a_text_that_is_not_a_moment_is_none() {
         for text in ["", "now", "2026-11-21", "2026-11-21T09:30:00", "1763717400"] {
             assert_eq!(Moment::read(text), None, "{text}");
         }

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn any_name_fits_a_star_and_everything_is_everything() {
+    fn a_star_fits_any_name_and_everything_redacts_each_value() {
         let redaction = Redaction::new().field("data.*.total");
         assert_eq!(
             redacted_text(
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_found_in_what_is_no_json() {
+    fn nothing_is_found_in_what_is_not_json() {
         let redaction = Redaction::new().key("a");
         for body in [
             "",

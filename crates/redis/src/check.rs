@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_is_no_cluster() {
+    fn one_node_is_not_the_whole_cluster() {
         let asked = |size: &str| {
             let text = format!("cluster_enabled:1\r\n{size}maxmemory:0\r\naof_enabled:1\r\n");
             let findings = checked(Value::BulkString(text.into())).unwrap();

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_marked_at_this_moment_is_no_other_programs() {
+    fn a_file_that_is_marked_at_this_moment_is_not_taken_for_another_programs() {
         let folder = Folder::new();
         for round in 0..100 {
             let file = folder.0.join(format!("{round}.db"));

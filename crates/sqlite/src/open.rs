@@ -54,7 +54,7 @@ pub(crate) fn open<C>(
     let connections = connections?;
     if create {
         // If the reserve is too short, nothing new is accepted until there is room, and known events are still settled.
-        reserve.is_whole();
+        reserve.ensure_whole();
     }
     let files = OpenFiles::of(&file);
     Ok((connections, Opened { files, reserve }))

@@ -58,7 +58,7 @@ impl Reserve {
     }
 
     /// Whether the reserve has its full size. If not, it is filled first, at most once per [`AGAIN`].
-    pub(crate) fn is_whole(&mut self) -> bool {
+    pub(crate) fn ensure_whole(&mut self) -> bool {
         if self.bytes() >= BYTES {
             return true;
         }
@@ -171,10 +171,10 @@ mod tests {
     #[test]
     fn a_reserve_is_filled_and_released_and_filled_again() {
         let folder = Folder::new();
-        assert!(reserve(&folder).is_whole());
+        assert!(reserve(&folder).ensure_whole());
         assert!(reserve(&folder).release());
         assert!(!reserve(&folder).release());
-        assert!(reserve(&folder).is_whole());
+        assert!(reserve(&folder).ensure_whole());
         assert_eq!(reserve(&folder).bytes(), BYTES);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut reserve = reserve(&folder);
         reserve.refill();
         assert!(!reserve.file.exists());
-        reserve.fill();
+        reserve.ensure_whole();
         assert!(reserve.release());
         reserve.refill_in_time(Monotonic::new(9 * AGAIN));
         assert_eq!(reserve.bytes(), 0);
@@ -212,7 +212,9 @@ mod tests {
             let mut reserve = reserve(&folder);
             let filled = reserve.open().and_then(|mut file| fill_up(&mut file));
             let error = filled.unwrap_err();
-            error.kind() == io::ErrorKind::InvalidInput && !reserve.is_whole() && !reserve.release()
+            error.kind() == io::ErrorKind::InvalidInput
+                && !reserve.ensure_whole()
+                && !reserve.release()
         };
         std::os::unix::fs::symlink("/dev/null", &path).unwrap();
         assert!(is_refused());

@@ -106,7 +106,8 @@ impl<S: FileStore> Writer<'_, S> {
         }
         self.tables.look();
         group.retain(|call| !call.is_given_up());
-        if group.iter().any(Call::begins) && !self.file.reserve.is_whole() && self.file.stands() {
+        if group.iter().any(Call::begins) && !self.file.reserve.ensure_whole() && self.file.stands()
+        {
             group = self.answer_new(group);
         }
         if !group.is_empty() {

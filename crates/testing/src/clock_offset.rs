@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_measures_nothing() {
+    fn what_is_not_a_date_measures_nothing() {
         let at = UnixSeconds::new(NOW);
         for header in [
             "",

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_authentic_delivery_that_is_no_event_is_marked() {
+    fn an_authentic_delivery_that_is_not_an_event_is_marked() {
         let marked = |status, outcome| {
             let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#;
             let lines = page(

@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_brackets_is_no_square_of_blanks() {
+    fn a_body_of_brackets_does_not_grow_by_the_square() {
         let deep = "[".repeat(1 << 17) + &"]".repeat(1 << 17);
         let shown: usize = lines(deep.as_bytes(), false).iter().map(String::len).sum();
         assert!(shown < 50 << 20, "{shown}");
     }
 
     #[test]
-    fn what_is_no_json_is_shown_as_it_is() {
+    fn what_is_not_json_is_shown_as_it_is() {
         assert_eq!(lines(b"{\"a\":\r\n", false), ["{\"a\":\\r", ""]);
         assert_eq!(lines("\u{feff}{}".as_bytes(), false), ["\\u{feff}{}"]);
         assert_eq!(lines(b"", false), [""]);

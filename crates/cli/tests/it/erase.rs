@@ -235,7 +235,7 @@ fn a_line_that_was_cut_off_goes_where_the_person_stands_behind_escapes() {
 }
 
 #[test]
-fn a_file_that_is_no_log_is_refused_before_anything_is_erased() {
+fn a_file_that_is_not_a_log_is_refused_before_anything_is_erased() {
     let folder = Folder::new("other-file");
     let theirs = [line("evt_1", &of("usr_1"))];
     for (ending, content) in [
@@ -294,7 +294,7 @@ fn an_e_mail_address_is_found_in_capital_and_small_letters() {
 }
 
 #[test]
-fn a_new_file_that_is_there_already_is_no_reason_to_lose_the_old_one() {
+fn the_old_file_stays_where_the_new_one_is_there_already() {
     let folder = Folder::new("leftover");
     let log = folder.write("", &[line("evt_1", &of("usr_1"))]);
     let whole = fs::read_to_string(&log).unwrap();

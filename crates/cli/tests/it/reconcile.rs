@@ -188,7 +188,7 @@ fn faults_of_a_mirror_and_of_the_service_have_their_codes() {
 }
 
 #[test]
-fn a_mirror_without_rows_is_no_proof_that_all_are_new() {
+fn a_mirror_without_rows_does_not_prove_that_all_are_new() {
     let service = Service::start();
     let orders = service.emulator.rows("dm_orders");
     for number in 0..60 {

@@ -116,7 +116,7 @@ async fn a_name_that_several_properties_have_is_an_error_and_ids_are_the_way_out
 }
 
 #[tokio::test]
-async fn a_row_that_is_no_object_is_refused_before_it_is_sent() {
+async fn a_row_that_is_not_an_object_is_refused_before_it_is_sent() {
     let emulator = orders().await;
     let rows = client(&emulator).rows::<Value>("dm_orders");
     assert_eq!(rows.create(&[1]).await.unwrap_err().kind(), ErrorKind::Row);

@@ -200,7 +200,7 @@ async fn a_retry_after_is_read_in_each_form_that_it_may_have() {
 }
 
 #[tokio::test]
-async fn a_date_of_any_text_is_no_danger() {
+async fn a_date_of_any_text_does_not_panic() {
     for date in [
         "Sun, 06 Nov 18446744073709551615 08:49:37 GMT",
         "Sun, 06 Nov 1994 18446744073709551615:49:37 GMT",

@@ -111,7 +111,7 @@ async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_refused() {
+fn a_file_that_is_not_a_database_is_refused() {
     let folder = Folder::new();
     let path = folder.path().join("notes.txt");
     std::fs::write(

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_fault_is_refused_with_what_exists() {
+    fn what_is_not_a_fault_is_refused_with_what_exists() {
         let faults = Faults::default();
         for (body, told) in [
             (json!({ "fault": "gzipped", "first": 1 }), "altered-byte"),

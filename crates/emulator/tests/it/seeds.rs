@@ -109,7 +109,7 @@ fn an_error_names_line_column_and_what_was_expected() {
 
 /// Places of objects in a seed: each as an array, which serde alone would take for the fields in their order.
 #[test]
-fn an_array_is_no_object_at_any_depth() {
+fn an_array_is_not_an_object_at_any_depth() {
     for text in [
         r#"["ws_1"]"#,
         r#"{"workspace": ["ws_1", "enterprise"]}"#,

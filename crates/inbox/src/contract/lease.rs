@@ -30,7 +30,7 @@ pub(super) async fn the_longest_due_comes_first(subject: Subject) {
     );
 }
 
-pub(super) async fn lessors_share_no_entry(subject: Subject) {
+pub(super) async fn two_lessors_never_get_the_same_entry(subject: Subject) {
     const ENTRIES: usize = 60;
     for number in 0..ENTRIES {
         subject.accept(&entry(&format!("evt_{number}"))).await;
@@ -94,7 +94,7 @@ pub(super) async fn a_lease_holds_until_it_ends(subject: Subject) {
     assert!(kept >= lease);
 }
 
-pub(super) async fn a_successor_takes_what_a_lease_has_left(subject: Subject) {
+pub(super) async fn another_lessor_gets_the_entries_whose_lease_has_ended(subject: Subject) {
     subject.with(&["evt_1"]).await;
     let short = request_for(1, subject.units(1));
     let stale = subject.lease(short).await.jobs.remove(0);

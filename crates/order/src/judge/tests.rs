@@ -197,7 +197,7 @@ fn a_value_from_before_an_update_that_is_not_the_known_one_is_a_gap() {
 }
 
 #[test]
-fn a_late_event_is_no_gap_afterwards() {
+fn a_late_event_is_not_a_gap_afterwards() {
     let (first, second, third) = (
         created(1, 1, 1),
         updated(2, 2, A, 1, 2),

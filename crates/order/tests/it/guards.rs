@@ -709,7 +709,7 @@ async fn a_hook_that_panics_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_event_is_the_handlers_to_refuse() {
+async fn a_body_that_is_not_an_event_is_refused_by_the_handler() {
     let (guard, told) = guard(Contended);
     let receiver = receiver().build().unwrap();
     let route = post(async |order: Order, _: Event| order.name()).layer((receiver.layer(), guard));
@@ -769,7 +769,7 @@ impl OrderStore for Asked {
     }
 }
 
-/// A record that an earlier version has kept is found.
+/// The key is a stored format: a record that was kept before an update must be found after it.
 #[tokio::test]
 async fn the_key_of_a_row_is_the_same_in_every_version() {
     let asked = Asked::default();

@@ -149,7 +149,7 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
 /// The claim has reached the server and its answer has not come back: the same call again answers that it is the caller's, and so
 /// does the commit. A connection that breaks under a statement causes no error, where it had been idle.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_reply_is_no_lost_claim() {
+async fn a_lost_reply_does_not_lose_the_claim() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

@@ -57,7 +57,7 @@ async fn race(store: &PostgresStore, round: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stricter_default_isolation_is_no_error() {
+async fn a_stricter_default_isolation_is_not_an_error() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

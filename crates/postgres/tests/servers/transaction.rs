@@ -121,7 +121,7 @@ async fn a_commit_in_between_is_a_duplicate_or_a_conflict() {
 /// One client's statement begins while the other's transaction is open, and goes on when that has committed: its own snapshot
 /// does not show the record.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_while_the_statement_runs_is_no_second_fresh_one() {
+async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

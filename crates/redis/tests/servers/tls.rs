@@ -221,7 +221,7 @@ async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused_where_it_is_given() {
+fn what_is_not_a_certificate_is_refused_where_it_is_given() {
     let secured = || RedisStore::open("rediss://localhost").unwrap();
     let plain = RedisStore::open("redis://localhost").unwrap();
     for refused in [

@@ -213,7 +213,7 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
 
 /// As when a compressed backup is copied over the open file.
 #[tokio::test]
-async fn a_file_that_is_no_database_is_503_and_is_not_written_over() {
+async fn a_file_that_is_not_a_database_is_503_and_is_not_written_over() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
     let inbox = open_inbox(&file).unwrap();

@@ -25,7 +25,7 @@ fn refused(path: &std::path::Path) -> (StoreErrorKind, String) {
 }
 
 #[test]
-fn what_is_no_inbox_is_refused_and_left_alone() {
+fn what_is_not_an_inbox_is_refused_and_left_alone() {
     let folder = Folder::new();
     let at = |name: &str| folder.path().join(name);
 

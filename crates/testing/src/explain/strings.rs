@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_character_is_kept() {
+    fn what_is_not_a_character_is_kept() {
         for strings in Strings::ALL {
             assert_eq!(written(strings, r"\ud800x").to_lowercase(), r"\ud800x");
             let mut out = Vec::new();

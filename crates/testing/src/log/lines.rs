@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_that_no_recorder_begins_is_no_incomplete_delivery() {
+    fn a_last_line_that_no_recorder_begins_is_not_an_incomplete_delivery() {
         for text in ["hello", "{}", r#"{"id":"evt_1"}"#, r#"["#] {
             let log = format!("{}\n{text}", line());
             let read: Vec<_> = LogLines::new(log.as_bytes()).collect();

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_named_by_its_line() {
+    fn what_is_not_a_header_is_named_by_its_line() {
         for (text, kind, place) in [
             ("", Kind::NoHeaders, ""),
             ("\n\n{}", Kind::BadHeader, "line 3"),

@@ -600,7 +600,7 @@ fn what_can_not_be_read_is_said_with_what_to_do_next() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_fault() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new("pipe");
     let body = folder.file("body.json", BODY);
     let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));

@@ -550,7 +550,7 @@ fn curl_sends_to_the_recorded_host() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::new();
     let many = std::iter::repeat_n(delivery("evt_1"), 20_000);
     let path = written(&folder, "log.jsonl", &many.collect());

@@ -322,7 +322,7 @@ fn a_terminal_shows_how_far_it_is() {
 
 /// `| head -1`: a reader that closes the pipe early is not an error.
 #[test]
-fn a_closed_pipe_is_no_fault() {
+fn a_closed_pipe_is_not_an_error() {
     let (_example, url) = receiver();
     let many = (0..400).map(|number| logged(&format!("evt_{number}"), number));
     let path = file("closed", &log(many));

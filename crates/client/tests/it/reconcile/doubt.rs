@@ -210,7 +210,7 @@ async fn a_row_that_is_in_doubt_again_is_handled_again_with_claims() {
 }
 
 #[tokio::test]
-async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_is_no_matter_of_the_guard() {
+async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_guard() {
     let source = Source::with_rows(100);
     let mirror = filled(&source).await;
     let gone: Vec<_> = source.change(|service| service.rows.drain(..60).collect());

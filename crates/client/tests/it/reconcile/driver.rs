@@ -279,7 +279,7 @@ async fn a_pass_stops_between_two_findings() {
 }
 
 #[tokio::test]
-async fn a_failure_of_the_service_is_no_absence() {
+async fn a_failure_of_the_service_does_not_mean_absent() {
     let source = Source::with_rows(1_000);
     let mirror = filled(&source).await;
     source.pages.store(0, Ordering::Relaxed);

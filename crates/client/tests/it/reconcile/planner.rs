@@ -423,7 +423,7 @@ fn in_a_moving_list_too_many_lost_updates_count_as_lost_events() {
 }
 
 #[test]
-fn an_older_read_is_no_update() {
+fn an_older_read_is_not_an_update() {
     let mut still = Still::new(10);
     still.feed(&event(
         "row.updated",
@@ -647,7 +647,7 @@ fn a_late_retry_is_recognised_by_its_values() {
 }
 
 #[test]
-fn a_row_that_is_restored_is_no_known_creation() {
+fn a_row_that_is_restored_is_not_a_known_creation() {
     let still = Still::new(1);
     let row = "row_0000";
     let created = |at| {

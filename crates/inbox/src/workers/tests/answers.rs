@@ -295,7 +295,7 @@ async fn hooks_that_panic_harm_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_entry_is_dead_lettered_and_tells_nothing_of_itself() {
+async fn what_is_not_an_entry_is_dead_lettered_without_its_content() {
     let bench = Bench::new();
     let mut broken = entry("evt_1");
     broken.timestamp = "yesterday, a secret".into();

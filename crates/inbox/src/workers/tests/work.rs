@@ -147,7 +147,7 @@ async fn a_lost_lease_lets_the_run_go_on_and_its_end_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_reply_to_a_settlement_is_no_lost_lease() {
+async fn a_lost_reply_to_a_settlement_does_not_lose_the_lease() {
     let bench = Bench::with(&["evt_1"]).await;
     let first = AtomicBool::new(true);
     bench.engine.with_faults(move |call| {

@@ -100,7 +100,7 @@ async fn faults_between_are_errors_in_time_and_pass() {
 
 /// A reply that is lost with its connection: the stored delivery is found as a duplicate, and handled once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_reply_is_no_lost_delivery() {
+async fn a_lost_reply_does_not_lose_the_delivery() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };

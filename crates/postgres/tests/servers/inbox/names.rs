@@ -118,7 +118,7 @@ async fn a_claim_under_one_name_hides_no_id_of_another_name() {
 }
 
 #[tokio::test]
-async fn what_is_no_name_of_an_inbox_is_refused_at_the_start() {
+async fn what_is_not_a_name_of_an_inbox_is_refused_at_the_start() {
     let postgres = Postgres::new(Config::from_str("host=127.0.0.1").unwrap(), NoTls);
     let long = "x".repeat(64);
     for name in ["", " ", "a b", "a\0", "\u{fc}", &long] {

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_left_alone() {
+    fn what_is_not_json_is_left_alone() {
         for text in [
             "",
             " ",

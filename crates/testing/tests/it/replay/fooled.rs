@@ -179,7 +179,7 @@ async fn a_commit_whose_reply_is_lost_is_seen_when_a_copy_finds_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn done_is_no_commit_where_nothing_ran() {
+async fn done_does_not_commit_where_nothing_ran() {
     let report = with_store(BrokenPromise::KnowsAll, Faults::none()).await;
     assert!(
         report
@@ -311,7 +311,7 @@ async fn what_never_was_authentic_must_stay_refused() {
 
 /// A log without an event proves nothing, even if all of it was refused correctly.
 #[tokio::test(start_paused = true)]
-async fn a_report_without_events_is_no_success() {
+async fn a_report_without_events_is_not_a_success() {
     let report = Replay::of(log([forged("evt_1", 0), forged("evt_2", 1)]))
         .secret(secret())
         .against(|harness| guarded(&harness, Receiver::builder().store(MemoryStore::default())))

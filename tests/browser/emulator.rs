@@ -1,5 +1,6 @@
 //! An emulator, and a client of its control API to compare the page with.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hookgate_emulator::{Emulator, Seed};
@@ -8,6 +9,19 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::receiver::SECRET;
+
+/// The sample workspace at an address that another emulator had until now: the port is given back a moment later.
+pub(crate) async fn started_at(address: SocketAddr) -> Emulator {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        let builder = Emulator::builder(Seed::orders()).address(address);
+        match builder.start().await {
+            Ok(started) => return started,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
 
 /// A running emulator.
 pub(crate) struct Served {

@@ -177,17 +177,7 @@ async fn a_lost_connection_is_said_and_what_was_missed_is_read_anew() {
     screen.until_there("[data-row=row_order_1]").await;
     drop(first);
     screen.until_text("#connection", "connection lost").await;
-    let again = loop {
-        // The port is given back a moment later.
-        if let Ok(again) = Emulator::builder(Seed::orders())
-            .address(address)
-            .start()
-            .await
-        {
-            break again;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    };
+    let again = crate::emulator::started_at(address).await;
     again
         .rows("dm_orders")
         .update(

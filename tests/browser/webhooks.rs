@@ -1,5 +1,7 @@
 //! Webhooks: their settings, the list and the detail of deliveries, and what can be done with one.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
 use crate::{Receives, Served};
@@ -371,5 +373,74 @@ async fn a_delivery_is_sent_again_copied_as_curl_and_explained() {
         .await;
     screen.key("Enter").await;
     screen.until_text(".explained", "quot").await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_the_server_may_stop_and_come_back()
+ {
+    let receiver = Receives::start().await;
+    let service = Served::delivering_to(&receiver.url).await;
+    let long = json!({ "values": { "prop_customer": "word ".repeat(20_000) } });
+    let path = "models/dm_orders/rows/row_order_1";
+    service.control("PATCH", path, Some(long)).await;
+    for number in 1..1000 {
+        let event = json!({ "type": "page.updated", "data": { "number": number } });
+        service.control("POST", "events", Some(event)).await;
+    }
+    let address = service.emulator.address();
+    let screen = open!(&service.page("webhooks"));
+    screen.allow_clipboard().await;
+    let began = Instant::now();
+    screen.eval("location.reload()").await;
+    let rows = "document.querySelectorAll('tr[data-delivery]').length";
+    screen.until(&format!("{rows} === 100")).await;
+    println!("first list: {:?}", began.elapsed());
+
+    // By keys alone: the search, the list, the oldest delivery, back.
+    let focused = "(document.activeElement.getAttribute('aria-label') || document.activeElement.closest('tr')?.dataset.delivery)";
+    screen.key("/").await;
+    screen.until(&format!("{focused} === 'Search'")).await;
+    let began = Instant::now();
+    screen.write("row.updated WORD").await;
+    screen.until(&format!("{rows} === 1")).await;
+    println!("search over all: {:?}", began.elapsed());
+    let id = screen
+        .eval("document.querySelector('tr[data-delivery]').dataset.delivery")
+        .await;
+    screen.key("ArrowDown").await;
+    screen.until(&format!("{focused} === {id}")).await;
+    let began = Instant::now();
+    screen.key("Enter").await;
+    screen.until_text(".detail", "word word").await;
+    println!("body of 100 KB: {:?}", began.elapsed());
+    screen.press(".detail", "Copy body").await;
+    screen.until_text("#told", "Body copied").await;
+    let copied = screen
+        .eval("navigator.clipboard.readText().then((text) => text.length)")
+        .await;
+    assert!(copied.as_u64().unwrap() > 100_000, "{copied}");
+    screen.key("Escape").await;
+    screen.until(&format!("{focused} === {id}")).await;
+    screen.fill("Search", "nowhere").await;
+    screen
+        .until_text("main", "No delivery fits the filter (1,000 searched).")
+        .await;
+
+    drop(service);
+    screen.until_text("#connection", "connection lost").await;
+    screen.fill("Search", "").await;
+    screen
+        .until_text("#told .bad", "The server does not answer.")
+        .await;
+    let _again = crate::emulator::started_at(address).await;
+    screen.until_text("#connection", "live").await;
+    screen
+        .until_text("main", "Nothing was delivered yet.")
+        .await;
+    // The browser itself reports the requests that found no server.
+    let mut problems = screen.problems();
+    problems.retain(|problem| !problem.contains("ERR_"));
+    assert_eq!(problems, Vec::<String>::new());
     screen.end().await;
 }

@@ -56,7 +56,7 @@ export function keysSection({ keys, clock }) {
     setText(form.firstElementChild, key.form);
     row.scope.value = key.scope;
     const isPast = key.expiresAt && Date.parse(key.expiresAt) <= clock.now();
-    setText(expires.firstElementChild, key.expiresAt ? `${moment(key.expiresAt)}${isPast ? ', expired' : ''}` : 'never');
+    setText(expires.firstElementChild, key.expiresAt ? `until ${moment(key.expiresAt)}${isPast ? ', expired' : ''}` : 'never expires');
     row.rate.set(key.rate, clock.now());
     setText(actions.firstElementChild, key.disabled ? 'Enable' : 'Disable');
     row.classList.toggle('off', key.disabled);

@@ -18,6 +18,7 @@ Exit codes:
   5  no secret, or one that can't be right
   101  a bug of hookgate itself, which says so and asks for a report
   130  interrupted by Ctrl-C
+
 Nobody reading any more what is printed, as behind `| head`, is not a fault: 0.";
 
 /// Whether messages on standard error are JSON too.

@@ -313,6 +313,21 @@ fn a_hint_is_a_command_line_that_is_understood() {
     assert!(whole >= 7, "{whole}");
 }
 
+/// A man page. All have the version of the command, and no date: where that is empty, `man` takes the version for it.
+fn man_page(command: &clap::Command) -> clap_mangen::Man {
+    let version = concat!("hookgate ", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(command.clone())
+        .date(" ")
+        .source(version)
+}
+
+fn write_man_pages(command: &clap::Command, folder: &std::path::Path) {
+    man_page(command).generate_to(folder).unwrap();
+    for below in command.get_subcommands() {
+        write_man_pages(below, folder);
+    }
+}
+
 /// Written for `scripts/dist` where it names a folder.
 #[test]
 fn each_command_has_a_man_page() {
@@ -323,14 +338,21 @@ fn each_command_has_a_man_page() {
         .map(|below| below.get_name().to_owned())
         .collect();
     let mut page = Vec::new();
-    clap_mangen::Man::new(command.clone())
-        .render(&mut page)
-        .unwrap();
+    man_page(&command).render(&mut page).unwrap();
     let page = String::from_utf8(page).unwrap();
     for name in names {
         assert!(page.contains(&format!("hookgate\\-{name}(1)")), "{name}");
     }
+    let mut listed = Vec::new();
+    let list = command.find_subcommand("log").unwrap();
+    let list = list.find_subcommand("list").unwrap();
+    man_page(list).render_title(&mut listed).unwrap();
+    let title = String::from_utf8(listed).unwrap();
+    assert!(
+        title.contains(r#".TH hookgate-log-list 1 " " "hookgate "#),
+        "{title}"
+    );
     if let Some(folder) = std::env::var_os("HOOKGATE_MAN_PAGES") {
-        clap_mangen::generate_to(command, folder).unwrap();
+        write_man_pages(&command, folder.as_ref());
     }
 }

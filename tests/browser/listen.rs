@@ -191,6 +191,8 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
             .await,
         true
     );
+    // Here the open delivery stands in the place of the list.
+    screen.key("Escape").await;
     screen.fill("Verdict", "again").await;
     screen
         .until("document.querySelectorAll('tr[data-delivery]').length === 1")

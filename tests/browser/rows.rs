@@ -277,8 +277,19 @@ async fn rows_are_paged_sorted_added_and_deleted() {
         (&types[0]["eventType"], &types[1]["eventType"]),
         (&json!("row.deleted"), &json!("row.created"))
     );
+    // All rows are searched, not those of the page alone.
+    screen.fill("Search rows", "HARBOUR order_1").await;
+    screen.until_text("#range", "1–1 of 1").await;
+    screen.fill("Search rows", "nowhere").await;
+    screen
+        .until_text("main", "No row fits the search (123 searched).")
+        .await;
     screen.press("main", "Clients 2").await;
     screen.until_text("#range", "1–2 of 2").await;
+    // The deliveries are those of this data model.
+    screen
+        .until_text("main", "No delivery of this data model fits the filter (")
+        .await;
     screen.end().await;
 }
 

@@ -49,6 +49,7 @@ files! {
     SCRIPT "requests.js"
     SCRIPT "resource.js"
     SCRIPT "rows.js"
+    SCRIPT "search.js"
     SCRIPT "store.js"
     SCRIPT "ticking.js"
     SCRIPT "times.js"

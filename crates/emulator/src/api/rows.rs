@@ -8,7 +8,7 @@ use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::changes::{self, By};
 use crate::hub::Hub;
-use crate::model::{OrderBy, RowList, State, page};
+use crate::model::{OrderBy, RowList, Search, State, page};
 use crate::query::Query;
 use crate::switches::Switch;
 
@@ -38,37 +38,37 @@ impl Meta {
 }
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
-    let (rows, meta) = list_rows(call.hub, call.id(0), call.query)?;
+    let (rows, meta) = list_rows(call.hub, call.id(0), call.query, "")?;
     Ok(Answer::list(&rows, &meta))
 }
 
-/// Returns one page of a data model's rows. The lock is held for the choice of the rows alone.
+/// Returns one page of a data model's rows that have these words. The lock is held for the choice of the rows alone.
 pub(crate) fn list_rows(
     hub: &Hub,
     model: &str,
     query: &Query,
+    words: &str,
 ) -> Result<(RowList, Meta), ApiError> {
     let limit = limit(hub, query)?;
     let offset = query.number("offset", 0, 0)?;
     let state = hub.state();
     let found = state.model(model);
     let found = found.ok_or_else(|| ApiError::not_found("data model", model))?;
-    let rows = found.rows.as_slice();
+    let search = Search::parse(words);
+    let mut rows: Vec<_> = found.rows.as_slice().iter().collect();
+    rows.retain(|row| search.takes(found, row));
+    if hub.switches.is(Switch::ListOrder, "newest") {
+        rows.reverse();
+    }
     let meta = Meta::new(rows.len(), limit, offset);
     let skip = usize::try_from(offset).unwrap_or(usize::MAX);
     let take = usize::try_from(limit).unwrap_or(usize::MAX);
-    let newest = hub.switches.is(Switch::ListOrder, "newest");
     let chosen = match query.text("orderBy").filter(|text| !text.is_empty()) {
         Some(text) => {
             let order = OrderBy::parse(text, &found.properties).map_err(ApiError::validation)?;
-            let mut rows: Vec<_> = rows.iter().collect();
-            if newest {
-                rows.reverse();
-            }
             page(&rows, &order, skip, take)
         }
-        None if newest => rows.iter().rev().skip(skip).take(take).cloned().collect(),
-        None => rows.iter().skip(skip).take(take).cloned().collect(),
+        None => rows.into_iter().skip(skip).take(take).cloned().collect(),
     };
     Ok((RowList(chosen), meta))
 }

@@ -26,6 +26,7 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let search = call.query.text("search").map(str::to_lowercase);
     let wanted = Wanted {
         event: call.query.text("eventId"),
+        model: call.query.text("dataModelId"),
         subscription: call.query.text("subscriptionId"),
         state: state.transpose()?,
         event_type: call.query.text("type"),

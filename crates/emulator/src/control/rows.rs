@@ -12,7 +12,8 @@ pub(super) async fn models(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
-    let (rows, meta) = api::list_rows(&call.hub, call.id(0), &call.query)?;
+    let search = call.query.text("search").unwrap_or_default();
+    let (rows, meta) = api::list_rows(&call.hub, call.id(0), &call.query, search)?;
     Ok(Answer::list(&rows, &meta))
 }
 

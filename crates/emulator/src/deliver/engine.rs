@@ -38,6 +38,8 @@ pub(crate) struct Parts {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted<'a> {
     pub(crate) event: Option<&'a str>,
+    /// The data model of its row.
+    pub(crate) model: Option<&'a str>,
     pub(crate) subscription: Option<&'a str>,
     pub(crate) state: Option<DeliveryState>,
     /// A part of the event's type.
@@ -56,6 +58,7 @@ impl Wanted<'_> {
             && self
                 .event_type
                 .is_none_or(|part| delivery.event_type.contains(part))
+            && self.model.is_none_or(|id| delivery.is_of_model(id))
             && self.search.is_none_or(|words| delivery.contains(words))
     }
 }

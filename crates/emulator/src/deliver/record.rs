@@ -209,6 +209,21 @@ impl Delivery {
             .unwrap_or_else(|| self.body.clone())
     }
 
+    /// Whether its event is of a row of this data model.
+    pub(super) fn is_of_model(&self, id: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Event {
+            data: Data,
+        }
+        #[derive(Deserialize)]
+        struct Data {
+            #[serde(rename = "datamodelId")]
+            model: String,
+        }
+        let event = serde_json::from_slice::<Event>(&self.body);
+        event.is_ok_and(|event| event.data.model == id)
+    }
+
     /// Whether each of these words, in lower case, occurs in its ids, type, results or body, whatever the case there.
     pub(super) fn contains(&self, words: &str) -> bool {
         let mut text = format!(

@@ -8,6 +8,9 @@ import { moment } from './times.js';
 import { copy, done, failed } from './told.js';
 import { isAccepted, resultOf } from './delivery_list.js';
 
+/** The states of a delivery, to choose from. */
+export const STATES = [['', 'every state'], ['pending'], ['delivered'], ['discarded']];
+
 /** Tells the result of a delivery that was sent now. */
 export function tellResult(what, { state, attempts }) {
   const last = attempts.at(-1);

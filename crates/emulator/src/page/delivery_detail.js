@@ -9,9 +9,9 @@ import { isAccepted, stateBadge, wordsOf } from './delivery_list.js';
 
 /**
  * `actions` are `[{ label, about, run(detail, panel) }]`: buttons; what `run` returns, an element, is shown below them. `facts(detail)` are
- * pairs of a name and a text. `at()` are the parts of the address before the delivery's id. `closed(id)` is called at the end.
+ * pairs of a name and a text. `heading(number)` is that of an attempt. `at()` are the parts of the address before the delivery's id. `closed(id)` is called at the end.
  */
-export function deliveryDetail({ store, actions = [], facts, states, at, now = Date.now, closed }) {
+export function deliveryDetail({ store, actions = [], facts, heading = (number) => `Attempt ${number}`, states, at, now = Date.now, closed }) {
   const element = el('section', { class: 'panel detail', tabindex: '-1', 'aria-label': 'Delivery', hidden: true });
   let id;
   let seen;
@@ -51,7 +51,7 @@ export function deliveryDetail({ store, actions = [], facts, states, at, now = D
         detail.nextAttemptAt && [el('dt', {}, 'Next attempt'), next]),
       words && el('p', { class: 'refusal' }, words),
       buttons.length > 0 && el('p', { class: 'actions' }, buttons), result,
-      detail.attempts.map((attempt, before) => attemptShown(attempt, before + 1,
+      detail.attempts.map((attempt, before) => attemptShown(attempt, before + 1, heading(before + 1),
         isNew || !opened.size ? before + 1 === detail.attempts.length : opened.has(String(before + 1)))),
       detail.attempts.length === 0 && el('p', { class: 'empty' }, 'No attempt has ended yet.'));
     next.dataset.due = detail.nextAttemptAt ?? '';
@@ -102,10 +102,10 @@ export function deliveryDetail({ store, actions = [], facts, states, at, now = D
   };
 }
 
-function attemptShown(attempt, number, isOpen) {
+function attemptShown(attempt, number, heading, isOpen) {
   const { request, answer, fault } = attempt;
   return el('details', { class: 'attempt', open: isOpen, 'data-attempt': number },
-    el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, `Attempt ${number}`),
+    el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, heading),
       el('span', { class: 'number' }, moment(attempt.at)),
       el('span', { class: `badge ${isAccepted(attempt) ? 'good' : 'bad'}` }, String(attempt.status ?? 'no answer')),
       el('span', { class: 'number dim' }, `${attempt.durationMs} ms`),

@@ -22,11 +22,12 @@ export const wordsOf = ({ reason }, attempt) => reason ?? attempt?.error ?? atte
 export const isAccepted = ({ status }) => status >= 200 && status < 300;
 
 /**
- * `store` has the deliveries, `filter` says which are shown, `open(id)` shows one. `nameOf(subscriptionId)` is optional, and so is
- * `now()`, the time that counts for the next attempt. `empty` stands where there is none. `names` are other heads of columns, `states` the words for states.
+ * `store` has the deliveries, `open(id)` shows one. `nameOf(subscriptionId)` is optional, and so is `now()`, the time that counts for the
+ * next attempt. `empty` stands where there is none, `noneFits` where the filter leaves none. `names` are other heads of columns, `states` the words
+ * for states.
  * A column without a text is left out. Arrows move in the list.
  */
-export function deliveryList({ store, filter = () => true, open, nameOf = (id) => id, now = Date.now, empty, label, names = {}, states, most = Infinity }) {
+export function deliveryList({ store, open, nameOf = (id) => id, now = Date.now, empty, noneFits = 'No delivery fits the filter', label, names = {}, states }) {
   const body = el('tbody');
   const none = el('p', { class: 'empty', role: 'status' }, empty);
   const more = el('button', { class: 'quiet', onclick: acting(() => store.more()) }, 'Show more');
@@ -52,6 +53,7 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
     setText(time, timeShown(last?.at ?? delivery.payload?.createdAt, now()));
     setText(event.firstElementChild, delivery.eventType || '(no type)');
     setText(event.lastElementChild, delivery.eventId ?? '');
+    event.lastElementChild.title = delivery.eventId ?? '';
     const tries = delivery.attempts.length > 1 ? ` ×${delivery.attempts.length}` : '';
     setText(result, resultOf(last) + tries);
     result.classList.toggle('failed', Boolean(last) && !isAccepted(last));
@@ -66,7 +68,7 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
     setText(cell, due ? `in ${span(Date.parse(due) - now())}` : '');
   };
   const draw = drawnOnce(() => {
-    const shown = store.all().filter(filter).slice(0, most);
+    const shown = store.all();
     keyed(body, shown, (delivery) => delivery.id, make, update);
     const rows = [...body.children];
     [...table.tHead.rows[0].cells].forEach((head, at) => {
@@ -76,8 +78,8 @@ export function deliveryList({ store, filter = () => true, open, nameOf = (id) =
     table.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
     const searched = store.searched();
-    setText(none, searched ? `No delivery fits the filter (${searched.toLocaleString('en')} searched).` : empty);
-    more.hidden = most !== Infinity || !store.hasMore();
+    setText(none, searched ? `${noneFits} (${searched.toLocaleString('en')} searched).` : empty);
+    more.hidden = !store.hasMore();
   });
   const button = (row) => row?.querySelector('button')?.focus();
   body.addEventListener('keydown', (event) => {

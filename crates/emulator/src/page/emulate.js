@@ -20,6 +20,7 @@ import { workspaceSection } from './workspace.js';
 const KINDS = ['row', 'event', 'delivery', 'subscription', 'request', 'models', 'keys', 'faults', 'switches', 'clock', 'reset', 'trigger',
   'triggers', 'workspace', 'page', 'missed'];
 const CLOCK_AGAIN_MS = 5000;
+const DELIVERIES_OF_ROWS = 12;
 
 /** Who wants to hear of which kind of event. */
 function eventStream() {
@@ -33,7 +34,7 @@ function eventStream() {
 const stream = eventStream();
 const clock = tickingClock();
 // Each has its own filter.
-const stores = { rows: deliveryStore('/_emulator/'), webhooks: deliveryStore('/_emulator/') };
+const stores = { rows: deliveryStore('/_emulator/', DELIVERIES_OF_ROWS), webhooks: deliveryStore('/_emulator/') };
 const shows = (id) => () => shown === id;
 const context = {
   stream, clock,

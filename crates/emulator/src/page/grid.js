@@ -190,5 +190,5 @@ export function grid({ change, remove, sort }) {
     if (input.tagName === 'SELECT') input.addEventListener('change', () => !byKey && send(true));
   }
 
-  return { element: el('div', { class: 'scroll' }, table), draw };
+  return { element: el('div', { class: 'scroll' }, table), draw, focus: () => focusAt(body.querySelector('td')) };
 }

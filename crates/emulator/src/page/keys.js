@@ -94,6 +94,6 @@ export function keysSection({ keys, clock }) {
   return {
     element: el('div', { class: 'section' }, el('section', { class: 'panel' },
       el('header', {}, el('h2', { class: 'grow' }, 'API keys'), el('button', { class: 'primary', onclick: create }, 'New key')),
-      el('div', { class: 'scroll' }, table))),
+      el('div', { class: 'scroll' }, table, el('p', { class: 'empty otherwise' }, 'There is no key: every request is refused.')))),
   };
 }

@@ -10,6 +10,7 @@ import { explained } from './explained.js';
 import { listen } from './live.js';
 import { deliveryStore } from './store.js';
 import { place } from './place.js';
+import { moment } from './times.js';
 import { copy, done, failed } from './told.js';
 
 const BASE = '/_listen/';
@@ -22,7 +23,10 @@ const { list, detail, open } = deliveries({ store, states: VERDICTS }, {
   label: 'Deliveries', empty: 'Nothing has arrived yet.', names: { state: 'Verdict', result: 'Answer' },
 }, {
   at: () => [],
-  facts: ({ facts }) => facts,
+  // Times as in the rest of the page.
+  facts: ({ facts }) => facts.map(([name, text]) => [name, moment(text)]),
+  // The event's age tells which attempt it is.
+  heading: () => 'Delivery',
   actions: [
     {
       label: 'Deliver again', about: 'To this command, signed for now; only what is authentic',

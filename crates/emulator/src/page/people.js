@@ -28,7 +28,7 @@ export function membersPanel(workspace) {
   }
   return el('section', { class: 'panel' },
     el('header', {}, el('h2', { class: 'grow' }, 'Members'), el('button', { onclick: invite }, 'Invite a member')),
-    el('table', { class: 'list', 'aria-label': 'Members' }, body));
+    el('table', { class: 'list', 'aria-label': 'Members' }, body), el('p', { class: 'empty otherwise' }, 'The workspace has no members.'));
 }
 
 export function pagesPanel(pages) {
@@ -62,5 +62,5 @@ export function pagesPanel(pages) {
   }
   return el('section', { class: 'panel' },
     el('header', {}, el('h2', { class: 'grow' }, 'Pages'), el('button', { onclick: () => edit() }, 'Add a page')),
-    el('table', { class: 'list', 'aria-label': 'Pages' }, body));
+    el('table', { class: 'list', 'aria-label': 'Pages' }, body), el('p', { class: 'empty otherwise' }, 'The workspace has no pages.'));
 }

@@ -2,15 +2,16 @@
 
 import { control, part } from './api.js';
 import { deliveries } from './deliveries.js';
+import { deliveryFilter } from './delivery_filter.js';
 import { el, fill, setText } from './dom.js';
 import { confirmed, field, openForm } from './form.js';
 import { grid } from './grid.js';
-import { actionsOf, factsOf } from './delivery_actions.js';
-import { acting, done } from './told.js';
+import { actionsOf, factsOf, STATES } from './delivery_actions.js';
+import { asked, searchInput } from './search.js';
+import { acting, done, failed } from './told.js';
 import { inputFor, valueOf } from './values.js';
 
 const PAGE = 50;
-const DELIVERIES = 12;
 
 export function rowsSection(context) {
   const { models, store, clock, subscriptions, stream } = context;
@@ -19,6 +20,9 @@ export function rowsSection(context) {
   let order = '';
   let rows = [];
   let meta = { total: 0 };
+  let reads = 0;
+  // The data model whose deliveries are listed.
+  let filtered;
 
   const path = (id) => `models/${part(model.id)}/rows${id === undefined ? '' : `/${part(id)}`}`;
   const table = grid({
@@ -43,13 +47,21 @@ export function rowsSection(context) {
   const earlier = el('button', { class: 'quiet', onclick: acting(() => turn(-PAGE)), 'aria-label': 'Earlier rows' }, '‹');
   const later = el('button', { class: 'quiet', onclick: acting(() => turn(PAGE)), 'aria-label': 'Later rows' }, '›');
   const add = el('button', { class: 'primary', onclick: () => addRow() }, 'Add a row');
-  const none = el('p', { class: 'empty' }, 'This data model has no rows.');
+  const words = searchInput({ label: 'Search rows', down: () => table.focus() });
+  asked([words], () => {
+    offset = 0;
+    readRows().catch(failed);
+  });
+  const none = el('p', { class: 'empty', role: 'status' });
 
   const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
-    most: DELIVERIES, label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
-    filter: (delivery) => delivery.payload?.data?.datamodelId === model?.id,
+    label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
+    noneFits: 'No delivery of this data model fits the filter',
     nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
   }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id] });
+  const filter = deliveryFilter({
+    store, list, states: STATES, label: 'State', search: { label: 'Search deliveries', hasKey: false }, also: () => ({ dataModelId: model.id }),
+  });
 
   async function turn(by) {
     offset = Math.max(0, offset + by);
@@ -57,11 +69,13 @@ export function rowsSection(context) {
   }
 
   async function readRows() {
-    const asked = model;
-    const query = new URLSearchParams({ limit: PAGE, offset });
+    const { id } = model;
+    const number = (reads += 1);
+    const query = new URLSearchParams({ limit: PAGE, offset, search: words.value });
     if (order) query.set('orderBy', order);
     const answer = await control('GET', `${path()}?${query}`);
-    if (asked !== model && asked.id !== model.id) return;
+    // A later reading has the answer.
+    if (number !== reads || id !== model?.id) return;
     if (answer.data.length === 0 && offset > 0) return turn(-PAGE);
     ({ data: rows, meta } = answer);
     draw();
@@ -89,6 +103,7 @@ export function rowsSection(context) {
     earlier.disabled = offset === 0;
     later.disabled = !meta.hasMore;
     none.hidden = rows.length > 0;
+    setText(none, words.value ? `No row fits the search (${model.rowCount.toLocaleString('en')} searched).` : 'This data model has no rows.');
     table.draw(model, rows, order);
     list.draw();
   }
@@ -98,8 +113,12 @@ export function rowsSection(context) {
     fill(choose, all.map((one) => el('a', {
       class: 'chip', href: `#rows/${encodeURIComponent(one.id)}`, 'aria-current': one.id === model?.id ? 'true' : null,
     }, one.title, el('span', { class: 'number dim' }, ` ${one.rowCount}`))));
-    add.disabled = !model;
-    if (!model) fill(title, 'No data models');
+    if (model && filtered !== model.id) {
+      filtered = model.id;
+      filter.ask();
+    }
+    shown.hidden = !model;
+    nothing.hidden = Boolean(model);
   }
 
   function addRow() {
@@ -124,15 +143,17 @@ export function rowsSection(context) {
   stream.on('row', ({ dataModelId }) => dataModelId === model?.id && readSoon());
   for (const kind of ['missed', 'reset']) stream.on(kind, readSoon);
 
-  const element = el('div', { class: 'section' },
+  const shown = el('div', { class: 'section' },
     choose,
     el('section', { class: 'panel' },
-      el('header', {}, el('div', { class: 'grow' }, title, about), range, earlier, later, add),
+      el('header', {}, el('div', { class: 'grow' }, title, about), words, range, earlier, later, add),
       table.element, none,
       el('p', { class: 'dim hint' }, 'Arrows move, Enter or typing edits, Escape leaves the cell as it was. Lists are separated by commas.')),
     el('div', { class: 'beside' },
-      el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries')), list.element),
+      el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries'), filter.element), list.element),
       detail.element));
+  const nothing = el('p', { class: 'empty' }, 'The workspace has no data models. A seed and the API make them.');
+  const element = el('div', {}, shown, nothing);
 
   return {
     element,
@@ -141,6 +162,7 @@ export function rowsSection(context) {
         model = models.value.find((one) => one.id === id);
         offset = 0;
         order = '';
+        words.value = '';
         drawModels(models.value);
       }
       if (model) readSoon();

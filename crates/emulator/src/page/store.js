@@ -1,18 +1,21 @@
 // The newest deliveries, the newest first, kept up to date by the stream. It reads a small JSON interface, which `hookgate listen` has too:
 //
-//   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
+//   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS&dataModelId=ID  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
 //   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
 //   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]}
 
 import { part, request } from './api.js';
 
-const FIRST = 100;
 const MAX = 2000;
 const PAUSE_MS = 500;
 
-export function deliveryStore(base) {
+/** What a delivery has of a parameter; `undefined` where only the server knows. */
+const valueOf = (delivery, name) => (name === 'dataModelId' ? delivery.payload?.data?.datamodelId ?? '' : delivery[name]);
+
+/** `first` is the number of deliveries at the start. */
+export function deliveryStore(base, first = 100) {
   let list = [];
-  let limit = FIRST;
+  let limit = first;
   // Whether the server may have more than are in the list.
   let more = false;
   let kept = 0;
@@ -25,7 +28,7 @@ export function deliveryStore(base) {
   const changed = (delivery) => watchers.forEach((watch) => watch(delivery));
   const put = (delivery) => {
     list = [delivery, ...list.filter((other) => other.id !== delivery.id)]
-      .filter((one) => wanted.every(([name, value]) => !(name in one) || one[name] === value))
+      .filter((one) => wanted.every(([name, value]) => [undefined, value].includes(valueOf(one, name))))
       .sort((one, other) => other.number - one.number);
     more ||= list.length > limit;
     list = list.slice(0, limit);
@@ -62,13 +65,13 @@ export function deliveryStore(base) {
     /** Shows only the deliveries with these values, such as `{ state: 'pending' }`; an empty value fits all. The server searches. */
     async filter(values) {
       wanted = Object.entries(values).filter(([, value]) => value);
-      limit = FIRST;
+      limit = first;
       await store.load();
     },
     /** Takes a delivery of the stream. */
     take(delivery) {
       // Only the server knows whether a delivery fits a search.
-      if (wanted.some(([name]) => !(name in delivery))) {
+      if (wanted.some(([name]) => valueOf(delivery, name) === undefined)) {
         changed(delivery);
         store.loadSoon();
         return;

@@ -1,15 +1,13 @@
 // Webhooks: the subscriptions with their settings, and all recent deliveries.
 
 import { control, part } from './api.js';
-import { actionsOf, factsOf, tellResult } from './delivery_actions.js';
+import { actionsOf, factsOf, STATES, tellResult } from './delivery_actions.js';
 import { deliveries } from './deliveries.js';
 import { deliveryFilter } from './delivery_filter.js';
 import { el, keyed, setText } from './dom.js';
 import { choice, confirmed, field, openForm, shownOnce } from './form.js';
 import { acting, copy, done } from './told.js';
 import { EVENT_TYPES, SAMPLES } from './event_types.js';
-
-const STATES = [['', 'every state'], ['pending'], ['delivered'], ['discarded']];
 
 export function webhooksSection(context) {
   const { store, subscriptions, models, clock } = context;

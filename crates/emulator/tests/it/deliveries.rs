@@ -472,7 +472,13 @@ async fn the_log_is_searched_whole_by_state_subscription_type_and_words() {
         );
     }
     assert_eq!(found("type=row.&search=dm_orders").await.0.len(), 2);
-    for query in ["search=dm_orders+nowhere", "type=row.&search=refused+test"] {
+    assert_eq!(found("dataModelId=dm_orders").await.0.len(), 2);
+    for query in [
+        "search=dm_orders+nowhere",
+        "type=row.&search=refused+test",
+        "type=test&dataModelId=dm_orders",
+        "dataModelId=dm_orders_",
+    ] {
         assert_eq!(found(query).await, (vec![], kept.clone()), "{query}");
     }
     let (pending, _) = found(&format!("subscriptionId={other}&state=pending")).await;

@@ -110,7 +110,12 @@ impl Halves {
                         std::mem::replace(&mut *producer.lock().unwrap(), next).kill();
                     }
                     (2, Some(kill_server)) => kill_server(),
-                    _ => consumer.kill(),
+                    _ => {
+                        // Each kill meets a consumer at work, also where it takes a while until the queue gives it messages.
+                        let handled = consumer.lines().len();
+                        consumer.wait_for(handled + 1);
+                        consumer.kill();
+                    }
                 }
                 consumer.start_again_if_ended();
             }

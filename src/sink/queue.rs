@@ -13,6 +13,9 @@ use crate::dedupe::{
 use crate::layer::under_lease;
 use crate::walk::Delivery;
 
+/// The name of this sink's records in a store: see [`EventKey::named`](crate::dedupe::EventKey::named).
+const NAME: &str = "published";
+
 /// Makes any queue a [`Sink`]: a [`DedupeStore`] remembers the ids, which a queue such as Kafka, RabbitMQ or SQS cannot.
 ///
 /// Each delivery is claimed, published and committed. `publish` returns when the queue has **confirmed** that the message is durable.
@@ -25,6 +28,8 @@ use crate::walk::Delivery;
 /// | [`Unknown`](PublishError::Unknown), dropped, or the process died | stays claimed until the lease ends | the error: 503 |
 /// | is under way, by another copy | not changed | [`Conflict`](StoreErrorKind::Conflict): 503, and the sender asks again |
 /// | takes longer than a third of the lease | the lease is renewed | |
+///
+/// The records have keys of their own: a consumer may claim the same events in the same store.
 ///
 /// So a message is published **at least once**. It comes twice if the first outcome was unknown, if the commit failed or came after the
 /// lease had ended, or if the store has forgotten the event. Rule 3 of [`Sink`] is kept for as long as the store keeps its records.
@@ -76,7 +81,8 @@ where
 {
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted> {
         StoreFuture::boxed(async move {
-            let (store, key) = (&self.store, delivery.key());
+            // A consumer claims the same event, perhaps in the same store: the two records must not be one.
+            let (store, key) = (&self.store, &delivery.key().named(NAME));
             let token = ClaimToken::new(delivery.body());
             let asked = Instant::now();
             let published = match store.claim(key, token, self.lease).await {

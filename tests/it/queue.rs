@@ -510,3 +510,19 @@ async fn a_drain_ends_the_runs_of_a_consumer() {
     assert_eq!(refused.outcome, Outcome::Refused(RefusalKind::ShuttingDown));
     assert_eq!(refused.acknowledgement(), Acknowledgement::Retry);
 }
+
+/// What the sink has recorded is not a reason for a consumer with the same store to skip the event.
+#[tokio::test(start_paused = true)]
+async fn a_consumer_that_shares_the_sinks_store_runs_each_event_once() {
+    let (store, calls) = (Store::new(), Arc::default());
+    let sink = QueueSink::new(store.clone(), publisher(&calls, SECOND, vec![Ok(())]));
+    let delivery = delivery();
+    assert_eq!(kind(sink.accept(&delivery, HOUR).await), Ok(Accepted::New));
+    let receiver = consumer(store);
+    let message = message(&delivery);
+    let ran = receiver.run_stored(&message, async |_: Delivery| ()).await;
+    assert_eq!(ran.outcome, Outcome::Handled);
+    let again = receiver.run_stored(&message, panics).await;
+    assert_eq!(again.outcome, Outcome::Replayed { same_body: true });
+    assert_eq!(kind(sink.accept(&delivery, HOUR).await), SAME);
+}

@@ -1,5 +1,4 @@
-//! Deliveries are stored in NATS JetStream before they are answered (`receive`), and handled by other processes (`consume`). README.md in
-//! this example's folder lists the guarantees.
+//! `receive` stores deliveries in NATS JetStream, `consume` handles them. This folder's README.md lists the guarantees.
 
 use std::{env, time::Duration};
 
@@ -73,11 +72,9 @@ async fn receive(sink: JetStream, secret: Secret) -> Result<(), Error> {
     Ok(axum::serve(listener, app).await?) // stopped at any time, it loses no delivery that was answered 2xx
 }
 
-/// Ends with an error if it cannot reach the server: its supervisor starts it again.
 async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Error> {
-    // Here an event runs once while the process lives; a `RedisStore` or `PostgresStore` remembers it for all consumers.
     let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
-    let receiver = builder.store(MemoryStore::default()).build()?;
+    let receiver = builder.store(MemoryStore::default()).build()?; // several consumers share a `RedisStore` or `PostgresStore`
     let config = pull::Config {
         durable_name: Some("handlers".into()),
         filter_subject: "webhooks.events".into(),
@@ -85,10 +82,12 @@ async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Er
         ..pull::Config::default()
     };
     let handlers = context.create_consumer_on_stream(config, "webhooks");
-    let mut messages = handlers.await?.messages().await?;
+    let handlers = handlers.await?;
+    let one = handlers.stream().max_messages_per_batch(1); // `ack_wait` begins when a message is sent
+    let mut messages = one.messages().await?; // an error ends this process: its supervisor starts it again
     let on_event = async |event: Event| println!("handled {}", event.id);
     while let Some(message) = messages.try_next().await? {
-        let headers = message.headers.clone().unwrap_or_default();
+        let mut headers = message.headers.clone().unwrap_or_default();
         let attribute = |name: &str| headers.get(name).map(|value| value.as_str());
         let stored = StoredDelivery::from_attributes(message.payload.clone(), attribute);
         let ran = receiver.run_stored(&stored, on_event).await;
@@ -97,8 +96,10 @@ async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Er
             Acknowledgement::Retry if message.info()?.delivered < 10 => AckKind::Nak(Some(LONGEST)),
             _ => {
                 println!("dead letter: {ran}");
-                let (dead, body) = ("webhooks.dead", message.payload.clone());
-                let put = context.publish_with_headers(dead, headers, body);
+                let id = format!("dead {}", message.info()?.stream_sequence); // else a copy of its event
+                headers.insert("Nats-Msg-Id", id);
+                let body = message.payload.clone();
+                let put = context.publish_with_headers("webhooks.dead", headers, body);
                 put.await?.await?; // durable, before the message is acknowledged
                 AckKind::Ack
             }

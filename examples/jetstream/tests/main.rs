@@ -318,7 +318,10 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let example = nats.example();
     assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
     let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
-    let forged = context.publish("webhooks.events", whole("evt_2").into());
+    // With the id under which an authentic one would be known: its dead letter must not be taken for a copy.
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Nats-Msg-Id", "the forged one");
+    let forged = context.publish_with_headers("webhooks.events", headers, whole("evt_2").into());
     forged.await.unwrap().await.unwrap();
     assert_eq!(example.deliver(SECRET, &whole("evt_3")).status, 200);
     let halves = nats.halves();

@@ -36,7 +36,7 @@ async fn open() -> Result<Channel, BoxError> {
 }
 
 async fn send(channel: &Mutex<Channel>, delivery: &Delivery) -> Result<Confirmation, BoxError> {
-    let mut channel = channel.lock().await;
+    let mut channel = channel.lock().await; // until its confirm: lapin gives a returned message to any that waits
     if !channel.status().connected() {
         *channel = open().await?; // the connection was broken
     }
@@ -52,7 +52,6 @@ async fn send(channel: &Mutex<Channel>, delivery: &Delivery) -> Result<Confirmat
     let queue = "webhooks".into();
     let sent = channel.basic_publish("".into(), queue, options, delivery.body(), properties);
     let confirmed = sent.await?;
-    drop(channel); // the next message does not wait for this one's confirm
     Ok(confirmed.await?)
 }
 
@@ -60,7 +59,8 @@ async fn publish(channel: Arc<Mutex<Channel>>, delivery: Delivery) -> Result<(),
     let unavailable = StoreError::new(StoreErrorKind::Unavailable);
     match time::timeout(Duration::from_secs(4), send(&channel, &delivery)).await {
         Ok(Ok(Confirmation::Ack(None))) => Ok(()),
-        Ok(Ok(_)) => Err(PublishError::Failed(unavailable)), // sent back, or refused by a full queue
+        Ok(Ok(Confirmation::Ack(Some(_)))) => Err(PublishError::Failed(unavailable)), // sent back
+        Ok(Ok(_)) => Err(PublishError::Unknown(unavailable)), // also by a full queue
         Ok(Err(error)) => Err(PublishError::Unknown(unavailable.caused_by(error))),
         Err(late) => Err(PublishError::Unknown(unavailable.caused_by(late))), // 0.5 s before an answer is due
     }

@@ -277,6 +277,14 @@ async fn rows_are_paged_sorted_added_and_deleted() {
         (&types[0]["eventType"], &types[1]["eventType"]),
         (&json!("row.deleted"), &json!("row.created"))
     );
+    // A search that was left for a button does not begin again.
+    let longer_than_its_pause = || tokio::time::sleep(std::time::Duration::from_millis(500));
+    screen.fill("Search rows", "row_").await;
+    longer_than_its_pause().await;
+    screen.press("main", "Later rows").await;
+    screen.until_text("#range", "51–100 of 123").await;
+    longer_than_its_pause().await;
+    assert_eq!(screen.texts("#range").await, ["51–100 of 123"]);
     // All rows are searched, not those of the page alone.
     screen.fill("Search rows", "HARBOUR order_1").await;
     screen.until_text("#range", "1–1 of 1").await;

@@ -42,6 +42,8 @@ fn write(text: &mut String, value: &Value) {
         Value::String(string) => {
             text.extend([" ", string]);
         }
+        // As the page shows a checkbox.
+        Value::Bool(is_set) => text.push_str(if *is_set { " yes" } else { " no" }),
         // Writing to a text does not fail.
         other => drop(write!(text, " {other}")),
     }

@@ -108,8 +108,20 @@ export function rowsSection(context) {
     list.draw();
   }
 
+  /** Shows this data model from its first row on, without order and search. */
+  function turnTo(other) {
+    model = other;
+    offset = 0;
+    order = '';
+    words.value = '';
+  }
+
   function drawModels(all) {
-    model = all.find((one) => one.id === model?.id) ?? all[0];
+    const same = all.find((one) => one.id === model?.id);
+    if (same) model = same;
+    else turnTo(all[0]);
+    // The property that the rows were sorted by may have been removed.
+    if (!model?.properties.some((property) => order.startsWith(`${property.id}:`))) order = '';
     fill(choose, all.map((one) => el('a', {
       class: 'chip', href: `#rows/${encodeURIComponent(one.id)}`, 'aria-current': one.id === model?.id ? 'true' : null,
     }, one.title, el('span', { class: 'number dim' }, ` ${one.rowCount}`))));
@@ -159,10 +171,7 @@ export function rowsSection(context) {
     element,
     show(id, delivery) {
       if (id && id !== model?.id && models.value.some((one) => one.id === id)) {
-        model = models.value.find((one) => one.id === id);
-        offset = 0;
-        order = '';
-        words.value = '';
+        turnTo(models.value.find((one) => one.id === id));
         drawModels(models.value);
       }
       if (model) readSoon();

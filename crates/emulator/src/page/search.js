@@ -28,5 +28,6 @@ export function asked(inputs, ask) {
     clearTimeout(waiting);
     waiting = setTimeout(ask, PAUSE_MS);
   };
-  for (const input of inputs) for (const kind of ['input', 'change']) input.addEventListener(kind, askSoon);
+  // A text has its `change` only when it is left: a second time, after the list has gone on.
+  for (const input of inputs) input.addEventListener(input.matches('select') ? 'change' : 'input', askSoon);
 }

@@ -354,7 +354,7 @@ async fn the_control_searches_all_rows_for_words_in_ids_values_and_labels() {
     let option = |value, label| json!({ "value": value, "label": label });
     let many = (0..120).map(|number| json!({ "id": format!("row_{number}"), "data": { "prop_name": "Zoë Ash", "prop_n": 7.25 } }));
     let few = [
-        json!({ "id": "row_last", "data": { "prop_tags": ["t1", "t2"], "prop_files": [{ "url": "https://files.example.com/1", "name": "Plan.pdf" }] } }),
+        json!({ "id": "row_last", "data": { "prop_tags": ["t1", "t2"], "prop_gift": true, "prop_files": [{ "url": "https://files.example.com/1", "name": "Plan.pdf" }] } }),
     ];
     let service = Service::seeded(
         &json!({ "workspace": { "id": "ws_1", "tier": "enterprise" },
@@ -363,6 +363,7 @@ async fn the_control_searches_all_rows_for_words_in_ids_values_and_labels() {
                 { "id": "prop_name", "name": "Name", "type": "TEXT" },
                 { "id": "prop_n", "name": "Number", "type": "NUMBER" },
                 { "id": "prop_files", "name": "Files", "type": "FILE" },
+                { "id": "prop_gift", "name": "Gift", "type": "CHECKBOX" },
                 { "id": "prop_tags", "name": "Tags", "type": "MULTI_SELECT", "options": [option("t1", "Late"), option("t2", "Äther"), option("t3", "Unused")] },
             ] }] })
         .to_string(),
@@ -376,7 +377,14 @@ async fn the_control_searches_all_rows_for_words_in_ids_values_and_labels() {
     };
     assert_eq!(found("search=").await, (2, 121));
     assert_eq!(found("search=zO%C3%8B+7.25&offset=119").await, (1, 120));
-    for words in ["ROW_LAST", "plan", "t2", "late+%C3%A4TH", "+last++plan+"] {
+    for words in [
+        "ROW_LAST",
+        "plan",
+        "t2",
+        "yes",
+        "late+%C3%A4TH",
+        "+last++plan+",
+    ] {
         assert_eq!(found(&format!("search={words}")).await, (1, 1), "{words}");
     }
     for words in ["unused", "zo%C3%AB+plan", "prop_n", "nowhere"] {

@@ -70,11 +70,10 @@ fn main() {
     println!("CPU: {}", support::cpu());
     let mut cases = Vec::new();
     let only = arguments.after("--only");
-    let is_asked = |kind: &str| only.is_none_or(|only| only == kind);
-    for (kind, bytes, by_2, requests) in KINDS {
-        if !is_asked(kind) {
-            continue;
-        }
+    let asked = KINDS
+        .into_iter()
+        .filter(|(kind, ..)| only.is_none_or(|only| only == *kind));
+    for (kind, bytes, by_2, requests) in asked {
         let requests = setting("HOOKGATE_BENCH_REQUESTS", requests);
         println!("\n{kind}: {rounds} rounds of {requests} requests each");
         let (mut rate, mut cpu) = (Case::new(kind), Case::new(&format!("{kind}, CPU")));

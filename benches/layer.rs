@@ -167,9 +167,7 @@ impl Walk {
     fn deliver(&mut self, signed: &[Signed]) {
         match self.up_to {
             Compression => signed.iter().for_each(Signed::compress),
-            Unguarded | ByHand | TypedByHand | TaskByHand | Verified | Claimed | Typed => {
-                panic!("these take requests")
-            }
+            _ if self.takes_requests() => panic!("it takes requests"),
             up_to => {
                 for delivery in signed {
                     step_by_step(&self.receiver, delivery, up_to);

@@ -150,6 +150,15 @@ fn is_accepted(producer: &Example, id: &str) -> bool {
     reply.is_ok_and(|status| status == 200)
 }
 
+/// Delivers again until it is accepted.
+pub(crate) fn until_accepted(producer: &Example, body: &str) {
+    let until = Instant::now() + PATIENCE;
+    while producer.deliver(SECRET, body).status != 200 {
+        assert!(Instant::now() < until, "{body} is not accepted");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// The other program: it handles the messages of the queue. It is killed by its process id when this value is dropped.
 pub(crate) struct Consumer<'a> {
     child: Child,

@@ -1,4 +1,4 @@
-//! The answer of a build in which a feature is not enabled, where a command, or a part of one, needs that feature.
+//! Answers a command that needs a feature which this build does not have.
 
 use std::ffi::OsString;
 

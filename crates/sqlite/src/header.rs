@@ -56,8 +56,8 @@ pub(crate) fn check(writer: &Connection, create: bool) -> Result<bool, Fault> {
 /// Whether the log beside the file was written for another file. SQLite does not check it: a log has whole pages, and over the pages
 /// of a backup they damage it.
 ///
-/// The schema versions tell. The version of the file is equal to that of its log. It is smaller where the log has changes of tables that
-/// the file does not have yet. SQLite gives each copy another version: `VACUUM INTO` gives the next one, `.backup` a small one. A `VACUUM` of the file
+/// The schema versions show it. A file and its own log have the same version; the file's is smaller while changes of tables are only in
+/// the log. SQLite gives each copy another version: `VACUUM INTO` gives the next one, `.backup` a small one. A `VACUUM` of the file
 /// itself gives it the next version too. An earlier copy may then have the file's version: [`go_on_from_copies`] is needed.
 ///
 /// A file that is not a database, or a damaged one, counts as another file. An error means that it can't be read at this moment.

@@ -184,7 +184,7 @@ mod tests {
         let mut reserve = reserve(&folder);
         reserve.refill();
         assert!(!reserve.file.exists());
-        reserve.ensure_whole();
+        reserve.fill();
         assert!(reserve.release());
         reserve.refill_in_time(Monotonic::new(9 * AGAIN));
         assert_eq!(reserve.bytes(), 0);

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 // The client's own retries end within the 30 s that an acceptor waits.
 const PRODUCER: &str = "acks=all enable.idempotence=true message.timeout.ms=20000";
-// From the earliest: what was published before the first consumer came.
+// `earliest`: the first consumer also gets the messages that were published before it started.
 const CONSUMER: &str = "group.id=handlers enable.auto.commit=false auto.offset.reset=earliest";
 
 /// With these properties of librdkafka and those of the environment, such as `bootstrap.servers=kafka-1:9092`.

@@ -9,8 +9,7 @@ mod queues;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use queues::process::Example;
-use queues::{Halves, PATIENCE, SECRET, whole};
+use queues::{Halves, PATIENCE, SECRET, until_accepted, whole};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message, OwnedMessage};
 use rdkafka::mocking::MockCluster;
@@ -69,15 +68,6 @@ fn stored(cluster: &Cluster, topic: &str) -> Vec<OwnedMessage> {
         }
     }
     stored
-}
-
-/// Delivers again until it is accepted.
-fn until_accepted(example: &Example, body: &str) {
-    let until = Instant::now() + PATIENCE;
-    while example.deliver(SECRET, body).status != 200 {
-        assert!(Instant::now() < until, "{body} is not accepted");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// A row's event that is as long as asked for.

@@ -14,9 +14,8 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{Config, Credentials, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use queues::process::Example;
 use queues::server::{Server, free_port, program};
-use queues::{Halves, PATIENCE, SECRET, whole};
+use queues::{Halves, SECRET, until_accepted, whole};
 
 const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-sqs");
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/moto/bin");
@@ -103,18 +102,6 @@ fn run(port: u16) -> Option<Server> {
     let mut command = Command::new(program("moto_server", &[TOOLS])?);
     command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
     Some(Server::start(&mut command, port))
-}
-
-/// Delivers again until it is accepted.
-fn until_accepted(example: &Example, body: &str) {
-    let until = Instant::now() + PATIENCE;
-    while example.deliver(SECRET, body).status != 200 {
-        assert!(
-            Instant::now() < until,
-            "SQS is back, and {body} is not accepted"
-        );
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 #[tokio::test]

@@ -385,7 +385,7 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
         let _ = &held;
         handler(bytes).await
     }));
-    let typed = count(by_type().otherwise(never).build().unwrap());
+    let typed = count(by_type().fallback(never).build().unwrap());
     let by_model = EventRouter::new()
         .on_model("row.created", "dm_1", handler)
         .on_model("row.created", "dm_2", never)

@@ -2,9 +2,7 @@
 //!
 #![doc = include_str!("../../docs/router.md")]
 
-mod dispatch;
 pub(crate) mod router;
 pub(crate) mod subscriptions;
-mod table;
 
 pub use subscriptions::Subscription;

@@ -1,16 +1,24 @@
-//! The builder of an event router: arms are added, and then checked once.
+//! The event router: its arms are added, then checked once, then chosen for each delivery.
 
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::future::{Future, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 
+use axum::extract::Request;
 use axum::handler::Handler;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
+use http::StatusCode;
 
-use super::dispatch::{ByEvent, Dispatch, SharedArm, arm};
 use super::subscriptions::Subscriptions;
-use super::table::ArmTable;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
-use crate::event::{DataModelId, EventType};
+use crate::event::{DataModelId, EventType, model_id};
+use crate::extract::EventRejection;
+use crate::layer::Unhandled;
+use crate::walk::Delivery;
 
 /// Sends deliveries to handlers by event type and data model. See the [module docs](super).
 ///
@@ -103,9 +111,9 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
 
     /// Sets the handler for every event that has no arm. Without it such events are answered 204, done, and reported as
     /// [unhandled](crate::Outcome::Unhandled).
-    pub fn otherwise<T: 'static>(mut self, handler: impl Handler<T, S>) -> Self {
-        if self.table.otherwise.replace(arm(handler)).is_some() {
-            let fault = ConfigError::saying(Kind::UnusableArm, "two handlers for .otherwise(…)");
+    pub fn fallback<T: 'static>(mut self, handler: impl Handler<T, S>) -> Self {
+        if self.table.fallback.replace(arm(handler)).is_some() {
+            let fault = ConfigError::saying(Kind::UnusableArm, "two handlers for .fallback(…)");
             self.fault.get_or_insert(fault);
         }
         self
@@ -132,17 +140,17 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let has_otherwise = self.table.otherwise.is_some();
-        if self.table.types.is_empty() && !has_otherwise {
+        let has_fallback = self.table.fallback.is_some();
+        if self.table.types.is_empty() && !has_fallback {
             return Err(ConfigError::saying(
                 Kind::UnusableArm,
-                "no arm: call .on(…), .on_model(…), .on_rows(…) or .otherwise(…)",
+                "no arm: call .on(…), .on_model(…), .on_rows(…) or .fallback(…)",
             ));
         }
-        if self.refuse_unhandled && has_otherwise {
+        if self.refuse_unhandled && has_fallback {
             return Err(ConfigError::saying(
                 Kind::UnusableArm,
-                ".otherwise(…) takes every event, so .refuse_unhandled() has nothing to refuse: leave one of them out",
+                ".fallback(…) takes every event, so .refuse_unhandled() has nothing to refuse: leave one of them out",
             ));
         }
         Ok(post::<_, ByEvent, S>(Dispatch {
@@ -218,9 +226,171 @@ impl<S> fmt::Debug for EventRouter<S> {
                 };
             }
         }
-        if self.table.otherwise.is_some() {
-            arms.entry(&"otherwise");
+        if self.table.fallback.is_some() {
+            arms.entry(&"fallback");
         }
         arms.finish()
+    }
+}
+
+type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// An axum handler whose argument types are erased. Shared, because one may be used by several arms.
+type SharedArm<S> = Arc<dyn Fn(Request, S) -> BoxFuture + Send + Sync>;
+
+fn arm<T: 'static, S: 'static>(handler: impl Handler<T, S>) -> SharedArm<S> {
+    Arc::new(move |request, state| boxed(handler.clone().call(request, state)))
+}
+
+/// Boxes a future, unless it is already boxed, as the future of every handler function is.
+fn boxed<F: Future<Output = Response> + Send + 'static>(future: F) -> BoxFuture {
+    let mut future = Some(future);
+    let place: &mut dyn Any = &mut future;
+    if let Some(boxed) = place.downcast_mut().and_then(Option::<BoxFuture>::take) {
+        return boxed;
+    }
+    Box::pin(async move {
+        match future {
+            Some(future) => future.await,
+            None => unreachable!("it is taken only where it is returned"),
+        }
+    })
+}
+
+/// A router that is built. Cheap to clone, because axum clones it for each request.
+#[derive(Clone)]
+struct Dispatch<S> {
+    table: Arc<ArmTable<SharedArm<S>>>,
+    refuse_unhandled: bool,
+}
+
+/// Distinguishes this handler from axum's own.
+struct ByEvent;
+
+impl<S: Clone + Send + Sync + 'static> Handler<ByEvent, S> for Dispatch<S> {
+    type Future = BoxFuture;
+
+    fn call(self, request: Request, state: S) -> BoxFuture {
+        match self.arm(&request) {
+            Ok(arm) => arm(request, state),
+            Err(answer) => answer,
+        }
+    }
+}
+
+impl<S> Dispatch<S> {
+    /// Returns the arm for a request, or the answer if there is none.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a `Delivery` is a proof, which only this crate makes"
+    )]
+    fn arm(&self, request: &Request) -> Result<&SharedArm<S>, BoxFuture> {
+        // The layer has put it there. An event type in a header is not signed and does not decide.
+        let delivery = request.extensions().get::<Delivery>();
+        let delivery = delivery.ok_or_else(|| answer(EventRejection::LayerMissing))?;
+        let arm = self
+            .table
+            .arm(delivery.event_type(), || model_id(delivery.verified()))
+            .map_err(answer)?;
+        arm.ok_or_else(|| {
+            let unhandled = Unhandled::of(delivery);
+            if self.refuse_unhandled {
+                // The layer writes the body.
+                answer(unhandled.mark(StatusCode::UNPROCESSABLE_ENTITY.into_response()))
+            } else {
+                answer(unhandled)
+            }
+        })
+    }
+}
+
+fn answer(response: impl IntoResponse) -> BoxFuture {
+    Box::pin(ready(response.into_response()))
+}
+
+/// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
+#[derive(Clone, Debug)]
+pub(super) struct ArmTable<A> {
+    /// The arms of each type, by data model. `None` is the arm for any model.
+    pub(super) types: BTreeMap<EventType, BTreeMap<Option<DataModelId>, A>>,
+    pub(super) fallback: Option<A>,
+}
+
+/// It needs no request, no handler and no waiting: only an event's type, and the data model if an arm names one.
+impl<A> ArmTable<A> {
+    fn new() -> Self {
+        Self {
+            types: BTreeMap::new(),
+            fallback: None,
+        }
+    }
+
+    /// Adds an arm. Returns false if there was one for these events already.
+    fn insert(&mut self, event_type: EventType, model: Option<DataModelId>, arm: A) -> bool {
+        let arms = self.types.entry(event_type).or_default();
+        arms.insert(model, arm).is_none()
+    }
+
+    /// Returns the arm for an event, the most specific one: type and model, then type, then `fallback`. `None` if there is
+    /// none.
+    ///
+    /// The model is asked for only if an arm for this type names one. If the model is not readable, no arm is chosen, because
+    /// the choice depends on the model.
+    fn arm<M: AsRef<str>, E>(
+        &self,
+        event_type: &str,
+        model: impl FnOnce() -> Result<M, E>,
+    ) -> Result<Option<&A>, E> {
+        let Some(arms) = self.types.get(event_type) else {
+            return Ok(self.fallback.as_ref());
+        };
+        let of_model = if arms.keys().any(Option::is_some) {
+            arms.get(&Some(model()?.as_ref().into()))
+        } else {
+            None
+        };
+        let of_any_model = || arms.get(&None);
+        Ok(of_model.or_else(of_any_model).or(self.fallback.as_ref()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(arms: &[(&'static str, Option<&'static str>)], fallback: bool) -> ArmTable<String> {
+        let mut table = ArmTable::new();
+        for (name, model) in arms {
+            let arm = format!("{name} {}", model.unwrap_or("any"));
+            let name = EventType::parse(name).unwrap();
+            assert!(table.insert(name, model.map(DataModelId::from), arm));
+        }
+        if fallback {
+            table.fallback = Some("fallback".into());
+        }
+        table
+    }
+
+    #[test]
+    fn the_model_is_asked_for_only_where_it_decides() {
+        let table = table(
+            &[
+                ("row.created", None),
+                ("row.updated", Some("dm_1")),
+                ("row.updated", None),
+            ],
+            true,
+        );
+        let untold = || Err::<&str, _>("untold");
+        assert_eq!(
+            table.arm("row.created", untold),
+            Ok(Some(&"row.created any".into()))
+        );
+        assert_eq!(
+            table.arm("row.deleted", untold),
+            Ok(Some(&"fallback".into()))
+        );
+        // If the model is not readable, neither the arm for any model nor `fallback` takes its place.
+        assert_eq!(table.arm("row.updated", untold), Err("untold"));
     }
 }

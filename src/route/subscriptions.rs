@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::table::ArmTable;
+use super::router::ArmTable;
 use crate::event::{DataModelId, EventType};
 
 /// The subscriptions for an [`EventRouter`](crate::EventRouter): the fewest that bring each arm its events, with no event in
 /// two of them.
 ///
 /// A subscription has event types and at most one data model. So there is one without a data model, for the types that have
-/// their own arm, and one for each data model with arms for further types. `otherwise` adds none: it takes the remaining events
+/// their own arm, and one for each data model with arms for further types. `fallback` adds none: it takes the remaining events
 /// of the existing subscriptions.
 ///
 /// `Display` prints a line for each subscription, then a line for each warning. See the [module

@@ -206,7 +206,7 @@ async fn a_handler_that_takes_an_event_is_answered_422_and_one_that_takes_bytes_
     let receiver = receiver.without_deduplication().build().unwrap();
     let events = EventRouter::new()
         .on_rows("dm_1", on_event)
-        .otherwise(on_event);
+        .fallback(on_event);
     let app: Router = Router::new()
         .route("/router", events.build().unwrap())
         .route("/event", post(on_event))

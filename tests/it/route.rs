@@ -131,7 +131,7 @@ async fn each_delivery_goes_to_its_most_specific_arm() {
             .on("table.dropped", says!("dropped"))
     };
     let without = Guarded::new(events());
-    let with = Guarded::new(events().otherwise(says!("otherwise")));
+    let with = Guarded::new(events().fallback(says!("fallback")));
     for (number, (event_type, model, arm)) in [
         ("row.created", "dm_1", Some("created in dm_1")),
         ("row.created", "dm_2", Some("created in dm_2")),
@@ -157,7 +157,7 @@ async fn each_delivery_goes_to_its_most_specific_arm() {
         let body = event(&format!("evt_{number}"), event_type, model);
         let what = format!("{event_type} {model}");
         assert_eq!(without.arm(&*body).await.as_deref(), arm, "{what}");
-        let arm = arm.or(Some("otherwise"));
+        let arm = arm.or(Some("fallback"));
         assert_eq!(with.arm(&*body).await.as_deref(), arm, "{what}");
     }
 }
@@ -168,7 +168,7 @@ async fn type_and_model_are_those_of_the_signed_body_however_it_is_written() {
         EventRouter::new()
             .on_model("row.deleted", "dm_1", says!("dm_1"))
             .on("row.deleted", says!("any model"))
-            .otherwise(says!("otherwise")),
+            .fallback(says!("fallback")),
     );
     let (by, row) = (r#""deletedBy":{"id":"u","name":"A"}"#, r#""rowId":"row_1""#);
     let datas = [
@@ -231,7 +231,7 @@ async fn an_arm_that_refuses_passes_nothing_on() {
         .on_model("row.created", "dm_invoices", async |_: Event<Invoice>| {})
         .on_model("row.created", "dm_gone", || async { StatusCode::NOT_FOUND })
         .on("row.created", never)
-        .otherwise(never);
+        .fallback(never);
     let guarded = Guarded::with(events, settings());
     let mismatch = event("evt_1", "row.created", "dm_invoices");
     assert_eq!(guarded.send(&*mismatch).await.status, 422);
@@ -304,7 +304,7 @@ async fn every_arm_has_its_row_type_its_state_and_its_extractors() {
     let events: MethodRouter<AppState> = EventRouter::new()
         .on_model("row.created", "dm_orders", on_order)
         .on_model("row.created", "dm_invoices", on_invoice)
-        .otherwise(on_page)
+        .fallback(on_page)
         .build()
         .unwrap();
     // Below a path, under two layers of the same receiver, beside another route.
@@ -449,7 +449,7 @@ async fn a_handler_reports_what_it_does_not_handle_as_the_router_does() {
         }
     }
 
-    let guarded = Guarded::new(EventRouter::new().otherwise(on_delivery));
+    let guarded = Guarded::new(EventRouter::new().fallback(on_delivery));
     let refused = Outcome::Failed(Failure::Unhandled);
     for (id, event_type, status, outcome, said) in [
         ("evt_1", "page.created", 204, Outcome::Handled, ""),
@@ -504,9 +504,9 @@ async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
             .on_model("row.created", "dm_1", never)
             .on("row.created", never)
             .on("row.updated", says!("updated"))
-            .otherwise(says!("otherwise")),
+            .fallback(says!("fallback")),
     );
-    let typed = Guarded::new(EventRouter::new().otherwise(async |_: Event| {}));
+    let typed = Guarded::new(EventRouter::new().fallback(async |_: Event| {}));
     for body in without_a_model("row.created") {
         let refused = asking.send(&*body).await;
         assert_eq!(refused.status, 422, "{body}");
@@ -539,7 +539,7 @@ async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
         let id = body.replace("evt_", "evt_deleted_");
         assert_eq!(
             asking.arm(&*id).await.as_deref(),
-            Some("otherwise"),
+            Some("fallback"),
             "{body}"
         );
     }
@@ -547,7 +547,7 @@ async fn a_row_with_an_unreadable_model_is_refused_as_an_event_is() {
 
 #[tokio::test]
 async fn without_the_layer_no_arm_runs_and_the_line_to_add_is_named() {
-    let events = EventRouter::new().on("row.created", never).otherwise(never);
+    let events = EventRouter::new().on("row.created", never).fallback(never);
     let app = Router::new().route("/hook", events.build().unwrap());
     let sent = Sent::at(NOW, event("evt_1", "row.created", "dm_1"));
     let sent = sent.with("X-Service-Event-Type", "row.created");
@@ -561,7 +561,7 @@ async fn without_the_layer_no_arm_runs_and_the_line_to_add_is_named() {
 async fn only_post_is_taken() {
     let events = || {
         EventRouter::new()
-            .otherwise(says!("otherwise"))
+            .fallback(says!("fallback"))
             .build()
             .unwrap()
     };
@@ -590,7 +590,7 @@ fn arms_that_cannot_be_are_refused_by_name() {
     let error = |router: EventRouter| -> ConfigError { router.build().unwrap_err() };
     let long = "e".repeat(257);
     for (router, kind, named) in [
-        (router(), Kind::UnusableArm, ".otherwise("),
+        (router(), Kind::UnusableArm, ".fallback("),
         (router().refuse_unhandled(), Kind::UnusableArm, ".on("),
         (
             router()
@@ -619,14 +619,14 @@ fn arms_that_cannot_be_are_refused_by_name() {
             "table.made",
         ),
         (
-            router().otherwise(ok).otherwise(ok),
+            router().fallback(ok).fallback(ok),
             Kind::UnusableArm,
-            "otherwise",
+            "fallback",
         ),
         (
-            router().otherwise(ok).refuse_unhandled(),
+            router().fallback(ok).refuse_unhandled(),
             Kind::UnusableArm,
-            "otherwise",
+            "fallback",
         ),
         (router().on("", ok), Kind::UnusableArm, r#""""#),
         (router().on(" ", ok), Kind::UnusableArm, r#"" ""#),
@@ -697,10 +697,10 @@ fn arms_that_cannot_be_are_refused_by_name() {
         .on_rows("dm_1", ok)
         .on_rows("dm_2", ok)
         .on("row.created", ok)
-        .otherwise(ok);
+        .fallback(ok);
     assert_eq!(
         format!("{all:?}"),
-        r#"["row.created", ("row.created", "dm_1"), ("row.created", "dm_2"), ("row.deleted", "dm_1"), ("row.deleted", "dm_2"), ("row.updated", "dm_1"), ("row.updated", "dm_2"), "otherwise"]"#
+        r#"["row.created", ("row.created", "dm_1"), ("row.created", "dm_2"), ("row.deleted", "dm_1"), ("row.deleted", "dm_2"), ("row.updated", "dm_1"), ("row.updated", "dm_2"), "fallback"]"#
     );
     assert!(all.build().is_ok());
 }
@@ -713,12 +713,12 @@ fn the_list_of_subscriptions_brings_each_arm_its_events_and_none_twice() {
     let ok = || async {};
     for (router, lines) in [
         (router(), vec![]),
-        (router().otherwise(ok), vec![]),
+        (router().fallback(ok), vec![]),
         (
             router()
                 .on("row.created", ok)
                 .on("page.created", ok)
-                .otherwise(ok),
+                .fallback(ok),
             vec!["subscription to page.created, row.created; data model: any"],
         ),
         (
@@ -881,8 +881,8 @@ fn written() -> impl Strategy<Value = Written> {
         })
 }
 
-/// The rules as the documentation has them, slowly: number of the arm, `otherwise`, unhandled, or refused.
-fn expected(arms: &[(&str, Option<&str>)], otherwise: bool, body: &str) -> Option<String> {
+/// The rules as the documentation has them, slowly: number of the arm, `fallback`, unhandled, or refused.
+fn expected(arms: &[(&str, Option<&str>)], fallback: bool, body: &str) -> Option<String> {
     let json: serde_json::Value = serde_json::from_str(body).unwrap();
     let event_type = json["type"].as_str().unwrap();
     let model = json["data"]["datamodelId"].as_str();
@@ -894,7 +894,7 @@ fn expected(arms: &[(&str, Option<&str>)], otherwise: bool, body: &str) -> Optio
     place((event_type, model.or(Some("none"))))
         .or(place((event_type, None)))
         .map(|number| number.to_string())
-        .or(otherwise.then(|| "otherwise".into()))
+        .or(otherwise.then(|| "fallback".into()))
 }
 
 proptest! {
@@ -913,8 +913,8 @@ proptest! {
                 None => events.on(name, says!(number.to_string())),
             };
         }
-        if otherwise {
-            events = events.otherwise(says!("otherwise"));
+        if fallback {
+            events = events.fallback(says!("fallback"));
         }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {

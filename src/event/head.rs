@@ -17,8 +17,8 @@ use crate::verify::{Malformed, SignedBytes, Verified};
 /// An event's id and type, from the bytes that were signed.
 ///
 /// Deduplication needs no more than this, and it is cheap: reading stops as soon as both are known, and a `data` before them
-/// is skipped. The text after that point is not read; [`Event::from_verified`](super::Event::from_verified) checks the whole
-/// body.
+/// is skipped. The text after that point is not read, unless the keys are pinned to a workspace;
+/// [`Event::from_verified`](super::Event::from_verified) checks the whole body.
 ///
 /// ```
 /// use hookgate::event::{EventHead, EventType};
@@ -52,12 +52,13 @@ pub struct EventHead {
 impl EventHead {
     /// Reads the head of a body that was verified as authentic.
     ///
-    /// Where the keys are pinned to a workspace, the workspace's id is read as well.
+    /// Where the keys are pinned to a workspace, the envelope is read to its end: a second `workspaceId` could name another
+    /// workspace anywhere.
     ///
     /// # Errors
-    /// `WorkspaceMismatch`, which takes precedence over all others: the delivery is then **not authentic** for these keys.
-    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type` (or
-    /// `workspaceId`, repeated).
+    /// `WorkspaceMismatch` for a workspace that is another one, missing, repeated or no text. It takes precedence over all
+    /// others: the delivery is then **not authentic** for these keys. Otherwise `Syntax`, `NotAnObject`, or `Missing`,
+    /// `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type`.
     pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.pinned_workspace())
     }
@@ -72,7 +73,7 @@ pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixS
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     let mut fields = [("createdAt", None)];
     // It usually comes before `data`, so this reads little. The parser reports an early stop as a broken object.
-    let _ = fill(&mut fields, body);
+    let _ = fill(&mut fields, Extent::UntilFound, body);
     let [(_, created)] = fields;
     Some(Date::parse(&created?.ok()?).ok()?.unix_seconds())
 }
@@ -95,30 +96,33 @@ fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn read(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
-    // A pinned workspace comes after both.
+    // With a pin, the whole envelope is read.
     let front = at_the_front(body).filter(|_| pinned.is_none());
     front.map_or_else(|| search(body, pinned), Ok)
 }
 
 fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     let mut fields = [("id", None), ("type", None), ("workspaceId", None)];
-    let wanted = &mut fields[..2 + usize::from(pinned.is_some())];
-    let outcome = fill(wanted, body);
+    let (wanted, extent) = match pinned {
+        None => (&mut fields[..2], Extent::UntilFound),
+        Some(_) => (&mut fields[..], Extent::Whole),
+    };
+    let outcome = fill(wanted, extent, body);
     let is_complete = wanted.iter().all(|(_, field)| field.is_some());
     let [(_, id), (_, event_type), (_, workspace)] = fields;
-    // A repeated workspace is an error of form. Another workspace or a missing one is an error of authenticity, and takes
-    // precedence.
-    let is_foreign = match &workspace {
-        Some(Ok(id)) => pinned != Some(&**id),
-        Some(Err(kind)) => *kind == Kind::TypeMismatch,
-        None => false,
+    let is_foreign = match (&pinned, &workspace) {
+        (None, _) => false,
+        (Some(pinned), Some(Ok(id))) => pinned != id,
+        // Repeated, or no text.
+        (Some(_), Some(Err(_))) => true,
+        (Some(_), None) => outcome.is_ok(),
     };
     if is_foreign {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
-    // The parser reports an early stop as a broken object. So its error counts only if a field was not found.
+    // The parser reports an early stop as a broken object. So without a pin its error counts only if a field was not found.
     if let Err(error) = outcome
-        && !is_complete
+        && (!is_complete || pinned.is_some())
     {
         return Err(match error.classify() {
             Category::Data => EventError::new(Kind::NotAnObject),
@@ -127,11 +131,6 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
                 column: error.column(),
             })),
         });
-    }
-    match (pinned, workspace) {
-        (Some(_), None) => return Err(EventError::new(Kind::WorkspaceMismatch)),
-        (Some(_), workspace) => usable(workspace, "workspaceId", |_| Ok(()))?,
-        (None, _) => {}
     }
     Ok(EventHead {
         id: usable(id, "id", EventId::parse)?,
@@ -156,12 +155,30 @@ fn usable<T>(
     })
 }
 
-/// Fills these fields from an object, until each was there. The other fields are skipped.
-fn fill<'b>(fields: &mut [(&str, Field<'b>)], body: &'b [u8]) -> serde_json::Result<()> {
-    serde_json::Deserializer::from_slice(body).deserialize_map(FieldsVisitor(fields))
+/// How much of the envelope is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// Until each field was there.
+    UntilFound,
+    /// To its end, and nothing may come after it.
+    Whole,
 }
 
-struct FieldsVisitor<'f, 'n, 'b>(&'f mut [(&'n str, Field<'b>)]);
+/// Fills these fields from an object. The other fields are skipped.
+fn fill<'b>(
+    fields: &mut [(&str, Field<'b>)],
+    extent: Extent,
+    body: &'b [u8],
+) -> serde_json::Result<()> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    json.deserialize_map(FieldsVisitor(fields, extent))?;
+    match extent {
+        Extent::UntilFound => Ok(()),
+        Extent::Whole => json.end(),
+    }
+}
+
+struct FieldsVisitor<'f, 'n, 'b>(&'f mut [(&'n str, Field<'b>)], Extent);
 
 impl<'de> Visitor<'de> for FieldsVisitor<'_, '_, 'de> {
     type Value = ();
@@ -177,7 +194,8 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_, '_, 'de> {
                 continue;
             };
             map.next_value_seed(FieldSeed(field))?;
-            if self.0.iter().all(|(_, field)| field.is_some()) {
+            let is_found = |(_, field): &(_, Field<'_>)| field.is_some();
+            if self.1 == Extent::UntilFound && self.0.iter().all(is_found) {
                 break;
             }
         }
@@ -342,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_pinned_workspace_goes_before_every_other_fault() {
-        let ok = r#"{"id":"a","type":"b","createdAt":"","workspaceId":"ws_1","data"#;
+        let ok = r#"{"id":"a","type":"b","createdAt":"","workspaceId":"ws_1","data":{}} "#;
         assert!(kind(ok, Some("ws_1")).is_ok());
         for (body, expected) in [
             (
@@ -364,7 +382,20 @@ mod tests {
             (r#"{"workspaceId":"ws_1,"#, Kind::Syntax),
             (r#"{"id":"a","type":"b","#, Kind::Syntax),
             (
-                r#"{"workspaceId":"ws_1","workspaceId":"ws_2","id":"a","type":"b"}"#,
+                r#"{"workspaceId":"ws_1","workspaceId":"ws_1","id":"a","type":"b"}"#,
+                Kind::WorkspaceMismatch,
+            ),
+            // Nothing foreign was found, but the rest can't be read: it might name another workspace.
+            (
+                r#"{"workspaceId":"ws_1","id":"a","type":"b","data"#,
+                Kind::Syntax,
+            ),
+            (
+                r#"{"workspaceId":"ws_1","id":"a","type":"b"} {"workspaceId":"ws_2"}"#,
+                Kind::Syntax,
+            ),
+            (
+                r#"{"workspaceId":"ws_1","id":"a","type":"b","id":"c"}"#,
                 Kind::RepeatedKey,
             ),
         ] {
@@ -373,6 +404,38 @@ mod tests {
                 Err(expected),
                 "{body}"
             );
+        }
+    }
+
+    #[test]
+    fn a_second_workspace_is_found_at_every_place_and_in_every_spelling() {
+        let fields = [
+            r#""id":"a""#,
+            r#""type":"b""#,
+            r#""workspaceId":"ws_1""#,
+            r#""data":{"workspaceId":"ws_2"}"#,
+        ];
+        let keys = ["workspaceId", r"workspace\u0049d", r"\u0077orkspaceId"];
+        let values = [r#""ws_1""#, r#""ws_2""#, r#""ws_\u0031""#, "null", "[{}]"];
+        for order in 0..24 {
+            let (mut left, mut ordered, mut order) = (fields.to_vec(), Vec::new(), order);
+            for count in (1..=4).rev() {
+                ordered.push(left.remove(order % count));
+                order /= count;
+            }
+            let one = format!("{{{}}}", ordered.join(","));
+            assert_eq!(kind(&one, Some("ws_1")).as_deref(), Ok("a b"), "{one}");
+            for (at, key, value) in (0..=4).flat_map(|at| {
+                let pairs = move |key| values.map(|value| (at, key, value));
+                keys.into_iter().flat_map(pairs)
+            }) {
+                let mut two = ordered.clone();
+                let second = format!("\"{key}\":{value}");
+                two.insert(at, &second);
+                let two = format!("{{{}}}", two.join(","));
+                let found = kind(&two, Some("ws_1")).map_err(|error| error.0);
+                assert_eq!(found, Err(Kind::WorkspaceMismatch), "{two}");
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::budget::{BodyBudget, BodyShare, BudgetSpent};
 use super::timer::Timer;
 use crate::outcome::{Refusal, RefusalKind};
-use crate::verify::Intake;
+use crate::verify::BodyVerifier;
 
 /// The most bytes that are read of a body after its refusal is known.
 const MAX_DISCARDED: u64 = 16 << 20;
@@ -38,34 +38,31 @@ impl<'b> Reading<'b> {
         self.deadline
     }
 
-    /// Reads on. Ready at the body's end, with the time, or with the refusal that ends it. A complete body gives its share of the budget
-    /// back.
+    /// Reads on. Returns the time of the body's end, or the refusal that ends it.
     pub(super) fn poll<B: Body>(
         &mut self,
         mut body: Pin<&mut B>,
-        intake: &mut Intake,
+        received: &mut BodyVerifier,
         context: &mut Context<'_>,
     ) -> Poll<Result<Instant, Refusal>> {
         loop {
             let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
-                return self.poll_end(intake, context).map(Err);
+                return self.poll_end(received, context).map(Err);
             };
             let Some(frame) = frame else {
-                self.share.finish()?;
                 return Poll::Ready(Ok(Instant::now()));
             };
             let Ok(frame) = frame else {
                 return refused(RefusalKind::BodyIncomplete);
             };
             if let Ok(data) = frame.into_data() {
-                self.take(data, intake)?;
+                self.take(data, received)?;
             }
             let now = Instant::now();
             if now >= self.deadline {
                 return refused(RefusalKind::BodyTooSlow);
             }
             if body.is_end_stream() {
-                self.share.finish()?;
                 return Poll::Ready(Ok(now));
             }
             // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
@@ -73,37 +70,32 @@ impl<'b> Reading<'b> {
         }
     }
 
-    fn take(&mut self, mut data: impl Buf, intake: &mut Intake) -> Result<(), Refusal> {
+    fn take(&mut self, mut data: impl Buf, received: &mut BodyVerifier) -> Result<(), Refusal> {
         let more = data.remaining();
-        // Checked first: a body that is too large is refused as such, and no other body gives way for it.
-        intake.admits(more)?;
-        if intake.taken() > 0 {
-            self.gather(intake, more)?;
+        // Checked first: a body that is too large is refused as such.
+        received.check_room(more)?;
+        if received.length() > 0 {
+            self.share.grow_to(received.buffer_size_with(more))?;
         }
-        intake.push(data.copy_to_bytes(more))?;
+        received.push(data.copy_to_bytes(more))?;
         Ok(())
     }
 
-    /// Waits for the sender. The bytes that are held meanwhile are counted, and can be freed.
-    fn poll_end(&mut self, intake: &mut Intake, context: &mut Context<'_>) -> Poll<Refusal> {
-        if intake.taken() > 0 {
-            if let Err(refusal) = self.gather(intake, 0) {
-                return Poll::Ready(refusal);
-            }
-            if let Poll::Ready(spent) = self.share.poll_spent(context) {
+    /// Waits for the sender. The bytes that are held meanwhile are counted, in a buffer of their own: that of the server
+    /// may be much larger than the first piece.
+    fn poll_end(
+        &mut self,
+        received: &mut BodyVerifier,
+        context: &mut Context<'_>,
+    ) -> Poll<Refusal> {
+        if received.length() > 0 {
+            if let Err(spent) = self.share.grow_to(received.buffer_size_with(0)) {
                 return Poll::Ready(spent.into());
             }
+            received.detach();
         }
         let over = self.timer.poll(self.deadline, context);
         over.map(|()| Refusal::new(RefusalKind::BodyTooSlow))
-    }
-
-    /// Gathers the body in a counted buffer, with room for `more` bytes. The first piece then no longer holds the buffer into
-    /// which the server has read it, which may be much larger than the piece.
-    fn gather(&mut self, intake: &mut Intake, more: usize) -> Result<(), Refusal> {
-        let buffer = self.share.hold(intake.room_with(more))?;
-        intake.gather_in(buffer);
-        Ok(())
     }
 }
 

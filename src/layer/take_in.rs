@@ -18,13 +18,13 @@ use super::read::{Reading, discard, is_read_on};
 use crate::lookup::{LONGEST, LookupError, RingSearch, Waiting};
 use crate::observe::{Observation, in_this_span};
 use crate::outcome::Refusal;
-use crate::verify::{Intake, KeyRing};
+use crate::verify::{BodyVerifier, KeyRing};
 use crate::walk::{CheckedHead, RequestHead};
 
 /// The thing that a request waits for.
 enum Wait<'a> {
     LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
-    Body(RequestHead<'a>, Intake, Reading<'a>),
+    Body(RequestHead<'a>, BodyVerifier, Reading<'a>),
     /// The refusal is answered once the rest of the body was read, or at this time.
     Discard(Refusal, Instant),
 }
@@ -138,19 +138,19 @@ async fn take_in_late<'a, N, B: Body>(
 fn complete<'a, N>(
     guard: &Guard<N>,
     observation: &mut Observation,
-    (head, mut intake, reading): (RequestHead<'_>, Intake, Reading<'_>),
+    (head, intake, reading): (RequestHead<'_>, BodyVerifier, Reading<'_>),
     read: Result<Instant, Refusal>,
 ) -> Result<TakenIn, Box<Wait<'a>>> {
     let refusal = match read {
         Ok(at) => {
-            observation.body_read(|| intake.bytes());
+            observation.body_read(|| intake.unverified());
             match guard.auth.recognise(intake, &head) {
                 Ok(delivery) => return Ok(Ok((delivery, at))),
                 Err(refusal) => refusal,
             }
         }
         Err(refusal) => {
-            observation.body_broke_off(intake.taken());
+            observation.body_broke_off(intake.length());
             let is_read_on = is_read_on(&refusal);
             // Some stale deliveries are read to check their signature. Their answer is the same.
             let refusal = intake.stale().map_or(refusal, Refusal::from);

@@ -87,8 +87,8 @@ pub enum RefusalKind {
     /// [`Receiver::open`](crate::Receiver::open) refuses in this way, if rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
     NotLookedUp,
-    /// The arriving bodies held the most bytes that they may hold, and no other body held more; of several of that size, this
-    /// was the oldest: 503. See `ReceiverBuilder::body_budget`.
+    /// The arriving bodies held the most bytes that they may hold, and this body, which came in pieces, found no room: 503.
+    /// See `ReceiverBuilder::body_budget`.
     BodyBudgetSpent,
     /// The most runs that are allowed are under way: 503.
     NoPermitFree,
@@ -164,7 +164,7 @@ impl RefusalKind {
             Self::SecretsTooSlow => (503, "secrets_too_slow", "the look-up of the subscription's keys took longer than its share of the budget"),
             Self::TooManyLookups => (503, "too_many_lookups", "too many deliveries already wait for look-ups of keys"),
             Self::NotLookedUp => (503, "not_looked_up", "the subscription's keys have to be looked up first"),
-            Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving held the most bytes that they may, and no other body held more"),
+            Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving hold the most bytes that they may"),
             Self::NoPermitFree => (503, "no_permit_free", "the most runs that are allowed are under way"),
             Self::ShuttingDown => (503, "shutting_down", "the receiver is shutting down"),
             Self::StoreUnavailable => (503, "store_unavailable", "the store could not answer"),

@@ -2,9 +2,9 @@
 //!
 //! | step | takes | gives | waits |
 //! |---|---|---|---|
-//! | [`open`](Receiver::open), [`open_async`](Receiver::open_async) | the request's head | an [`Intake`](crate::verify::Intake) | no; for a [look-up](crate::lookup) |
-//! | [`push`](crate::verify::Intake::push) | a chunk of the body | | no |
-//! | [`recognise`](Receiver::recognise) | the intake | a [`Delivery`](crate::Delivery) | no |
+//! | [`open`](Receiver::open), [`open_async`](Receiver::open_async) | the request's head | a [`BodyVerifier`](crate::verify::BodyVerifier) | no; for a [look-up](crate::lookup) |
+//! | [`push`](crate::verify::BodyVerifier::push) | a chunk of the body | | no |
+//! | [`recognise`](Receiver::recognise) | the body | a [`Delivery`](crate::Delivery) | no |
 //! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
 //! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
 //!
@@ -28,9 +28,9 @@
 //! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 //!
 //! let head = RequestHead::new("POST", headers);
-//! let mut intake = receiver.open(&head)?;
-//! intake.push(body.as_slice().into())?;
-//! let delivery = receiver.recognise(intake, &head)?;
+//! let mut body = receiver.open(&head)?;
+//! body.push(body.as_slice().into())?;
+//! let delivery = receiver.recognise(body, &head)?;
 //! match block_on(receiver.admit(&delivery))? {
 //!     Admission::Fresh(claim) => {
 //!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then

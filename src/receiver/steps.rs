@@ -9,7 +9,7 @@ pub(super) use crate::layer::Guard;
 use crate::lookup::Keys;
 use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
-use crate::verify::Intake;
+use crate::verify::BodyVerifier;
 #[cfg(doc)]
 use crate::walk::Claim;
 use crate::walk::{
@@ -46,7 +46,7 @@ impl Receiver {
     /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` if the keys would
     /// have to be looked up: see [`RefusalKind`](crate::outcome::RefusalKind). An unknown subscription is refused only by
     /// [`recognise`](Self::recognise), after as much work as for a known one.
-    pub fn open(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+    pub fn open(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let opened = self.check_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
             self.auth().receive(&checked, ring)
@@ -85,15 +85,15 @@ impl Receiver {
     ///
     /// let head = RequestHead::new("POST", headers);
     /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
-    /// let mut intake = block_on(receiver.open_async(&head))?;
-    /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(intake, &head)?.verified().scope(), "wh_1");
+    /// let mut body = block_on(receiver.open_async(&head))?;
+    /// body.push(body.as_slice().into())?;
+    /// assert_eq!(receiver.recognise(body, &head)?.verified().scope(), "wh_1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
-    pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<Intake, Refusal> {
+    pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let opened = async {
             let checked = self.check_head(head)?;
             match self.keys().find(checked.subscription()) {
@@ -110,8 +110,12 @@ impl Receiver {
     /// # Errors
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
-    pub fn recognise(&self, intake: Intake, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
-        let recognised = self.auth().recognise(intake, head);
+    pub fn recognise(
+        &self,
+        body: BodyVerifier,
+        head: &RequestHead<'_>,
+    ) -> Result<Delivery, Refusal> {
+        let recognised = self.auth().recognise(body, head);
         recognised.map_err(|refusal| head.named_in(refusal))
     }
 
@@ -138,9 +142,9 @@ impl Receiver {
     /// #     let signature = Signature::sign(secret, &now, body).to_header_value();
     /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
     /// #     let head = RequestHead::new("POST", headers);
-    /// #     let mut intake = receiver.open(&head)?;
-    /// #     intake.push(body.as_slice().into())?;
-    /// #     Ok(receiver.recognise(intake, &head)?)
+    /// #     let mut body = receiver.open(&head)?;
+    /// #     body.push(body.as_slice().into())?;
+    /// #     Ok(receiver.recognise(body, &head)?)
     /// # }
     /// # let secret = || Secret::new("whsec_made_up_for_this_example");
     /// let receiver = Receiver::builder().secret(secret()?).without_deduplication().build()?;

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::error::{VerifyError, VerifyErrorKind};
 use super::secret::Secret;
-use super::signature::{Key, MAX_KEYS};
+use super::signature::{Key, Signature, index_of_match};
+use super::timestamp::Timestamp;
+use super::verified::{Proof, SignedBytes, Verified};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 
@@ -15,6 +18,7 @@ const FIRST_KEY: &str = "primary";
 /// The scope of a single ring that names none.
 const DEFAULT_SCOPE: &str = "default";
 const MAX_NAME_BYTES: usize = 256;
+const MAX_KEYS: usize = 4;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
@@ -38,7 +42,7 @@ pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     /// The last timestamp that each key signs, if it has an end date.
-    pub(super) ends: [Option<UnixSeconds>; MAX_KEYS],
+    ends: [Option<UnixSeconds>; MAX_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -279,6 +283,52 @@ impl KeyRing {
         self.keys.len()
     }
 
+    /// Verifies a whole body, of any age. The proof owns or borrows the very bytes that it covers.
+    pub(crate) fn verify<B: SignedBytes>(
+        self: Arc<Self>,
+        timestamp: &Timestamp,
+        signature: &Signature,
+        body: B,
+    ) -> Result<Verified<B>, VerifyError> {
+        let matched = self.matched(timestamp, signature, body.as_ref());
+        let key = self.verdict(timestamp, None, matched)?;
+        let proof = Proof::new(*timestamp, Some(*signature), self, key);
+        Ok(Verified::new(proof, body))
+    }
+
+    /// Returns the index of the key that has signed a whole body. Every key is tried.
+    pub(super) fn matched(
+        &self,
+        timestamp: &Timestamp,
+        signature: &Signature,
+        body: &[u8],
+    ) -> Option<u8> {
+        let keys = self.keys.iter();
+        index_of_match(keys.map(|key| key.verifies(timestamp, body, signature)))
+    }
+
+    /// Returns the key that matched, if that makes the delivery authentic and fresh. `stale` is the refusal of a delivery
+    /// outside the window. One of an unknown subscription that is stale too ends as stale, as it would have before its
+    /// body was read.
+    pub(super) fn verdict(
+        &self,
+        timestamp: &Timestamp,
+        stale: Option<VerifyErrorKind>,
+        matched: Option<u8>,
+    ) -> Result<u8, VerifyError> {
+        let has_ended =
+            |key: u8| self.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
+        let kind = match (self.is_decoy, stale, matched) {
+            (false, None, Some(key)) if has_ended(key) => VerifyErrorKind::KeyEnded,
+            (false, None, Some(key)) => return Ok(key),
+            (false, None, None) => VerifyErrorKind::SignatureMismatch,
+            (false, Some(stale), Some(_)) => stale.but_authentic(),
+            (false, Some(stale), None) | (true, Some(stale), _) => stale,
+            (true, None, _) => VerifyErrorKind::UnknownSubscription,
+        };
+        Err(VerifyError::new(kind))
+    }
+
     /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
     pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
         let is_there = |key: &Key| other.keys.iter().any(|known| known.same(key));
@@ -413,10 +463,11 @@ mod tests {
             let head = DeliveryHeaders::from_pairs(pairs).unwrap();
             let whole = verifier.verify(&head, b"body", now);
             let whole = whole.map(|verified| verified.key_name().to_owned());
-            let mut check = verifier.begin(&head, now).unwrap();
-            check.update(b"bo");
-            check.update(b"dy");
-            let pieces = check.finish().map(|proof| proof.key_name().to_owned());
+            let mut body = verifier.begin(&head, now, 4).unwrap();
+            for piece in ["bo", "dy"] {
+                body.push(piece.into()).unwrap();
+            }
+            let pieces = body.finish().map(|proof| proof.key_name().to_owned());
             for found in [whole, pieces] {
                 let found = found.map_err(|error| error.kind());
                 assert_eq!(found, expected.map(str::to_owned), "{signed_by} at {at}");

@@ -28,11 +28,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod check;
+mod body_verifier;
 mod error;
-mod gathered;
 mod headers;
-mod intake;
 pub(crate) mod keyring;
 pub(crate) mod secret;
 pub(crate) mod signature;
@@ -40,10 +38,9 @@ mod timestamp;
 pub(crate) mod verified;
 mod window;
 
-pub use check::Check;
+pub use body_verifier::{BodyTooLarge, BodyVerifier};
 pub use error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-pub use intake::{BodyTooLarge, Intake};
 pub(crate) use keyring::KeyRing;
 pub(crate) use secret::Secret;
 pub use signature::Signature;
@@ -52,7 +49,5 @@ pub use verified::SignedBytes;
 pub(crate) use verified::Verified;
 pub use window::Window;
 
-pub(crate) use check::Unproven;
-pub(crate) use gathered::SharedBuffer;
 pub(crate) use headers::HeaderSlots;
 pub(crate) use keyring::{one_scope_a_secret, unusable, usable_name};

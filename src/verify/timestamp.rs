@@ -36,15 +36,6 @@ impl Timestamp {
     /// ```
     #[inline]
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
-        // Ten digits from 2001 to 2286: with the length known, the rest needs neither loop nor call.
-        match <&[u8; 10]>::try_from(header) {
-            Ok(ten) => Self::of_digits(ten),
-            Err(_) => Self::of_digits(header),
-        }
-    }
-
-    #[inline(always)]
-    fn of_digits(header: &[u8]) -> Result<Self, Malformed> {
         if header.is_empty() || header.len() > MAX_DIGITS || header[0] == b'0' {
             return Err(Malformed);
         }
@@ -76,10 +67,8 @@ impl Timestamp {
     )]
     #[inline]
     pub fn seconds(&self) -> UnixSeconds {
-        UnixSeconds::new(match <&[u8; 10]>::try_from(self.as_bytes()) {
-            Ok(ten) => number(ten),
-            Err(_) => number(self.as_bytes()),
-        })
+        let values = self.as_bytes().iter().map(|digit| i64::from(digit & 0xf));
+        UnixSeconds::new(values.fold(0, |number, value| number * 10 + value))
     }
 
     /// Returns the bytes that were received and signed.
@@ -94,12 +83,6 @@ impl Timestamp {
         // The bytes are always digits, so the fallback is never used.
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
-}
-
-#[inline(always)]
-fn number(digits: &[u8]) -> i64 {
-    let values = digits.iter().map(|digit| i64::from(digit & 0xf));
-    values.fold(0, |number, value| number * 10 + value)
 }
 
 impl fmt::Display for Timestamp {

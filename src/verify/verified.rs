@@ -16,7 +16,7 @@ use super::timestamp::Timestamp;
 ///
 /// | made by | proves |
 /// |---|---|
-/// | [`Verifier::verify`](crate::Verifier::verify), [`Intake::finish`](crate::verify::Intake::finish), and so each receiver | authentic and fresh; a claim adds that it runs once |
+/// | [`Verifier::verify`](crate::Verifier::verify), [`BodyVerifier::finish`](crate::verify::BodyVerifier::finish), and so each receiver | authentic and fresh; a claim adds that it runs once |
 /// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | authentic, under a key that was live at that time |
 /// | [`dangerous::restore`](crate::dangerous::restore), and so an inbox | nothing: it is as good as the protection of its store, here of the inbox's file or table |
 ///
@@ -69,7 +69,7 @@ impl<B> Verified<B> {
     /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
     #[must_use]
     pub fn signature(&self) -> Option<Signature> {
-        self.proof.signature.map(Signature)
+        self.proof.signature
     }
 
     /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
@@ -118,11 +118,10 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 #[derive(Clone)]
 pub(super) struct Proof {
     timestamp: Timestamp,
-    /// As bytes, which take less memory than a [`Signature`]: each delivery keeps them.
-    signature: Option<[u8; 32]>,
+    signature: Option<Signature>,
     /// A ring that is or was live in this process, or the one that a store has noted.
     ring: Arc<KeyRing>,
-    /// Its place in the ring. Small, because each delivery keeps it.
+    /// Its place in the ring.
     key: u8,
 }
 
@@ -136,7 +135,7 @@ impl Proof {
     ) -> Self {
         Self {
             timestamp,
-            signature: signature.map(|signature| signature.0),
+            signature,
             ring,
             key,
         }
@@ -156,15 +155,6 @@ impl fmt::Debug for Proof {
             .field("scope", &self.ring.scope())
             .field("subscription", &self.ring.subscription)
             .finish()
-    }
-}
-
-/// A proof whose bytes the caller keeps: of a [`Check`](crate::verify::Check).
-impl fmt::Debug for Verified<()> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verified")
-            .field("proof", &self.proof)
-            .finish_non_exhaustive()
     }
 }
 

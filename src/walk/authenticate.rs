@@ -15,7 +15,7 @@ use crate::event::created_at;
 use crate::lookup::{Keys, Verifier};
 use crate::outcome::Refusal;
 use crate::verify::Verified;
-use crate::verify::{DeliveryHeaders, Intake, KeyRing, Unproven, VerifyError, VerifyErrorKind};
+use crate::verify::{BodyVerifier, DeliveryHeaders, KeyRing, VerifyError, VerifyErrorKind};
 
 /// The policy of authentication, and its steps. A receiver and an acceptor each have one.
 #[derive(Debug)]
@@ -64,17 +64,16 @@ impl Authenticator {
     }
 
     /// Begins to receive the body, or refuses a delivery whose keys were not found. The answer to a stale one is then the same as if it
-    /// were not checked. Inlined: an intake is large, and is made where it stays.
-    #[inline]
+    /// were not checked.
     pub(crate) fn receive<E: Into<Refusal>>(
         &self,
         head: &CheckedHead<'_>,
         ring: Result<Arc<KeyRing>, E>,
-    ) -> Result<Intake, Refusal> {
+    ) -> Result<BodyVerifier, Refusal> {
         match (ring, head.stale) {
             (Ok(ring), stale) => {
-                let unproven = Unproven::of(ring, &head.headers, stale);
-                Ok(Intake::of(unproven, self.max_body))
+                let headers = &head.headers;
+                Ok(BodyVerifier::new(ring, headers, stale, self.max_body))
             }
             (Err(_), Some(stale)) => Err(VerifyError::new(stale).into()),
             (Err(error), None) => Err(error.into()),
@@ -84,10 +83,10 @@ impl Authenticator {
     /// Compares the signature, and reads id and type from the signed body.
     pub(crate) fn recognise(
         &self,
-        intake: Intake,
+        body: BodyVerifier,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake.finish()?;
+        let verified = body.finish()?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),

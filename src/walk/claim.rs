@@ -183,9 +183,9 @@ mod tests {
                 ("x-service-signature", &signature),
             ],
         );
-        let mut intake = receiver.open(&head).unwrap();
-        intake.push(body.into()).unwrap();
-        let delivery = receiver.recognise(intake, &head).unwrap();
+        let mut received = receiver.open(&head).unwrap();
+        received.push(body.into()).unwrap();
+        let delivery = receiver.recognise(received, &head).unwrap();
         let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
             panic!("nothing else was claimed");
         };

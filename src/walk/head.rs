@@ -63,7 +63,7 @@ impl<'h> RequestHead<'h> {
             16 if is(name, "content-encoding") => {
                 // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
                 // very large.
-                self.foreign_encoding |= !value.trim_ascii().eq_ignore_ascii_case(b"identity");
+                self.foreign_encoding |= !is_identity(value);
             }
             _ => self.found.take(name, value),
         }
@@ -131,6 +131,13 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
+/// Returns whether a list of content codings (RFC 9110 §5.6.1) has no other member than `identity`. An empty list names no
+/// coding.
+fn is_identity(codings: &[u8]) -> bool {
+    let mut codings = codings.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+}
+
 /// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in any case, with any
 /// parameters.
 fn is_json(content_type: &[u8]) -> bool {
@@ -178,6 +185,30 @@ mod tests {
         assert_eq!(refused("POST", &[large]), Some(BodyTooLarge));
         assert_eq!(refused("POST", &[("content-length", "100")]), None);
         assert_eq!(refused("post", &[]), Some(MethodNotAllowed));
+    }
+
+    #[test]
+    fn only_a_content_coding_other_than_identity_is_refused() {
+        for good in [
+            "",
+            " ",
+            "\t",
+            ",",
+            " , ,",
+            "identity",
+            " Identity ",
+            "identity,",
+        ] {
+            let kind = refused("POST", &[("content-encoding", good)]);
+            assert_eq!(kind, None, "{good:?}");
+        }
+        for bad in ["gzip", ",gzip", "identity, br", "gzip,identity", "x", ";"] {
+            let kind = refused("POST", &[("content-encoding", bad)]);
+            assert_eq!(kind, Some(RefusalKind::EncodingNotSupported), "{bad:?}");
+        }
+        let repeated = [("content-encoding", ""), ("content-encoding", "gzip")];
+        let kind = refused("POST", &repeated);
+        assert_eq!(kind, Some(RefusalKind::EncodingNotSupported));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The memory that unfinished bodies hold: never more than the budget, whichever senders they come from; the largest one is
-//! refused, and small ones go on.
+//! The memory that unfinished bodies hold: never more than the budget, whichever senders they come from. A body in pieces
+//! that finds it full is refused, one in a single piece is not, and each body's deadline frees its own.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -89,14 +89,6 @@ impl Sending {
         self.pieces = None;
         self.answer.await.unwrap()
     }
-
-    /// Ends the body where it is, and returns whether it gave way. Any other body is incomplete, so it is not authentic.
-    async fn gave_way(mut self) -> bool {
-        self.pieces = None;
-        let status = self.answer.await.unwrap().status;
-        assert!([401, 503].contains(&status), "{status}");
-        status == 503
-    }
 }
 
 /// Lets all tasks run that can.
@@ -126,12 +118,12 @@ async fn two_hundred_unfinished_mebibytes_hold_no_more_than_the_budget() {
             most = most.max(held(&receiver));
             assert!(held(&receiver) <= 8 * MIB, "{} bytes", held(&receiver));
             if number % 50 == 0 {
-                let small = Sending::begin(&app, &format!("evt_small_{round}_{number}"), 300);
-                assert_eq!(small.finish().await.status, 204);
+                let small = Sent::at(NOW, event(&format!("evt_small_{round}_{number}")));
+                assert_eq!(ask(&app, &small).await.status, 204);
             }
         }
     }
-    assert!(most > 5 * MIB, "only {most} bytes were used");
+    assert!(most > 7 * MIB, "only {most} bytes were used");
     let mut ended = 0;
     for body in sending {
         let answer = body.finish().await;
@@ -179,58 +171,67 @@ async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_largest_unfinished_body_is_ended_for_others() {
-    let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
-    let mut first = Sending::begin(&app, "evt_1", 800_000);
+async fn a_body_that_finds_the_budget_full_is_refused_and_no_other_is() {
+    let (receiver, app) = with_budget(2 * MIB);
+    let mut first = Sending::begin(&app, "evt_1", MIB);
     first.send(700_000).await;
     let mut second = Sending::begin(&app, "evt_2", 400_000);
     second.send(300_000).await;
     assert_eq!(held(&receiver), MIB + (512 << 10));
-    let mut third = Sending::begin(&app, "evt_3", 100_000);
-    third.send(90_000).await;
-    assert_eq!(held(&receiver), (512 << 10) + (128 << 10));
-    assert_eq!(first.finish().await.status, 503);
-    assert_eq!(held(&receiver), (512 << 10) + (128 << 10));
-    // The body that needs room may be the largest itself.
-    let mut fourth = Sending::begin(&app, "evt_4", 1_000_000);
-    fourth.send(800_000).await;
-    assert_eq!(held(&receiver), (512 << 10) + (128 << 10));
-    assert_eq!(fourth.finish().await.status, 503);
-    for body in [second, third] {
+    let mut third = Sending::begin(&app, "evt_3", MIB);
+    third.send(500_000).await;
+    assert_eq!(held(&receiver), 2 * MIB);
+    // Its buffer would have to grow.
+    third.send(100_000).await;
+    assert_eq!(held(&receiver), MIB + (512 << 10));
+    let refused = third.finish().await;
+    assert_eq!(refused.status, 503);
+    assert!(refused.headers.contains_key("retry-after"));
+    for body in [first, second] {
         assert_eq!(body.finish().await.status, 204);
     }
     assert_eq!(held(&receiver), 0);
 }
 
+/// The sentence of SECURITY.md on clients that hold bodies back.
 #[tokio::test(start_paused = true)]
-async fn a_new_body_beside_idle_bodies_of_its_size_is_handled() {
-    let (receiver, app) = with_budget(8 * MIB); // six large ones
-    let mut idle = Vec::new();
-    for number in 0..6 {
-        let mut body = Sending::begin(&app, &format!("evt_idle_{number}"), MIB);
-        body.send(513 << 10).await;
-        idle.push(body);
-    }
-    assert_eq!(held(&receiver), 6 * MIB);
-    for number in 0..3 {
-        let mut body = Sending::begin(&app, &format!("evt_{number}"), MIB);
-        for _ in 0..15 {
-            body.send(64 << 10).await;
+async fn held_back_bodies_stop_deliveries_in_pieces_for_one_deadline() {
+    let (receiver, app) = with_budget(64 * MIB); // the default
+    let deadline = Duration::from_secs(2); // the default
+    let hold_back = async |number: usize| {
+        let mut body = Sending::begin(&app, &format!("evt_held_{number}"), MIB);
+        body.send(33 << 10).await;
+        body
+    };
+    let in_pieces = async |id: &str| {
+        let mut body = Sending::begin(&app, id, 900_000);
+        body.send(450_000).await;
+        body.finish().await.status
+    };
+    // Two waves: the second takes the place of the first when the deadline has freed it.
+    for wave in 0..2 {
+        let mut attack = Vec::new();
+        for number in 0..1_100 {
+            attack.push(hold_back(wave * 1_100 + number).await);
         }
-        assert_eq!(body.finish().await.status, 204);
+        assert_eq!(held(&receiver), 64 * MIB);
+        for number in 0..12 {
+            let id = format!("evt_{wave}_{number}");
+            assert_eq!(in_pieces(&id).await, 503);
+            let whole = ask(&app, &Sent::at(NOW, event(&id))).await;
+            assert_eq!(whole.status, 204, "a delivery in one piece passes");
+        }
+        tokio::time::sleep(deadline).await;
+        assert_eq!(held(&receiver), 0);
     }
-    let mut ended = Vec::new();
-    for body in idle {
-        ended.push(body.gave_way().await);
+    for number in 0..12 {
+        assert_eq!(in_pieces(&format!("evt_after_{number}")).await, 204);
     }
-    // The first new body takes the room of the oldest one, and the later ones find the first one's room.
-    assert_eq!(ended, [true, false, false, false, false, false]);
-    assert_eq!(held(&receiver), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_becomes_too_large_is_413_and_ends_no_other_body() {
-    let (receiver, app) = with_budget(2 * MIB); // 1.5 MiB for large ones
+    let (receiver, app) = with_budget(2 * MIB);
     let mut first = Sending::begin(&app, "evt_1", MIB);
     first.send(600_000).await;
     let mut second = Sending::begin(&app, "evt_2", 2 * MIB);
@@ -243,55 +244,19 @@ async fn a_body_that_becomes_too_large_is_413_and_ends_no_other_body() {
 }
 
 #[tokio::test]
-async fn a_sender_whose_body_was_ended_for_another_writes_the_rest_and_reads_503() {
-    let receiver = receiver().body_budget(2 * MIB).build().unwrap();
+async fn a_sender_whose_body_found_no_room_writes_the_rest_and_reads_503() {
+    let receiver = receiver().body_budget(MIB).build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     let large = Sent::new(vec![b'x'; MIB]).bytes();
-    let mut idle = server.connect().await;
-    idle.send_all(&large[..600_000]).await;
+    let mut first = server.connect().await;
+    first.send_all(&large[..600_000]).await;
     eventually("the first is held", || held(&receiver) == MIB).await;
     let mut other = server.connect().await;
-    other.send_all(&large[..600_000]).await;
-    eventually("the second is held too", || held(&receiver) == MIB).await;
-    // Only one of them has room, and the other one is the older.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    idle.send_all(&large[600_000..]).await;
-    assert_eq!(idle.answer().await.expect("an answer").status, 503);
-    idle.send_all(&Sent::new(event("evt_1")).bytes()).await;
-    let next = idle.answer().await.expect("the connection goes on");
+    other.send_all(&large).await;
+    assert_eq!(other.answer().await.expect("an answer").status, 503);
+    other.send_all(&Sent::new(event("evt_1")).bytes()).await;
+    let next = other.answer().await.expect("the connection goes on");
     assert_eq!(next.status, 204);
-}
-
-#[tokio::test(start_paused = true)]
-async fn small_bodies_have_a_quarter_that_large_ones_never_take() {
-    let (receiver, app) = with_budget(2 * MIB);
-    let mut large = Vec::new();
-    for number in 0..12 {
-        let mut body = Sending::begin(&app, &format!("evt_large_{number}"), 300_000);
-        body.send(120_000).await;
-        large.push(body);
-    }
-    assert_eq!(held(&receiver), MIB + (512 << 10));
-    let mut small = Vec::new();
-    for number in 0..8 {
-        let mut body = Sending::begin(&app, &format!("evt_small_{number}"), 64 << 10);
-        body.send(60_000).await;
-        small.push(body);
-    }
-    assert_eq!(held(&receiver), 2 * MIB);
-    // Beyond their quarter, small bodies take room from the large ones.
-    let mut one_more = Sending::begin(&app, "evt_small", 64 << 10);
-    one_more.send(60_000).await;
-    assert!(held(&receiver) <= 2 * MIB);
-    let mut ended = 0;
-    for body in large {
-        ended += usize::from(body.gave_way().await);
-    }
-    assert_eq!(ended, 1);
-    for body in small {
-        assert_eq!(body.finish().await.status, 204);
-    }
-    assert_eq!(one_more.finish().await.status, 204);
 }
 
 #[tokio::test(start_paused = true)]
@@ -339,7 +304,7 @@ async fn a_refusal_for_want_of_budget_has_a_name_of_its_own() {
     first.send(50).await;
     let mut second = Sending::begin(&app, "evt_2", 90);
     second.send(50).await;
-    assert_eq!(first.finish().await.status, 503);
+    assert_eq!(second.finish().await.status, 503);
     assert_eq!(*outcomes.lock().unwrap(), ["body_budget_spent"]);
     assert!(
         receiver.health().is_ready(),
@@ -364,16 +329,11 @@ fn a_budget_without_room_for_one_body_is_refused() {
             needed
         })
     };
-    assert_eq!(built(64 << 10, 64 << 10), Ok(()));
-    assert_eq!(built(64 << 10, (64 << 10) - 1), Err(64 << 10));
-    for max_body in [(64 << 10) + 1, MIB, MIB + 1, MIB + 2, 1 << 40] {
-        let needed = built(max_body, max_body).unwrap_err();
-        assert_eq!(built(max_body, needed), Ok(()));
-        assert_eq!(built(max_body, needed - 1), Err(needed));
-        // The part for large bodies is as large as one of them.
-        assert!(needed - needed / 4 >= max_body);
+    for max_body in [1, MIB, 1 << 40] {
+        assert_eq!(built(max_body, max_body), Ok(()));
+        assert_eq!(built(max_body, max_body - 1), Err(max_body));
     }
     assert_eq!(built(usize::MAX, usize::MAX), Ok(()));
-    assert!(receiver().max_body(48 * MIB).build().is_ok());
-    assert!(receiver().max_body(48 * MIB + 1).build().is_err());
+    assert!(receiver().max_body(64 * MIB).build().is_ok());
+    assert!(receiver().max_body(64 * MIB + 1).build().is_err());
 }

@@ -9,7 +9,7 @@ use hookgate::{
     ConfigErrorKind, KeyRing, Secret, Verifier,
     clock::{Clock, ManualClock, SystemClock, UnixSeconds},
     dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
-    verify::{DeliveryHeaders, Intake, Signature, Timestamp, Window},
+    verify::{DeliveryHeaders, Signature, Timestamp, Window},
 };
 
 const SECRET: &str = "whsec_made_up_LEAKED_SECRET_text";
@@ -248,16 +248,12 @@ fn shown() -> Vec<String> {
     shown.both(&timestamp);
     shown.debug(&head);
     shown.debug(&Window::default());
-    let mut check = verifier.begin(&head, NOW).unwrap();
-    check.update(BODY.as_bytes());
-    shown.debug(&check);
-    shown.debug(&check.finish().unwrap());
-    let mut intake = Intake::new(verifier.begin(&head, NOW).unwrap(), 1 << 10);
+    let mut received = verifier.begin(&head, NOW, 1 << 10).unwrap();
     for chunk in BODY.as_bytes().chunks(20) {
-        intake.push(Bytes::copy_from_slice(chunk)).unwrap();
-        shown.debug(&intake);
+        received.push(Bytes::copy_from_slice(chunk)).unwrap();
+        shown.debug(&received);
     }
-    shown.debug(&intake.finish().unwrap());
+    shown.debug(&received.finish().unwrap());
     shown.debug(&verifier.verify(&head, BODY, NOW).unwrap());
     shown.debug(&verifier.verify(&head, BODY, NOW).unwrap());
 
@@ -284,7 +280,7 @@ fn shown() -> Vec<String> {
     let malformed = DeliveryHeaders::from_pairs([("x-service-signature", SECRET), pairs[1]]);
     shown.error(&malformed.unwrap_err());
     shown.error(&Signature::parse(SECRET.as_bytes()).unwrap_err());
-    let mut full = Intake::new(verifier.begin(&head, NOW).unwrap(), 8);
+    let mut full = verifier.begin(&head, NOW, 8).unwrap();
     shown.error(&full.push(Bytes::from_static(BODY.as_bytes())).unwrap_err());
     shown.debug(&full);
 

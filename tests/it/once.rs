@@ -150,6 +150,42 @@ async fn a_pinned_workspace_lets_no_other_in() {
 }
 
 #[tokio::test]
+async fn a_second_workspace_never_passes_a_pinned_ring_beside_other_rings() {
+    let pinned = KeyRing::new(secret()).with_workspace("ws_1").unwrap();
+    let free = KeyRing::new(Secret::new("whsec_made_up_for_another_subscription").unwrap());
+    let keys = Keys::by_subscription([("wh_1", pinned), ("wh_2", free)]).unwrap();
+    let receiver = hookgate::Receiver::builder()
+        .keys(keys)
+        .store(MemoryStore::default())
+        .build()
+        .unwrap();
+    let probe = Probe::new();
+    let app = app(&receiver, &probe);
+    let to_pinned = |body: String| Sent::new(body).with("X-Service-Webhook-Id", "wh_1");
+    let (first, rest) = (r#""workspaceId":"ws_1","#, event("evt_1"));
+    let rest = rest.replace(first, "");
+    let inner = &rest[1..rest.len() - 1];
+    for (body, status) in [
+        (format!("{{{first}{inner}}}"), 204),
+        (format!(r#"{{{first}{inner},"workspaceId":"ws_2"}}"#), 401),
+        (format!(r#"{{{first}{inner},"workspaceId":"ws_1"}}"#), 401),
+        (
+            format!(r#"{{{first}{inner},"workspace\u0049d":"ws_2"}}"#),
+            401,
+        ),
+        (format!(r#"{{"workspaceId":"ws_2",{first}{inner}}}"#), 401),
+        (format!(r#"{{{inner}}}"#), 401),
+        // Malformed behind the first workspace: no reader can say which one it names.
+        (format!(r#"{{{first}{inner},"#), 400),
+        (format!(r#"{{{first}{inner}}}{{}}"#), 400),
+    ] {
+        let answer = ask(&app, &to_pinned(body.clone())).await;
+        assert_eq!(answer.status, status, "{body}");
+    }
+    assert_eq!(probe.started(), 1);
+}
+
+#[tokio::test]
 async fn rotation_lets_both_keys_in_and_forgets_nothing() {
     let both = KeyRing::named("new", other())
         .unwrap()

@@ -459,15 +459,7 @@ async fn an_encoded_body_is_never_inflated() {
     let probe = Probe::new();
     let app = app(&receiver, &probe);
     let sent = || Sent::new(event("evt_1"));
-    for encoding in [
-        "gzip",
-        "GZIP",
-        "br",
-        "deflate",
-        "zstd",
-        "identity, gzip",
-        "",
-    ] {
+    for encoding in ["gzip", "GZIP", "br", "deflate", "zstd", "identity, gzip"] {
         assert_eq!(
             ask(&app, &sent().with("Content-Encoding", encoding))
                 .await
@@ -476,12 +468,10 @@ async fn an_encoded_body_is_never_inflated() {
             "{encoding}"
         );
     }
-    assert_eq!(
-        ask(&app, &sent().with("Content-Encoding", "Identity"))
-            .await
-            .status,
-        204
-    );
+    for encoding in ["Identity", "", " ", ",", "identity, "] {
+        let answer = ask(&app, &sent().with("Content-Encoding", encoding)).await;
+        assert_eq!(answer.status, 204, "{encoding:?}");
+    }
 }
 
 #[tokio::test]

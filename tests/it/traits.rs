@@ -27,7 +27,7 @@ macro_rules! each {
 #[test]
 fn public_types_cross_threads() {
     each! { crosses_threads:
-        Secret, KeyRing, Keys, Verifier, Check, Intake, Verified, Verified<Vec<u8>>, Signature, Timestamp, Window,
+        Secret, KeyRing, Keys, Verifier, BodyVerifier, Verified, Verified<Vec<u8>>, Signature, Timestamp, Window,
         DeliveryHeaders<'static>, RequestHead<'static>,
         SystemClock, ManualClock, Monotonic, UnixSeconds,
         EventKey, ClaimToken, Claim, Claimed, Ownership, MemoryStore, RetrySchedule, Attempt, Capacity, StoreStats,

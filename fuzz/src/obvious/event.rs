@@ -23,9 +23,9 @@ pub enum Head {
     NoOpinion,
 }
 
-/// Reads members from the front until the first of each is found: id, type and, where the keys are pinned, the workspace.
-/// A duplicate member counts if it comes before that; later members are not read. If a body is cut off, or is not an object,
-/// it is not known to be from another workspace.
+/// Reads members from the front until the first id and the first type are found. A duplicate member counts if it comes before
+/// that; later members are not read. Where the keys are pinned to a workspace, all members are read, and the body ends behind
+/// them. If such a body is cut off, or is not an object, it is not known to be from another workspace.
 pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     let mut reader = Reader::new(body);
     let (mut ids, mut types, mut workspaces) = (Vec::new(), Vec::new(), Vec::new());
@@ -43,9 +43,9 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
             "workspaceId" if pinned.is_some() => workspaces.push(value),
             _ => {}
         }
-        !(ids.is_empty() || types.is_empty() || pinned.is_some() && workspaces.is_empty())
+        pinned.is_none() && !ids.is_empty() && !types.is_empty()
     }) {
-        Ok(()) => false,
+        Ok(()) => pinned.is_some() && reader.peek().is_some(),
         Err(Stop::Syntax) => true,
         Err(Stop::NoOpinion) => return Head::NoOpinion,
     };
@@ -59,10 +59,10 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
     if ids.iter().chain(&types).chain(&workspaces).any(hard_to_say) {
         return Head::NoOpinion;
     }
-    if let (Some(pinned), [workspace]) = (pinned, &workspaces[..])
-        && text(workspace) != Some(pinned)
-    {
-        return Head::Foreign;
+    match (pinned, &workspaces[..]) {
+        (Some(pinned), [workspace]) if text(workspace) != Some(pinned) => return Head::Foreign,
+        (Some(_), [_, _, ..]) => return Head::Foreign,
+        _ => {}
     }
     match (&ids[..], &types[..], &workspaces[..]) {
         ([id], [event_type], [] | [_]) if !broken => {
@@ -79,7 +79,6 @@ pub fn head(body: &[u8], pinned: Option<&str>) -> Head {
                 _ => Head::Unusable,
             }
         }
-        (_, _, [_, _, ..]) => Head::Unusable,
         _ if pinned.is_some() && workspaces.is_empty() && !broken => Head::Foreign,
         _ => Head::Unusable,
     }

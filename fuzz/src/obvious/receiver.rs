@@ -106,7 +106,8 @@ impl Receiver {
             let values = headers::values(request.headers, name).into_iter();
             values.map(|value| String::from_utf8_lossy(value).trim().to_lowercase())
         };
-        if texts("content-encoding").any(|encoding| encoding != "identity") {
+        let is_coding = |coding: &str| !["", "identity"].contains(&coding.trim());
+        if texts("content-encoding").any(|codings| codings.split(',').any(is_coding)) {
             return refused("encoding_not_supported");
         }
         let is_json = |kind: &str| kind == "application/json" || kind.ends_with("+json");

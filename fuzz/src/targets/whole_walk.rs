@@ -190,7 +190,10 @@ impl Walk {
                     "Content-Type",
                     &["application/json", "a/b+JSON; v=1", "text/plain", ""],
                 ),
-                ("Content-Encoding", &["identity", "gzip", " Identity "]),
+                (
+                    "Content-Encoding",
+                    &["identity", "gzip", " Identity ", "", "identity,,"],
+                ),
                 (
                     "Content-Length",
                     &[

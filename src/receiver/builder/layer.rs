@@ -130,15 +130,18 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Sets the most bytes that all bodies together hold while they arrive. Default: 64 MiB. A quarter of it is only for bodies
-    /// of up to 64 KiB. It must be at least a third more than [`max_body`](Self::max_body) if that is more than 64 KiB, and
-    /// never less than it.
+    /// Sets the most bytes that all bodies together hold while they arrive. Default: 64 MiB. It must
+    /// not be less than [`max_body`](Self::max_body).
     ///
-    /// If the next bytes of a body would exceed the budget, the largest unfinished body is answered 503 with `Retry-After`, and
-    /// its buffer is freed; if several have that size, the oldest. A body that arrives in one piece, as small bodies do, takes
-    /// no part of the budget. A body that is complete and verified has given its part back. The budget counts the memory of the
-    /// buffers, at most twice the bytes that have arrived, and never an announced length. It does not limit the server's own
-    /// buffers, such as the windows of HTTP/2.
+    /// A body whose next bytes would exceed the budget is answered 503 with `Retry-After`, and its buffer is freed. A body that
+    /// arrives in one piece, as small bodies do, takes no part of the budget. A body that is complete and verified has given its
+    /// part back, and so has one whose [deadline](Self::body_deadline) has ended. The budget counts the memory of the
+    /// buffers, at most twice the bytes that have arrived or 1 KiB, and never an announced length. It does not limit the server's
+    /// own buffers, such as the windows of HTTP/2.
+    ///
+    /// # Security
+    /// Clients that hold bodies back can fill the budget. While they do, each delivery in pieces is answered 503; it passes again
+    /// within one body deadline after they stop.
     pub fn body_budget(mut self, bytes: usize) -> Self {
         self.layer.bodies = BodyBudget::new(bytes);
         self

@@ -462,7 +462,7 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
                 let waker = Arc::clone(woken).into();
                 let polled = request.as_mut().poll(&mut Context::from_waker(&waker));
                 if polled
-                    .map(|_: Result<hookgate::verify::Intake, Refusal>| ())
+                    .map(|_: Result<hookgate::verify::BodyVerifier, Refusal>| ())
                     .is_ready()
                 {
                     drop(requests.swap_remove(next));

@@ -157,7 +157,12 @@ fn of_body(
     say: &mut impl FnMut(HintKind, Option<String>),
 ) {
     let encoding = delivery.header("content-encoding");
-    let encoded = encoding.is_some_and(|value| !value.eq_ignore_ascii_case(b"identity"));
+    let is_coding = |coding: &[u8]| {
+        let coding = coding.trim_ascii();
+        !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity")
+    };
+    let encoded =
+        encoding.is_some_and(|codings| codings.split(|byte| *byte == b',').any(is_coding));
     let is_compressed = [b"\x1f\x8b".as_slice(), b"\x28\xb5\x2f\xfd", b"\x78\x9c"]
         .iter()
         .any(|magic| body.starts_with(magic));

@@ -137,8 +137,11 @@ fn no_copy_of_key_material_stays_when_keys_are_set_up_and_replaced() {
     run.step("text", || drop(secret(0)));
     run.step("clones", || drop(vec![secret(0).clone(); 3]));
     run.step("file", || {
+        // A published one is refused, and wiped too.
         std::fs::write(&path, SECRETS[0]).unwrap();
-        Secret::from_file(&path).unwrap();
+        Secret::from_file(&path).unwrap_err();
+        std::fs::write(&path, &SECRETS[0]["whsec_made_up_".len()..]).unwrap();
+        Secret::from_file_unprefixed(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
     });
     run.step("a ring that was refused", || {

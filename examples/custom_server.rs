@@ -1,7 +1,7 @@
 //! Any server: the steps of a delivery, one by one, over `std::net` alone. The core needs no http crate and no async runtime.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run --example custom_server --no-default-features
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run --example custom_server --no-default-features
 //! ```
 //!
 //! docs/own-server.md explains the five steps; docs/try-it.md shows how to deliver to it. A handler that fails or panics releases its

@@ -33,6 +33,9 @@ pub enum ConfigErrorKind {
     /// The text can't be a secret of the service: it is empty or too short, has quotes or white space, or is not text.
     #[error("the text can't be a secret: paste the whole whsec_… text of the subscription")]
     UnusableSecret,
+    /// The text can be guessed: it is one character or few, a placeholder, a mask, or a secret that this project has published.
+    #[error("the secret can be guessed: paste the secret of your own subscription")]
+    GuessableSecret,
     /// The text begins with a byte order mark, as some editors and PowerShell write it in front of a file.
     #[error("a byte order mark in front of the secret: save its file as UTF-8 without one")]
     SecretByteOrderMark,

@@ -1,7 +1,7 @@
 //! actix-web: its request becomes one of the `http` crate, and the answer one of actix-web. `Receiver::handle` does the rest.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example actix_web
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-frameworks --example actix_web
 //! ```
 //!
 //! docs/try-it.md shows how to deliver to it.
@@ -20,7 +20,7 @@ use std::time::Duration;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::TryStreamExt;
 use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
-use hookgate_frameworks::{Ledger, address, told_to_stop};
+use hookgate_frameworks::{Ledger, address, stop_signal};
 use http::StatusCode; // of http 1, like hookgate; actix-web re-exports that of http 0.2
 use http_body::Frame;
 use http_body_util::StreamBody;
@@ -96,7 +96,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let server = server.run();
     let handle = server.handle();
     tokio::spawn(async move {
-        told_to_stop().await;
+        stop_signal().await;
         // First drain the runs, while their workers live; meanwhile new deliveries are answered 503.
         let drained = receiver.drain(Duration::from_secs(10)).await;
         println!("stopped, {drained} runs aborted");

@@ -1,7 +1,7 @@
 //! poem: `Receiver::handle` as a tower service, which poem takes as an endpoint.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example poem
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-frameworks --example poem
 //! ```
 //!
 //! docs/try-it.md shows how to deliver to it.
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
-use hookgate_frameworks::{Ledger, address, told_to_stop};
+use hookgate_frameworks::{Ledger, address, stop_signal};
 use http::StatusCode;
 use http_body_util::Full;
 use http_body_util::combinators::BoxBody;
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = TcpListener::bind(address()).await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
     Server::new_with_acceptor(TcpAcceptor::from_tokio(listener)?)
-        .run_with_graceful_shutdown(app, told_to_stop(), Some(Duration::from_secs(10)))
+        .run_with_graceful_shutdown(app, stop_signal(), Some(Duration::from_secs(10)))
         .await?;
     // Connections are closed; runs that are still under way get ten seconds to end.
     let drained = receiver.drain(Duration::from_secs(10)).await;

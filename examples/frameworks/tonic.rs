@@ -1,7 +1,7 @@
 //! A gRPC service and the webhooks at one port: tonic's routes become an axum router, and the guarded route joins them.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-frameworks --example tonic
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-frameworks --example tonic
 //! ```
 //!
 //! docs/try-it.md shows how to deliver to it. The service is gRPC's own health check; add your own in its place or beside it.
@@ -20,8 +20,9 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, layer::Answer};
-use hookgate_frameworks::{Ledger, address, told_to_stop};
+use hookgate_frameworks::{Ledger, address, stop_signal};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
 
@@ -64,14 +65,18 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = TcpListener::bind(address()).await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
-    axum::serve(listener, app)
-        .with_graceful_shutdown(async move {
-            told_to_stop().await;
-            reporter
-                .set_service_status("webhooks", ServingStatus::NotServing)
-                .await;
-        })
-        .await?;
+    let stopping = async move {
+        stop_signal().await;
+        reporter
+            .set_service_status("webhooks", ServingStatus::NotServing)
+            .await;
+    };
+    let server = axum::serve(listener, app).with_graceful_shutdown(stopping);
+    tokio::select! {
+        served = server.into_future() => served?,
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
+    }
     let drained = receiver.drain(Duration::from_secs(10)).await;
     println!("stopped, {drained} runs aborted");
     Ok(())

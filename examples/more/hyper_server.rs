@@ -1,7 +1,7 @@
 //! Plain hyper, without axum: the layer wraps any tower service, HTTP/1 and HTTP/2.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-more --example hyper_server
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-more --example hyper_server
 //! ```
 //!
 //! docs/try-it.md shows how to deliver to it.

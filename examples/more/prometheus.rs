@@ -1,7 +1,7 @@
 //! A receiver with monitoring: metrics for Prometheus, a readiness probe, and a second port for both.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-more --example prometheus
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-more --example prometheus
 //! ```
 //!
 //! `/metrics` and `/ready` are on a separate port, since only operators should read them and senders can reach the first port.
@@ -25,6 +25,7 @@ use hookgate::{
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 #[derive(Deserialize)]
 struct Order {
@@ -102,9 +103,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let listener = listen("ADDR", "127.0.0.1:8787").await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
-    axum::serve(listener, app)
-        .with_graceful_shutdown(told_to_stop())
-        .await?;
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
+    tokio::select! {
+        served = server.into_future() => served?,
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
+    }
     // From here on `/ready` answers 503, until the last run has ended.
     let drained = receiver.drain(Duration::from_secs(10)).await;
     println!("stopped, {drained} runs aborted");
@@ -112,12 +116,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Ends at Ctrl-C, or at SIGTERM, as orchestrators send it.
-async fn told_to_stop() {
+async fn stop_signal() {
     #[cfg(unix)]
     let terminate = async {
         use tokio::signal::unix::{SignalKind, signal};
         match signal(SignalKind::terminate()) {
-            Ok(mut told) => told.recv().await,
+            Ok(mut signals) => signals.recv().await,
             Err(_) => std::future::pending().await,
         }
     };

@@ -1,7 +1,7 @@
 //! Verification with the live keys.
 
 use super::keys::Keys;
-use crate::clock::UnixSeconds;
+use crate::clock::{Clock, SystemClock, UnixSeconds};
 use crate::verify::{BodyVerifier, DeliveryHeaders, SignedBytes, Verified, VerifyError, Window};
 
 /// Verifies deliveries: it holds the live keys and the window that is accepted.
@@ -40,6 +40,43 @@ impl Verifier {
     #[must_use]
     pub fn keys(&self) -> &Keys {
         &self.keys
+    }
+
+    /// Verifies a whole delivery now, by the system's clock: all headers of the request as pairs, and its body. The proof owns or
+    /// borrows the very bytes that it covers.
+    ///
+    /// ```
+    /// use hookgate::{Secret, Verifier};
+    ///
+    /// # use hookgate::{clock::{Clock, SystemClock}, verify::{Signature, Timestamp}};
+    /// let verifier = Verifier::new(Secret::new("whsec_made_up_for_this_example")?);
+    /// let body = br#"{"id":"evt_1"}"#;
+    /// # let now = Timestamp::at(SystemClock.now())?;
+    /// # let signature = Signature::sign(&Secret::new("whsec_made_up_for_this_example")?, &now, body).to_header_value();
+    /// # let headers = [("X-Service-Timestamp", now.as_str()), ("X-Service-Signature", &signature)];
+    /// let verified = verifier.verify_now(headers, body)?;
+    /// assert_eq!(verified.body(), body);
+    /// assert!(verifier.verify_now(headers, b"{}").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`DeliveryHeaders::from_pairs`] and [`verify`](Self::verify).
+    ///
+    /// # Security
+    /// As for [`DeliveryHeaders::from_pairs`] and [`verify`](Self::verify): all headers, repeated ones too, and the raw bytes.
+    pub fn verify_now<'h, N, V, B>(
+        &self,
+        headers: impl IntoIterator<Item = (N, &'h V)>,
+        body: B,
+    ) -> Result<Verified<B>, VerifyError>
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'h,
+        B: SignedBytes,
+    {
+        let head = DeliveryHeaders::from_pairs(headers)?;
+        self.verify(&head, body, SystemClock.now())
     }
 
     /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program

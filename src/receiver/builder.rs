@@ -14,7 +14,7 @@ use crate::dedupe::{DedupeStore, RetrySchedule};
 use crate::layer::LayerSettings;
 use crate::lookup::{Capacities, Keys, SecretProvider};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::verify::{KeyRing, Secret, Window};
 
 /// The settings of a [`Receiver`](crate::Receiver).
@@ -85,16 +85,30 @@ impl Default for ReceiverBuilder {
 }
 
 impl ReceiverBuilder {
-    /// Sets one secret for every delivery. The last call wins. For two live secrets, pass one ring to
-    /// [`secrets`](Self::secrets).
+    /// Sets one secret for every delivery.
+    ///
+    /// Secrets are set once, by this method, [`secrets`](Self::secrets), [`subscriptions`](Self::subscriptions),
+    /// [`provider`](Self::provider) or [`keys`](Self::keys): a second call is an error of [`build`](Self::build). Two live secrets,
+    /// an old and a new one, are one ring for [`secrets`](Self::secrets).
+    ///
+    /// ```
+    /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret};
+    ///
+    /// let old = Secret::new("whsec_made_up_old_secret")?;
+    /// let new = Secret::new("whsec_made_up_new_secret")?;
+    /// let builder = || Receiver::builder().store(MemoryStore::default());
+    /// assert!(builder().secret(old.clone()).secret(new.clone()).build().is_err());
+    /// let ring = KeyRing::named("new", new)?.with_key("old", old)?;
+    /// assert!(builder().secrets(ring).build().is_ok());
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
     pub fn secret(self, secret: Secret) -> Self {
         self.secrets(KeyRing::new(secret))
     }
 
     /// Sets one ring of secrets for every delivery.
-    pub fn secrets(mut self, ring: KeyRing) -> Self {
-        self.keys = Some(KeySource::Ring(ring));
-        self
+    pub fn secrets(self, ring: KeyRing) -> Self {
+        self.keys_from(KeySource::Ring(ring))
     }
 
     /// Names the scope of the one ring, under which its events are remembered, as [`KeyRing::with_scope`] does. Default:
@@ -132,13 +146,12 @@ impl ReceiverBuilder {
     }
 
     /// Sets a ring for each subscription id; see [`Keys::by_subscription`].
-    pub fn subscriptions<I, R>(mut self, rings: impl IntoIterator<Item = (I, R)>) -> Self
+    pub fn subscriptions<I, R>(self, rings: impl IntoIterator<Item = (I, R)>) -> Self
     where
         I: AsRef<str>,
         R: Into<KeyRing>,
     {
-        self.keys = Some(KeySource::Keys(Keys::by_subscription(rings)));
-        self
+        self.keys_from(KeySource::Keys(Keys::by_subscription(rings)))
     }
 
     /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example in a database; see
@@ -147,9 +160,8 @@ impl ReceiverBuilder {
     ///
     /// # Security
     /// [`SecretProvider`] lists the rules for a provider.
-    pub fn provider(mut self, provider: impl SecretProvider) -> Self {
-        self.keys = Some(KeySource::Provider(Arc::new(provider)));
-        self
+    pub fn provider(self, provider: impl SecretProvider) -> Self {
+        self.keys_from(KeySource::Provider(Arc::new(provider)))
     }
 
     /// For a [provider](Self::provider): sets the most subscriptions whose rings are remembered, and the most unknown ids.
@@ -162,8 +174,15 @@ impl ReceiverBuilder {
 
     /// Sets keys that are shared, for example with a second receiver. Keys of a receiver with a provider share its look-ups,
     /// their cache and its clock.
-    pub fn keys(mut self, keys: Keys) -> Self {
-        self.keys = Some(KeySource::Keys(Ok(keys)));
+    pub fn keys(self, keys: Keys) -> Self {
+        self.keys_from(KeySource::Keys(Ok(keys)))
+    }
+
+    fn keys_from(mut self, source: KeySource) -> Self {
+        self.keys = Some(match self.keys {
+            None => source,
+            Some(_) => KeySource::Keys(Err(second_source())),
+        });
         self
     }
 
@@ -179,7 +198,7 @@ impl ReceiverBuilder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn replace_keys(mut self, keys: Keys) -> Self {
-        self.scope = None;
+        (self.scope, self.keys) = (None, None);
         self.keys(keys)
     }
 
@@ -286,6 +305,13 @@ impl ReceiverBuilder {
         self.max_runs = runs;
         self
     }
+}
+
+fn second_source() -> ConfigError {
+    ConfigError::saying(
+        ConfigErrorKind::UnusableKeys,
+        "a second source of keys: call one of .secret(…), .secrets(ring), .subscriptions(map), .provider(lookup) and .keys(keys), once; two live secrets are one ring: .secrets(KeyRing::named(\"new\", new)?.with_key(\"old\", old)?)",
+    )
 }
 
 impl fmt::Debug for KeySource {

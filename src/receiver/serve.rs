@@ -200,23 +200,28 @@ impl Receiver {
     /// Returns the number of runs that were aborted; zero if all ended by themselves. An aborted run has one more second to release its
     /// claim; a claim that is not released by then ends with its lease.
     ///
-    /// Call it at shutdown, when the server takes no more connections: `axum::serve` returns when its connections have ended,
-    /// but runs that outlived their requests still go on. It cannot be undone: a drained receiver stays shut.
+    /// Call it at shutdown, when the server takes no more connections: runs that outlived their requests still go on then. It
+    /// cannot be undone: a drained receiver stays shut.
     ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-    /// use std::time::Duration;
-    /// use hookgate::{MemoryStore, Receiver, Secret};
+    /// **Limit the server's own end.** `axum::serve` with a graceful shutdown returns when its last connection has ended, and a
+    /// client that sends half a request never ends it. Every delivery is answered within the
+    /// [budget](crate::ReceiverBuilder::budget), so half a second more is enough for the server. The example has Ctrl-C as its
+    /// signal; a container gets SIGTERM, as in `examples/receiver.rs`.
     ///
-    /// let receiver = Receiver::builder()
-    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(MemoryStore::default())
-    ///     .build()?;
-    /// // axum::serve(listener, app).with_graceful_shutdown(signal).await?;
-    /// assert_eq!(receiver.drain(Duration::from_secs(30)).await, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// # })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```no_run
+    /// # async fn end(receiver: hookgate::Receiver, app: axum::Router, listener: tokio::net::TcpListener) -> std::io::Result<()> {
+    /// use tokio::time::{Duration, sleep};
+    ///
+    /// let stop = async || drop(tokio::signal::ctrl_c().await);
+    /// let server = axum::serve(listener, app).with_graceful_shutdown(stop());
+    /// tokio::select! {
+    ///     served = server.into_future() => served?,
+    ///     () = async { stop().await; sleep(Duration::from_secs(5)).await } => {}
+    /// }
+    /// let aborted = receiver.drain(Duration::from_secs(10)).await;
+    /// println!("{aborted} runs aborted");
+    /// # Ok(())
+    /// # }
     /// ```
     pub async fn drain(&self, limit: Duration) -> usize {
         let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);

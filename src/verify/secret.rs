@@ -13,6 +13,10 @@ use crate::config::{ConfigError, ConfigErrorKind as Kind};
 const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
 const MIN_RANDOM_CHARS: usize = 16;
+/// The least number of different characters after the prefix. 16 random hex digits have fewer once in 30,000 times.
+const MIN_DIFFERENT_CHARS: usize = 6;
+/// How every secret begins that this project publishes in its pages, examples and tests.
+const PUBLISHED: &str = "whsec_made_up_";
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 const NOT_TEXT: &str = "the secret is not UTF-8 text";
 /// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named by mistake, out of memory.
@@ -41,11 +45,18 @@ pub struct Secret(Zeroizing<String>);
 type OfText = fn(&str) -> Result<Secret, ConfigError>;
 
 impl Secret {
-    /// Takes the text as the service shows it when a subscription is created.
+    /// Takes the text as the service shows it when a subscription is created. Tests may pass a made-up secret, which begins with
+    /// `whsec_made_up_`.
     ///
     /// # Errors
-    /// Empty, blank, white space or quotes around it, white space or control characters inside, an API key, no `whsec_`
-    /// in front or two of them, nothing or fewer than 16 characters after it: see [`ConfigErrorKind`](crate::ConfigErrorKind).
+    /// Empty, blank, white space or quotes around it, white space, invisible or control characters inside, an API key, no
+    /// `whsec_` in front or two of them, nothing or fewer than 16 characters after it, or fewer than six different ones, a
+    /// placeholder or a mask such as `${WEBHOOK_SECRET}`, `<secret>`, `your_webhook_secret` and `••••`: see
+    /// [`ConfigErrorKind`](crate::ConfigErrorKind).
+    ///
+    /// # Security
+    /// Read the secret of a program with [`from_env`](Self::from_env) or [`from_file`](Self::from_file): they refuse the
+    /// secrets that this project has published.
     pub fn new(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         let random = text
@@ -80,7 +91,8 @@ impl Secret {
     /// Reads an environment variable.
     ///
     /// # Errors
-    /// `SecretUnset`, or an error of [`new`](Self::new); the message names the variable.
+    /// `SecretUnset`, an error of [`new`](Self::new), or `GuessableSecret` for a text that begins with `whsec_made_up_`: it is
+    /// published. The message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
         Self::of_variable(variable.as_ref(), Self::new)
     }
@@ -88,7 +100,7 @@ impl Secret {
     /// As [`from_env`](Self::from_env), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `SecretUnset`, or an error of [`unprefixed`](Self::unprefixed); the message names the variable.
+    /// As [`from_env`](Self::from_env), except for the prefix.
     ///
     /// # Security
     /// As with [`unprefixed`](Self::unprefixed).
@@ -99,7 +111,8 @@ impl Secret {
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
     ///
     /// # Errors
-    /// `SecretUnreadable`, or an error of [`new`](Self::new); the message names the path.
+    /// `SecretUnreadable`, an error of [`new`](Self::new), or `GuessableSecret` for a text that begins with `whsec_made_up_`: it
+    /// is published. The message names the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::of_file(path.as_ref(), Self::new)
     }
@@ -107,7 +120,7 @@ impl Secret {
     /// As [`from_file`](Self::from_file), for a secret of [another form](Self::unprefixed).
     ///
     /// # Errors
-    /// `SecretUnreadable`, or an error of [`unprefixed`](Self::unprefixed); the message names the path.
+    /// As [`from_file`](Self::from_file), except for the prefix.
     ///
     /// # Security
     /// As with [`unprefixed`](Self::unprefixed).
@@ -119,23 +132,36 @@ impl Secret {
         std::env::var_os(variable)
             .ok_or_else(|| ConfigError::new(Kind::SecretUnset))
             .and_then(|text| text.into_string().map_err(|_| unusable(NOT_TEXT)))
-            .and_then(|text| of_text(&Zeroizing::new(text)))
+            .and_then(|text| of_text(&Zeroizing::new(text))?.unpublished())
             .map_err(|error| error.with_origin(variable.to_string_lossy().into_owned()))
     }
 
     fn of_file(path: &Path, of_text: OfText) -> Result<Self, ConfigError> {
         read_line(path)
-            .and_then(|text| of_text(&text))
+            .and_then(|text| of_text(&text)?.unpublished())
             .map_err(|error| error.with_origin(path.display().to_string()))
     }
 
+    /// Checks what follows the prefix.
     fn of_length(text: &str, random: &str) -> Result<Self, ConfigError> {
+        refuse_placeholders(random)?;
         if random.chars().count() < MIN_RANDOM_CHARS {
             return Err(unusable(
                 "the secret is too short: 16 characters or more are expected after the prefix",
             ));
         }
+        refuse_few_characters(random)?;
         Ok(Self(Zeroizing::new(text.to_owned())))
+    }
+
+    /// Refuses the secrets of this project's pages, for the sources that programs in production use.
+    fn unpublished(self) -> Result<Self, ConfigError> {
+        if self.0.starts_with(PUBLISHED) {
+            return Err(guessable(
+                "this secret is published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
+            ));
+        }
+        Ok(self)
     }
 
     /// The key: the whole text, prefix included.
@@ -154,30 +180,98 @@ fn unusable(message: &'static str) -> ConfigError {
     ConfigError::saying(Kind::UnusableSecret, message)
 }
 
+fn guessable(message: &'static str) -> ConfigError {
+    ConfigError::saying(Kind::GuessableSecret, message)
+}
+
 fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
     const QUOTES: [char; 7] = ['"', '\'', '`', '“', '”', '‘', '’'];
     let is_api_key = |prefix: &&str| text.starts_with(*prefix);
-    let is_white = |char: char| char.is_whitespace() || char.is_control();
+    let is_white = |char: char| char.is_whitespace() || is_invisible(char);
+    let trimmed = text.trim_matches(is_white);
     // In this order, since the earlier errors say more about such a text.
     Err(if text.is_empty() {
         unusable("the secret is empty: paste the whole whsec_… text of the subscription")
     } else if text.starts_with('\u{feff}') {
         ConfigError::new(Kind::SecretByteOrderMark)
-    } else if text.trim().is_empty() {
+    } else if trimmed.is_empty() {
         unusable("the secret is only white space: paste the whole whsec_… text of the subscription")
-    } else if text.trim() != text {
-        unusable("white space around the secret: paste it without spaces or line breaks")
+    } else if trimmed != text {
+        unusable(
+            "white space around the secret, which may be an invisible character: paste it without spaces or line breaks",
+        )
     } else if text.starts_with(QUOTES) || text.ends_with(QUOTES) {
         unusable("quotes around the secret: paste it without them")
     } else if API_KEY_PREFIXES.iter().any(is_api_key) {
         ConfigError::new(Kind::SecretApiKey)
-    } else if text.contains(is_white) {
+    } else if text.contains(|char: char| is_white(char) || char.is_control()) {
         unusable(
-            "white space, a line break or a control character inside the secret: one secret, on one line",
+            "white space, a line break, an invisible or a control character inside the secret: one secret, on one line",
         )
     } else {
         return Ok(());
     })
+}
+
+/// Zero-width characters and marks of the direction of text, which editors, chats and web pages add when text is copied.
+fn is_invisible(char: char) -> bool {
+    matches!(
+        char,
+        '\u{ad}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2064}'
+            | '\u{2066}'..='\u{2069}'
+            | '\u{feff}'
+    )
+}
+
+/// Refuses texts that stand in a template, an example or on a masked page in place of the secret.
+fn refuse_placeholders(random: &str) -> Result<(), ConfigError> {
+    const TEMPLATES: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("<", ">"), ("%", "%")];
+    const WORDS: [&[&str]; 5] = [
+        &["your", "secret"],
+        &["your", "key"],
+        &["webhook", "secret"],
+        &["change", "me"],
+        &["placeholder"],
+    ];
+    const MASKS: [&str; 5] = ["****", "••••", "●●●●", "....", "…"];
+    let lower = Zeroizing::new(random.to_ascii_lowercase());
+    let is_template =
+        |(open, close): &(&str, &str)| random.starts_with(open) && random.ends_with(close);
+    let has_in_order = |words: &&[&str]| {
+        let rest = words.iter().try_fold(lower.as_str(), |rest, word| {
+            rest.split_once(word).map(|(_, rest)| rest)
+        });
+        rest.is_some()
+    };
+    if TEMPLATES.iter().any(is_template) || WORDS.iter().any(has_in_order) {
+        return Err(guessable(
+            "this is a placeholder of a template or an example: put the secret of your subscription in its place",
+        ));
+    }
+    if MASKS.iter().any(|mask| random.contains(mask)) {
+        return Err(guessable(
+            "the secret is masked: paste its whole text, as the service shows it when the subscription is created",
+        ));
+    }
+    Ok(())
+}
+
+fn refuse_few_characters(random: &str) -> Result<(), ConfigError> {
+    let first_places = random
+        .char_indices()
+        .filter(|(at, char)| !random[..*at].contains(*char));
+    match first_places.take(MIN_DIFFERENT_CHARS).count() {
+        MIN_DIFFERENT_CHARS => Ok(()),
+        1 => Err(guessable(
+            "the secret is one character, repeated: paste the secret of your subscription",
+        )),
+        _ => Err(guessable(
+            "the secret has fewer than six different characters after its prefix: paste the secret of your subscription",
+        )),
+    }
 }
 
 fn read_line(path: &Path) -> Result<Zeroizing<String>, ConfigError> {
@@ -233,6 +327,13 @@ mod tests {
                 "inside the secret",
             ),
             ("whsec_0123456789\u{a0}abcdef", "inside the secret"),
+            ("whsec_0123456789\u{200b}abcdef", "inside the secret"),
+            ("whsec_0123456789\u{2068}abcdef", "inside the secret"),
+            ("whsec_0123456789abcdef\u{200b}", "white space around"),
+            ("whsec_0123456789abcdef\u{200d}", "white space around"),
+            ("\u{2060}whsec_0123456789abcdef", "white space around"),
+            ("whsec_0123456789abcdef\u{feff}", "white space around"),
+            ("\u{200c}\u{2060}", "only white space"),
             ("whsec_0123456789abcdef\0", "inside the secret"),
             ("whsec_\t0123456789abcdef", "inside the secret"),
             ("whsec_whsec_0123456789abcdef", "twice"),
@@ -246,6 +347,66 @@ mod tests {
         }
         let good = Secret::new("whsec_0123456789abcdef").unwrap();
         assert_eq!(format!("{good:?}"), "Secret([redacted])");
+    }
+
+    #[test]
+    fn what_can_be_guessed_is_refused_with_a_sentence() {
+        for (random, message) in [
+            ("xxxxxxxxxxxxxxxxxxxxxxxx", "one character, repeated"),
+            ("0000000000000000", "one character, repeated"),
+            ("ääääääääääääääää", "one character, repeated"),
+            ("0101010101010101", "fewer than six different"),
+            ("abcdeabcdeabcdeabcdeabcde", "fewer than six different"),
+            ("****************", "masked"),
+            ("••••", "masked"),
+            ("••••••••••••••••", "masked"),
+            ("0123456789••••abcdef", "masked"),
+            ("0123456789abcdef…", "masked"),
+            ("${WEBHOOK_SECRET}", "placeholder"),
+            ("{{ .Values.token }}", "inside the secret"),
+            ("{{.Values.token}}", "placeholder"),
+            ("<token>", "placeholder"),
+            ("<paste-it-in-here>", "placeholder"),
+            ("%WEBHOOK_TOKEN%", "placeholder"),
+            ("$WEBHOOK_SECRET", "placeholder"),
+            ("your_webhook_secret_here", "placeholder"),
+            ("Your-Secret-Goes-Here", "placeholder"),
+            ("change_me_change_me", "placeholder"),
+        ] {
+            for error in [
+                Secret::new(&format!("whsec_{random}")).unwrap_err(),
+                Secret::unprefixed(random).unwrap_err(),
+            ] {
+                assert!(error.to_string().contains(message), "{random}: {error}");
+                let guessable = error.kind() == Kind::GuessableSecret;
+                assert_eq!(guessable, message != "inside the secret", "{random}");
+            }
+        }
+        // Six different characters are enough, and so is a word of a placeholder by itself.
+        for random in ["0123450123450123", "aB3dE5<7hJ9kL1mN", "0123456789yoursabc"] {
+            assert!(Secret::new(&format!("whsec_{random}")).is_ok(), "{random}");
+        }
+    }
+
+    #[test]
+    fn published_secrets_are_for_tests_and_not_for_the_environment_or_files() {
+        let published = "whsec_made_up_for_local_tries";
+        assert!(Secret::new(published).is_ok());
+        assert!(Secret::unprefixed(published).is_ok());
+        let path = std::env::temp_dir().join(format!("hookgate-published-{}", std::process::id()));
+        std::fs::write(&path, format!("{published}\n")).unwrap();
+        let read = [
+            Secret::from_file(&path),
+            Secret::from_file_unprefixed(&path),
+        ];
+        std::fs::remove_file(&path).unwrap();
+        for error in read.map(Result::unwrap_err) {
+            assert_eq!(error.kind(), Kind::GuessableSecret);
+            let said = error.to_string();
+            assert!(said.contains(": this secret is published"), "{said}");
+            assert!(said.contains("hookgate-published-"), "{said}");
+            assert!(!said.contains("local_tries"), "{said}");
+        }
     }
 
     #[test]

@@ -1,25 +1,26 @@
 //! Each example is started as a process, gets deliveries over TCP, and behaves as its header says.
 
-use crate::process::{Example, row_created, signed};
+use crate::process::{Example, own_secret, row_created, signed};
 
 #[cfg(all(feature = "axum", feature = "testing"))]
 #[path = "../../examples/custom_store/store.rs"]
 mod store;
 
+/// For examples that take other secrets than that of `WEBHOOK_SECRET`.
 const SECRET: &str = "whsec_made_up_for_the_examples";
 
 /// The rules for every example, whatever it is built on: one run, no second one, no run for a delivery that is not authentic.
-fn check_the_rules(example: &mut Example, id: &str) {
+fn check_the_rules(example: &mut Example, secret: &str, id: &str) {
     let body = row_created(id, "{}");
-    assert_eq!(example.deliver(SECRET, &body).status, 204);
+    assert_eq!(example.deliver(secret, &body).status, 204);
     example.line_with(id);
-    assert_eq!(example.deliver(SECRET, &body).status, 200);
+    assert_eq!(example.deliver(secret, &body).status, 200);
 
     let changed = body.replace("row_1", "row_2");
-    let headers = signed(SECRET, &body, 0);
+    let headers = signed(secret, &body, 0);
     let changed = example.send("POST", "/webhooks", &headers, &changed);
     assert_eq!(changed.status, 401);
-    let stale = example.send("POST", "/webhooks", &signed(SECRET, &body, 301), &body);
+    let stale = example.send("POST", "/webhooks", &signed(secret, &body, 301), &body);
     assert_eq!(stale.status, 401);
     assert_eq!(stale.body, changed.body);
     assert_eq!(
@@ -31,10 +32,10 @@ fn check_the_rules(example: &mut Example, id: &str) {
 
 #[test]
 fn custom_server_takes_the_walk_over_plain_tcp() {
-    let mut example = Example::start("custom_server", &[("WEBHOOK_SECRET", SECRET)]);
-    check_the_rules(&mut example, "evt_custom");
+    let mut example = Example::start("custom_server", &[("WEBHOOK_SECRET", own_secret())]);
+    check_the_rules(&mut example, own_secret(), "evt_custom");
     let announced = [("Content-Length", "1048577".to_owned())];
-    let mut headers = signed(SECRET, "", 0);
+    let mut headers = signed(own_secret(), "", 0);
     headers.extend(announced);
     assert_eq!(example.send("POST", "/webhooks", &headers, "").status, 413);
     // The reason with its sources, and the claim of the refused.
@@ -49,33 +50,33 @@ fn custom_server_takes_the_walk_over_plain_tcp() {
     // A failure is released: the next attempt runs again, and is not answered as a duplicate.
     let misfit = r#"{"id":"evt_misfit","type":"row.created","data":7}"#;
     for _ in 0..2 {
-        assert_eq!(example.deliver(SECRET, misfit).status, 500);
+        assert_eq!(example.deliver(own_secret(), misfit).status, 500);
         example.line_with("evt_misfit failed: ");
     }
 }
 
 #[test]
 fn custom_server_renews_the_lease_of_a_long_run() {
-    let settings = [("WEBHOOK_SECRET", SECRET), ("WORK_MS", "5000")];
+    let settings = [("WEBHOOK_SECRET", own_secret()), ("WORK_MS", "5000")];
     let example = Example::start("custom_server", &settings);
     let body = row_created("evt_long", "{}");
     std::thread::scope(|scope| {
-        let first = scope.spawn(|| example.deliver(SECRET, &body).status);
+        let first = scope.spawn(|| example.deliver(own_secret(), &body).status);
         // Longer than the lease, which is 3 s.
         std::thread::sleep(std::time::Duration::from_millis(4_000));
-        assert_eq!(example.deliver(SECRET, &body).status, 503);
+        assert_eq!(example.deliver(own_secret(), &body).status, 503);
         assert_eq!(first.join().unwrap(), 204);
     });
-    assert_eq!(example.deliver(SECRET, &body).status, 200);
+    assert_eq!(example.deliver(own_secret(), &body).status, 200);
 }
 
 // In a package whose dependency on this crate has `metrics`, and which is built where all features are.
 #[cfg(all(feature = "axum", feature = "metrics"))]
 #[test]
 fn hyper_server_guards_a_plain_tower_service() {
-    let mut example = Example::start("hyper_server", &[("WEBHOOK_SECRET", SECRET)]);
-    check_the_rules(&mut example, "evt_hyper");
-    let again = example.deliver(SECRET, &row_created("evt_hyper", "{}"));
+    let mut example = Example::start("hyper_server", &[("WEBHOOK_SECRET", own_secret())]);
+    check_the_rules(&mut example, own_secret(), "evt_hyper");
+    let again = example.deliver(own_secret(), &row_created("evt_hyper", "{}"));
     assert!(again.is_replay(), "{again:?}");
 }
 
@@ -197,9 +198,9 @@ mod axum {
 
     #[test]
     fn custom_store_keeps_the_rules() {
-        let mut example = Example::start("custom_store", &[("WEBHOOK_SECRET", SECRET)]);
-        check_the_rules(&mut example, "evt_store");
-        let again = example.deliver(SECRET, &row_created("evt_store", "{}"));
+        let mut example = Example::start("custom_store", &[("WEBHOOK_SECRET", own_secret())]);
+        check_the_rules(&mut example, own_secret(), "evt_store");
+        let again = example.deliver(own_secret(), &row_created("evt_store", "{}"));
         assert!(again.is_replay(), "{again:?}");
     }
 
@@ -243,21 +244,21 @@ mod axum {
     #[cfg(unix)]
     #[test]
     fn receiver_prints_typed_events_and_ends_gracefully() {
-        let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
+        let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", own_secret())]);
         let created = row_created("evt_1", r#"{"Customer":"Ada","Total":12.50}"#);
-        assert_eq!(example.deliver(SECRET, &created).status, 204);
+        assert_eq!(example.deliver(own_secret(), &created).status, 204);
         example.line_with("evt_1 row.created: Ada ordered for 12.50 (row_1, entered by Bo)");
-        assert!(example.deliver(SECRET, &created).is_replay());
+        assert!(example.deliver(own_secret(), &created).is_replay());
         example.line_with("200 replayed");
         // A property that is filled for the first time.
         let updated = r#"{"id":"evt_4","type":"row.updated","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","changes":{"Total":{"before":null,"after":9.90}},"updatedBy":{"id":"usr_1","name":"Bo","email":"bo@example.com"}}}"#;
-        assert_eq!(example.deliver(SECRET, updated).status, 204);
+        assert_eq!(example.deliver(own_secret(), updated).status, 204);
         example.line_with("evt_4 row.updated: total nothing became 9.90 (row_1, changed by Bo)");
         let other = r#"{"id":"evt_2","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
-        assert_eq!(example.deliver(SECRET, other).status, 204);
+        assert_eq!(example.deliver(own_secret(), other).status, 204);
         example.line_with(r#"evt_2 page.created: {"title":"Plans"}"#);
         let mismatch = row_created("evt_3", r#"{"Customer":"Ada","Total":"much"}"#);
-        assert_eq!(example.deliver(SECRET, &mismatch).status, 422);
+        assert_eq!(example.deliver(own_secret(), &mismatch).status, 422);
         example.line_with("Total does not fit");
         assert!(example.terminate());
         example.line_with("stopped, 0 runs aborted");
@@ -313,13 +314,47 @@ mod axum {
 
         let alone = format!("wh_1={SECRET}");
         let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &alone)]);
-        check_the_rules(&mut example, "evt_router");
+        check_the_rules(&mut example, SECRET, "evt_router");
 
         let said = Example::refused("event_router", &[("WEBHOOK_SECRETS", SECRET)]);
         assert!(
             said.contains("expected ID=SECRET") && !said.contains(SECRET),
             "{said}"
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn receiver_ends_within_its_limits_while_clients_hold_connections_open() {
+        let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", own_secret())]);
+        let held = example.held_open(own_secret());
+        let asked = std::time::Instant::now();
+        assert!(example.terminate());
+        // Five seconds for the server. No run is under way, so `drain` ends at once.
+        assert!(
+            asked.elapsed() < std::time::Duration::from_secs(9),
+            "{asked:?}"
+        );
+        example.line_with("stopped, 0 runs aborted");
+        drop(held);
+    }
+
+    #[test]
+    fn receiver_asks_for_a_secret_and_takes_the_published_one_only_with_try() {
+        let said = Example::refused("receiver", &[]);
+        assert!(said.contains("set WEBHOOK_SECRET, or give --try"), "{said}");
+        let published = "whsec_made_up_for_local_tries";
+        let said = Example::refused("receiver", &[("WEBHOOK_SECRET", published)]);
+        assert!(
+            said.contains("WEBHOOK_SECRET: this secret is published"),
+            "{said}"
+        );
+        assert!(!said.contains(published), "{said}");
+
+        let mut example = Example::start_with("receiver", &["--try"], &[]);
+        example.line_with("anyone can sign with it");
+        let created = row_created("evt_try", r#"{"Customer":"Ada","Total":12.50}"#);
+        assert_eq!(example.deliver(published, &created).status, 204);
     }
 
     #[test]

@@ -71,6 +71,8 @@ mod run;
 #[cfg(feature = "axum")]
 mod scopes;
 #[cfg(feature = "axum")]
+mod shutdown;
+#[cfg(feature = "axum")]
 mod store_proxy;
 #[cfg(feature = "axum")]
 mod stored;

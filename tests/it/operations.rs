@@ -7,10 +7,9 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::process::{Example, Reply, row_created, tools_are_there};
+use crate::process::{Example, Reply, own_secret, row_created, tools_are_there};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-const SECRET: &str = "whsec_made_up_for_the_examples";
 const ALERTS: &str = include_str!("../../dashboards/alerts.yml");
 const ALERT_TESTS: &str = include_str!("../alerts.yml");
 const DASHBOARD: &str = include_str!("../../dashboards/hookgate.json");
@@ -23,7 +22,7 @@ const ADDED: [&str; 3] = ["instance", "job", "le"];
 /// The example after a little of everything, and the text that it serves.
 fn scrape() -> String {
     let variables = [
-        ("WEBHOOK_SECRET", SECRET),
+        ("WEBHOOK_SECRET", own_secret()),
         ("OPERATIONS_ADDR", "127.0.0.1:0"),
         ("STORE_CAPACITY", "2"),
     ];
@@ -53,7 +52,7 @@ fn scrape() -> String {
         ("evt_4", customer, 204),
         ("evt_5", "{}", 422),
     ] {
-        let reply = example.deliver(SECRET, &row_created(id, properties));
+        let reply = example.deliver(own_secret(), &row_created(id, properties));
         assert_eq!(reply.status, status, "{id}");
     }
     assert_eq!(example.get("/webhooks").status, 405);
@@ -61,7 +60,12 @@ fn scrape() -> String {
     assert_eq!(example.get("/metrics").status, 404);
     let scraped = get("/metrics").body;
     #[cfg(unix)]
-    assert!(example.terminate(), "ends well when it is told to");
+    {
+        let held = example.held_open(own_secret());
+        assert!(example.terminate(), "ends well when it is told to");
+        example.line_with("stopped, 0 runs aborted");
+        drop(held);
+    }
     scraped
 }
 

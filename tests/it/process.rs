@@ -1,12 +1,14 @@
 //! Examples as processes of their own, and deliveries to them over plain TCP.
 
+use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use hookgate::{
@@ -31,7 +33,12 @@ pub(crate) struct Example {
 impl Example {
     /// Starts an example on a port that the system chooses, and waits for the line that names it.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
-        let mut example = Self::spawn(name, variables);
+        Self::start_with(name, &[], variables)
+    }
+
+    /// As [`start`](Self::start), with arguments.
+    pub(crate) fn start_with(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut example = Self::spawn(name, arguments, variables);
         let line = example.line_with("listening on http://");
         let rest = line.split("http://").nth(1).unwrap();
         example.address = rest.split('/').next().unwrap().to_owned();
@@ -40,7 +47,7 @@ impl Example {
 
     /// Starts an example that should refuse to run. Returns its output.
     pub(crate) fn refused(name: &str, variables: &[(&str, &str)]) -> String {
-        let mut example = Self::spawn(name, variables);
+        let mut example = Self::spawn(name, &[], variables);
         let until = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = example.child.try_wait().unwrap() {
@@ -55,8 +62,9 @@ impl Example {
         }
     }
 
-    pub(crate) fn spawn(name: &str, variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn spawn(name: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(binary(name));
+        command.args(arguments);
         for inherited in [
             "ADDR",
             "MAX_BODY",
@@ -123,6 +131,34 @@ impl Example {
             std::thread::sleep(Duration::from_millis(20));
         }
         false
+    }
+
+    /// Opens connections that do not end by themselves, each in another state: half a head, half a body, idle after an answer, and
+    /// HTTP/2 without a request, whose client answers no ping.
+    pub(crate) fn held_open(&self, secret: &str) -> Vec<TcpStream> {
+        let begun = |text: &[u8]| {
+            let mut stream = TcpStream::connect(&self.address).unwrap();
+            stream.write_all(text).unwrap();
+            stream
+        };
+        let body = row_created("evt_half", "{}");
+        let mut half_a_body = format!(
+            "POST /webhooks HTTP/1.1\r\nhost: example\r\ncontent-length: {}\r\n",
+            body.len()
+        );
+        for (name, value) in signed(secret, &body, 0) {
+            write!(half_a_body, "{name}: {value}\r\n").unwrap();
+        }
+        let half_a_body = format!("{half_a_body}\r\n{}", &body[..body.len() / 2]);
+        let mut idle = begun(b"GET /webhooks HTTP/1.1\r\nhost: example\r\n\r\n");
+        idle.set_read_timeout(Some(PATIENCE)).unwrap();
+        assert!(idle.read(&mut [0; 1_024]).unwrap() > 0);
+        vec![
+            begun(b"POST /w HTTP/1.1\r\nHo"),
+            begun(half_a_body.as_bytes()),
+            idle,
+            begun(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
+        ]
     }
 
     /// Kills the process at once, also in the middle of a request.
@@ -241,6 +277,16 @@ impl Reply {
     pub(crate) fn has(&self, header: &str) -> bool {
         self.head.lines().any(|line| line == header)
     }
+}
+
+/// A secret that is made for this process. An example refuses a secret in its environment that is published, as all of this
+/// repository are.
+pub(crate) fn own_secret() -> &'static str {
+    static SECRET: OnceLock<String> = OnceLock::new();
+    SECRET.get_or_init(|| {
+        let random = || RandomState::new().build_hasher().finish();
+        format!("whsec_{:016x}{:016x}", random(), random())
+    })
 }
 
 /// The headers of a delivery signed `age` seconds ago.

@@ -1,4 +1,4 @@
-//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged. README's program and that of
+//! The shell lines of README and `docs/try-it.md`, run unchanged, and the printed answers, searched unchanged. README's program and those of
 //! `docs/own-server.md`, pasted into a new crate.
 
 #![cfg(feature = "axum")]
@@ -11,7 +11,7 @@ use crate::process::{Example, tools_are_there};
 const README: &str = include_str!("../../README.md");
 const TRY_IT: &str = include_str!("../../docs/try-it.md");
 const OWN_SERVER: &str = include_str!("../../docs/own-server.md");
-const FIRST: &str = "cargo run --example receiver\n";
+const FIRST: &str = "cargo run --example receiver -- --try\n";
 
 /// The fenced blocks of a language in a page, in order.
 fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
@@ -31,8 +31,11 @@ fn the_shell_lines_do_as_the_docs_say() {
     let deliveries = blocks(TRY_IT, "sh");
     assert!(TRY_IT.contains(FIRST.trim_end()));
 
-    // Without a secret of its own, as in the first line; on a port that is free.
-    let mut receiver = Example::start("receiver", &[]);
+    // As in the first line, on a port that is free.
+    let mut receiver = Example::start_with("receiver", &["--try"], &[]);
+    receiver.line_with(
+        "the secret is whsec_made_up_for_local_tries, which is published: anyone can sign with it",
+    );
     let script = deliveries.concat();
     let mut bash = Command::new("bash")
         .args(["-s"])
@@ -88,7 +91,7 @@ fn readme_is_one_screen_and_its_links_lead_to_files() {
     }
 }
 
-/// As a new user does it, in a folder outside the repository: README's dependencies and program, and the loop of an own server.
+/// As a new user does it, in a folder outside the repository: README's dependencies and program, and the programs of an own server.
 #[test]
 fn the_first_programs_compile_in_a_new_crate() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -114,15 +117,19 @@ fn the_first_programs_compile_in_a_new_crate() {
     // The versions that are compiled already, so that nothing is fetched.
     std::fs::copy(root.join("Cargo.lock"), crate_of_a_user.join("Cargo.lock")).unwrap();
     write("src/main.rs", blocks(README, "rust,no_run")[0]);
-    let lines = blocks(OWN_SERVER, "rust")[0].lines();
-    let shown: Vec<_> = lines.filter(|line| !line.starts_with("# ")).collect();
-    let shown = shown.join("\n    ");
-    write(
-        "src/bin/own_server.rs",
-        &format!(
-            "fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    {shown}\n    Ok(())\n}}\n"
-        ),
-    );
+    let [verified, received] = blocks(OWN_SERVER, "rust")[..] else {
+        panic!("two programs")
+    };
+    for (program, block) in [("verify_only", verified), ("own_server", received)] {
+        let lines = block.lines().filter(|line| !line.starts_with("# "));
+        let shown = lines.collect::<Vec<_>>().join("\n    ");
+        write(
+            &format!("src/bin/{program}.rs"),
+            &format!(
+                "fn main() -> Result<(), Box<dyn std::error::Error>> {{\n    {shown}\n    Ok(())\n}}\n"
+            ),
+        );
+    }
 
     let checked = Command::new(env!("CARGO"))
         .args(["check", "--quiet", "--offline", "--bins"])

@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use process::Example;
+use process::{Example, own_secret};
 
-pub(crate) const SECRET: &str = "whsec_made_up_for_queues";
 /// Far more time than any step here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -30,7 +29,7 @@ pub(crate) struct Halves {
 
 impl Halves {
     pub(crate) fn new(program: &'static str, variables: &[(&'static str, &str)]) -> Self {
-        let variables = [("WEBHOOK_SECRET", SECRET)].iter().chain(variables);
+        let variables = [("WEBHOOK_SECRET", own_secret())].iter().chain(variables);
         Self {
             program,
             variables: variables
@@ -146,14 +145,14 @@ impl Halves {
 /// A connection that breaks with the process is not an answer.
 fn is_accepted(producer: &Example, id: &str) -> bool {
     let (body, producer) = (whole(id), std::panic::AssertUnwindSafe(producer));
-    let reply = std::panic::catch_unwind(|| producer.deliver(SECRET, &body).status);
+    let reply = std::panic::catch_unwind(|| producer.deliver(own_secret(), &body).status);
     reply.is_ok_and(|status| status == 200)
 }
 
 /// Delivers again until it is accepted.
 pub(crate) fn until_accepted(producer: &Example, body: &str) {
     let until = Instant::now() + PATIENCE;
-    while producer.deliver(SECRET, body).status != 200 {
+    while producer.deliver(own_secret(), body).status != 200 {
         assert!(Instant::now() < until, "{body} is not accepted");
         std::thread::sleep(Duration::from_millis(50));
     }

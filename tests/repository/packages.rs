@@ -164,7 +164,7 @@ fn no_feature_but_its_own_brings_a_provider_of_crypto() {
     }
 }
 
-/// What `cargo run --example receiver` compiles in a fresh clone: the example's dependencies are those of all examples.
+/// What `cargo run --example receiver -- --try` compiles in a fresh clone: the example's dependencies are those of all examples.
 #[test]
 fn the_first_example_compiles_few_packages() {
     let packages = tree_of("normal,build,dev", &[]);

@@ -8,7 +8,7 @@ mod replicas;
 #[path = "../programs/order_rows.rs"]
 mod order_rows;
 
-use crate::process::{Example, row_created};
+use crate::process::{Example, own_secret, row_created};
 use crate::support::{Certificates, Folder, PostgresServer, RedisServer};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,13 +31,11 @@ async fn an_order_is_a_row_of_postgres_exactly_once() -> Result<(), Box<dyn std:
     order_rows::run(&url).await
 }
 
-const SECRET: &str = "whsec_made_up_for_the_examples";
-
 /// Delivers until the answer is another one than 503: handshakes take a busy machine long.
 fn deliver(example: &Example, id: &str) -> u16 {
     let order = row_created(id, r#"{"Customer":"Ada","Total":12.50}"#);
     let order = order.replace("dm_1", "dm_orders");
-    let mut answers = (0..100).map(|_| example.deliver(SECRET, &order).status);
+    let mut answers = (0..100).map(|_| example.deliver(own_secret(), &order).status);
     answers.find(|status| *status != 503).unwrap()
 }
 
@@ -48,7 +46,7 @@ fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
     let start = |takes| {
         let inbox = file.to_str().unwrap();
         let variables = [
-            ("WEBHOOK_SECRET", SECRET),
+            ("WEBHOOK_SECRET", own_secret()),
             ("INBOX", inbox),
             ("TAKES_MS", takes),
         ];
@@ -61,9 +59,9 @@ fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
     // Handlers that take longer than any sender waits.
     let mut slow = start("600000");
     for number in 0..12 {
-        assert_eq!(slow.deliver(SECRET, &order(number)).status, 200);
+        assert_eq!(slow.deliver(own_secret(), &order(number)).status, 200);
     }
-    let copy = slow.deliver(SECRET, &order(3));
+    let copy = slow.deliver(own_secret(), &order(3));
     assert!(copy.is_replay(), "{copy:?}");
     assert_eq!(
         slow.deliver("whsec_made_up_and_another", &order(99)).status,
@@ -77,16 +75,18 @@ fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
     for number in 0..12 {
         next.line_with(&format!("evt_{number}: Ada ordered for 12.50"));
     }
-    assert!(next.deliver(SECRET, &order(3)).is_replay());
-    assert_eq!(next.deliver(SECRET, &order(12)).status, 200);
+    assert!(next.deliver(own_secret(), &order(3)).is_replay());
+    assert_eq!(next.deliver(own_secret(), &order(12)).status, 200);
     next.line_with("evt_12: Ada ordered");
     assert_eq!(next.count_lines_with("ordered"), 13, "each once");
     // One that does not fit is tried again later, and waits in the file meanwhile.
     let mismatch = order(13).replace("12.50", "\"twelve\"");
-    assert_eq!(next.deliver(SECRET, &mismatch).status, 200);
+    assert_eq!(next.deliver(own_secret(), &mismatch).status, 200);
     next.line_with("evt_13 failed: Retry");
+    let held = next.held_open(own_secret());
     assert!(next.terminate(), "ends well when it is told to");
     next.line_with("stopped, 0 given back, 1 left to do");
+    drop(held);
 }
 
 /// The URL is all that decides: no example has a line for servers without TLS, and another one for those with it.
@@ -101,7 +101,7 @@ fn the_examples_speak_tls_where_their_url_asks_for_it() {
         "postgres://hookgate@localhost:{}/postgres?sslmode=verify-full&sslrootcert={authority}",
         postgres.server.address.port(),
     );
-    let secret = ("WEBHOOK_SECRET", SECRET);
+    let secret = ("WEBHOOK_SECRET", own_secret());
     for (name, place, handled) in [
         ("exactly_once", ("DATABASE_URL", &postgres), 204),
         ("durable_inbox", ("INBOX", &postgres), 200),

@@ -31,7 +31,7 @@ const RECEIVER: (&str, &str) = (
 /// Run the whole service on this machine: its API, its signed webhooks with retries, and a page to change rows on
 ///
 /// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the workspace is a sample of orders, with the keys
-/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver`.
+/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver -- --try`.
 #[derive(clap::Args)]
 pub(crate) struct EmulateArgs {
     /// The address to listen on. Port 0 takes a free one

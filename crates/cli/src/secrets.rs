@@ -34,8 +34,8 @@ pub(crate) struct SecretArgs {
 pub(crate) type Given = (String, Result<Secret, ConfigError>);
 
 impl SecretArgs {
-    /// Every secret that variables and files give, with a name for each: the variable or the path. None where neither option is
-    /// given and WEBHOOK_SECRET is not set.
+    /// Every secret that variables and files give, as a receiver reads them, so without the published ones, with a name for each: the
+    /// variable or the path. None where neither option is given and WEBHOOK_SECRET is not set.
     pub(crate) fn given(&self) -> Vec<Given> {
         let of_variable = |name: &str| {
             if self.any_secret {
@@ -65,7 +65,8 @@ impl SecretArgs {
         given
     }
 
-    /// Every secret, with a name for each. Asks at the terminal where none is given.
+    /// Every secret, with a name for each. Asks at the terminal where none is given. Published ones too: the command is used with
+    /// receivers that are tried out.
     pub(crate) fn named(&self) -> Result<Vec<(String, Secret)>, Fault> {
         let given = self.given();
         if given.is_empty() {
@@ -73,7 +74,10 @@ impl SecretArgs {
         }
         given
             .into_iter()
-            .map(|(name, secret)| Ok((name, secret.map_err(|error| refused(&error))?)))
+            .map(|(name, secret)| {
+                let secret = secret.or_else(|error| published(&name, error));
+                Ok((name, secret.map_err(|error| refused(&error))?))
+            })
             .collect()
     }
 
@@ -129,6 +133,19 @@ impl SecretArgs {
         };
         secret.map_err(|error| refused(&error))
     }
+}
+
+/// The secret of this variable or file, if it was refused only because it is published.
+fn published(name: &str, error: ConfigError) -> Result<Secret, ConfigError> {
+    if error.kind() != ConfigErrorKind::GuessableSecret {
+        return Err(error);
+    }
+    let text = of_environment(name).or_else(|_| of_file(Path::new(name)));
+    let text = text.ok().filter(|text| text.starts_with(b"whsec_made_up_"));
+    let text = text
+        .as_ref()
+        .and_then(|text| std::str::from_utf8(text).ok());
+    Secret::new(text.unwrap_or_default()).map_err(|_| error)
 }
 
 /// A secret's name, and its bytes, valid or not.
@@ -200,6 +217,9 @@ pub(crate) fn advice(kind: ConfigErrorKind) -> String {
         }
         ConfigErrorKind::SecretApiKey => {
             "the subscription's secret is shown once, at its creation: developer settings, webhooks; if it is lost, make a new subscription".into()
+        }
+        ConfigErrorKind::GuessableSecret => {
+            "it keeps no forger out: take the subscription's own, from its settings or from your store of secrets".into()
         }
         _ => "paste it again from the subscription's settings: whsec_ and what follows".into(),
     }

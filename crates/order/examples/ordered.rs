@@ -1,7 +1,7 @@
 //! Events of one row that come in the wrong order: the handler is told which is the newest, and an old one overwrites nothing.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-order --example ordered
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-order --example ordered
 //! ```
 //!
 //! It keeps rows in memory. It prints each event with its order and the row after it, and a line where an event was missed or

@@ -2,7 +2,7 @@
 //! neither.
 //!
 //! ```sh
-//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_$(openssl rand -hex 16)
 //! cargo run -p hookgate-postgres --example exactly_once
 //! ```
 //!

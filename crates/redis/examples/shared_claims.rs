@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! redis-server --maxmemory 256mb --maxmemory-policy noeviction --appendonly yes --appendfsync always &
-//! export REDIS_URL=redis://localhost:6379 WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! export REDIS_URL=redis://localhost:6379 WEBHOOK_SECRET=whsec_$(openssl rand -hex 16)
 //! ADDR=127.0.0.1:8787 cargo run -p hookgate-redis --example shared_claims &
 //! ADDR=127.0.0.1:8788 cargo run -p hookgate-redis --example shared_claims &
 //! ```
@@ -26,6 +26,7 @@ use axum::routing::post;
 use hookgate::{Event, Receiver, Secret, layer::Answer};
 use hookgate_redis::RedisStore;
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 
 async fn on_event(event: Event) -> StatusCode {
     println!("{} {} runs here", event.id, event.event_type());
@@ -59,11 +60,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
     let listener = TcpListener::bind(&address).await?;
     println!("listening on http://{}/webhooks", listener.local_addr()?);
-    axum::serve(listener, app)
-        .with_graceful_shutdown(async {
-            let _ = tokio::signal::ctrl_c().await;
-        })
-        .await?;
+    let stop_signal = async || drop(tokio::signal::ctrl_c().await);
+    let server = axum::serve(listener, app).with_graceful_shutdown(stop_signal());
+    tokio::select! {
+        served = server.into_future() => served?,
+        // Every delivery is answered within 4.5 s. A client that does not end its request can't hold up the end of the program.
+        () = async { stop_signal().await; sleep(Duration::from_secs(5)).await } => {}
+    }
     let drained = receiver.drain(Duration::from_secs(10)).await;
     println!("stopped, {drained} runs aborted");
     Ok(())

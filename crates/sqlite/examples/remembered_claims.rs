@@ -2,7 +2,7 @@
 //! written in one transaction of SQLite, so a crash leaves both or neither.
 //!
 //! ```sh
-//! WEBHOOK_SECRET=whsec_made_up_for_local_tries cargo run -p hookgate-sqlite --example remembered_claims
+//! WEBHOOK_SECRET=whsec_$(openssl rand -hex 16) cargo run -p hookgate-sqlite --example remembered_claims
 //! ```
 //!
 //! A handler without a database needs only the line with `SqliteStore`.

@@ -53,12 +53,12 @@ pub fn address() -> String {
 }
 
 /// Ends at Ctrl-C or SIGTERM.
-pub async fn told_to_stop() {
+pub async fn stop_signal() {
     #[cfg(unix)]
     let terminate = async {
         use tokio::signal::unix::{SignalKind, signal};
         match signal(SignalKind::terminate()) {
-            Ok(mut told) => told.recv().await,
+            Ok(mut signals) => signals.recv().await,
             Err(_) => std::future::pending().await,
         }
     };

@@ -16,8 +16,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::timeout;
 
-use crate::process::{Example, row_created, signed};
-use crate::{LedgerFile, SECRET};
+use crate::LedgerFile;
+use crate::process::{Example, own_secret, row_created, signed};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -85,12 +85,12 @@ impl Lambda {
             ("AWS_LAMBDA_RUNTIME_API", &address),
             ("LEDGER", &path),
             ("LEDGER_MILLIS", takes),
-            ("WEBHOOK_SECRET", SECRET),
+            ("WEBHOOK_SECRET", own_secret()),
         ];
         Self {
             events,
             answers: told,
-            function: Example::spawn("lambda_http", &variables),
+            function: Example::spawn("lambda_http", &[], &variables),
             _ledger: ledger,
             sent: 0,
         }
@@ -138,7 +138,8 @@ impl Lambda {
     }
 
     async fn deliver(&mut self, body: &str) -> Value {
-        self.invoke(&signed(SECRET, body, 0), body, true).await
+        self.invoke(&signed(own_secret(), body, 0), body, true)
+            .await
     }
 }
 
@@ -170,13 +171,13 @@ async fn the_exact_bytes_behind_the_base64_are_verified() {
     assert_eq!(shown.lines(), ["evt_1 Ada é ✓"]);
 
     let body = order("evt_2");
-    let headers = signed(SECRET, &body, 0);
+    let headers = signed(own_secret(), &body, 0);
     let changed = body.replace("\r\n", "\n");
     let changed = lambda.invoke(&headers, &changed, true).await;
     assert_eq!(changed["statusCode"], 401);
     assert_eq!(changed["headers"]["content-type"], "application/json");
     let stale = lambda
-        .invoke(&signed(SECRET, &body, 301), &body, true)
+        .invoke(&signed(own_secret(), &body, 301), &body, true)
         .await;
     assert_eq!(
         (&stale["statusCode"], &stale["body"]),

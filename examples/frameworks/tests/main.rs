@@ -12,8 +12,6 @@ mod tonic;
 
 use std::path::PathBuf;
 
-const SECRET: &str = "whsec_made_up_for_the_frameworks";
-
 /// A file for the handlers to write to. Its folder does not exist until it is made.
 struct LedgerFile {
     folder: PathBuf,

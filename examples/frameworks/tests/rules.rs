@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use crate::process::{Example, row_created, signed};
-use crate::{LedgerFile, SECRET};
+use crate::LedgerFile;
+use crate::process::{Example, own_secret, row_created, signed};
 
 fn order(id: &str) -> String {
     row_created(id, r#"{"Customer":"Ada ✓"}"#)
@@ -15,24 +15,24 @@ fn order(id: &str) -> String {
 pub(crate) fn check_the_rules(name: &str) {
     let ledger = LedgerFile::missing(name);
     let path = ledger.path();
-    let mut example = Example::start(name, &[("WEBHOOK_SECRET", SECRET), ("LEDGER", &path)]);
+    let mut example = Example::start(name, &[("WEBHOOK_SECRET", own_secret()), ("LEDGER", &path)]);
 
     // The folder is missing: the run fails, and only the operator sees the reason.
-    let failed = example.deliver(SECRET, &order("evt_1"));
+    let failed = example.deliver(own_secret(), &order("evt_1"));
     assert_eq!((failed.status, &*failed.body), (500, ""));
     example.line_with("No such file");
     ledger.make();
-    assert_eq!(example.deliver(SECRET, &order("evt_1")).status, 204);
-    let again = example.deliver(SECRET, &order("evt_1"));
+    assert_eq!(example.deliver(own_secret(), &order("evt_1")).status, 204);
+    let again = example.deliver(own_secret(), &order("evt_1"));
     assert!(again.is_replay(), "{again:?}");
     assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
 
-    let headers = signed(SECRET, &order("evt_2"), 0);
+    let headers = signed(own_secret(), &order("evt_2"), 0);
     let changed = order("evt_2").replace("row_1", "row_2");
     let changed = example.send("POST", "/webhooks", &headers, &changed);
     assert_eq!(changed.status, 401);
     assert!(changed.has("content-type: application/json"), "{changed:?}");
-    let stale = signed(SECRET, &order("evt_2"), 301);
+    let stale = signed(own_secret(), &order("evt_2"), 301);
     let stale = example.send("POST", "/webhooks", &stale, &order("evt_2"));
     assert_eq!((stale.status, &stale.body), (401, &changed.body));
     let mut doubled = headers.clone();
@@ -43,7 +43,7 @@ pub(crate) fn check_the_rules(name: &str) {
     assert!(changed.body.contains(r#"{"error":{"code":"UNAUTHORIZED""#));
 
     let misfit = row_created("evt_3", r#"{"Customer":7}"#);
-    assert_eq!(example.deliver(SECRET, &misfit).status, 422);
+    assert_eq!(example.deliver(own_secret(), &misfit).status, 422);
     example.line_with("Customer does not fit");
     let get = example.send("GET", "/webhooks", &[], "");
     assert_eq!(get.status, 405);
@@ -66,7 +66,7 @@ pub(crate) fn check_a_hang_up(name: &str) {
     let ledger = LedgerFile::made(&format!("{name}-hang-up"));
     let (path, millis) = (ledger.path(), "1500");
     let variables = [
-        ("WEBHOOK_SECRET", SECRET),
+        ("WEBHOOK_SECRET", own_secret()),
         ("LEDGER", &*path),
         ("LEDGER_MILLIS", millis),
     ];
@@ -77,7 +77,7 @@ pub(crate) fn check_a_hang_up(name: &str) {
         "POST /webhooks HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n",
         body.len()
     );
-    for (name, value) in signed(SECRET, &body, 0) {
+    for (name, value) in signed(own_secret(), &body, 0) {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
     stream
@@ -96,7 +96,7 @@ pub(crate) fn check_a_hang_up(name: &str) {
         std::thread::sleep(Duration::from_millis(20));
     }
     // It may not be committed yet; a copy waits for the commit.
-    assert!(example.deliver(SECRET, &body).is_replay());
+    assert!(example.deliver(own_secret(), &body).is_replay());
     assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn check_a_late_run(name: &str) {
     let ledger = LedgerFile::made(&format!("{name}-late"));
     let path = ledger.path();
     let variables = [
-        ("WEBHOOK_SECRET", SECRET),
+        ("WEBHOOK_SECRET", own_secret()),
         ("LEDGER", &*path),
         ("LEDGER_MILLIS", "8000"),
     ];
@@ -114,7 +114,7 @@ pub(crate) fn check_a_late_run(name: &str) {
     let body = order("evt_1");
     let began = Instant::now();
     let copies = std::thread::scope(|scope| {
-        let deliver = || example.deliver(SECRET, &body);
+        let deliver = || example.deliver(own_secret(), &body);
         let copies = [scope.spawn(deliver), scope.spawn(deliver)];
         copies.map(|copy| copy.join().unwrap())
     });

@@ -9,14 +9,17 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tower::{Service, ServiceExt};
 
-use crate::process::{Example, row_created, signed};
-use crate::{LedgerFile, SECRET};
+use crate::LedgerFile;
+use crate::process::{Example, own_secret, row_created, signed};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn grpc_and_webhooks_share_a_port_and_even_a_connection() {
     let ledger = LedgerFile::made("grpc");
     let path = ledger.path();
-    let example = Example::start("tonic", &[("WEBHOOK_SECRET", SECRET), ("LEDGER", &path)]);
+    let example = Example::start(
+        "tonic",
+        &[("WEBHOOK_SECRET", own_secret()), ("LEDGER", &path)],
+    );
     let uri = format!("http://{}", example.address);
     let channel = Endpoint::from_shared(uri.clone())
         .unwrap()
@@ -42,11 +45,11 @@ async fn grpc_and_webhooks_share_a_port_and_even_a_connection() {
         (StatusCode::NO_CONTENT, false)
     );
     assert_eq!(deliver(&channel, &body, 0).await, (StatusCode::OK, true));
-    assert!(example.deliver(SECRET, &body).is_replay());
+    assert!(example.deliver(own_secret(), &body).is_replay());
     let unauthorized = (StatusCode::UNAUTHORIZED, false);
     assert_eq!(deliver(&channel, &body, 301).await, unauthorized);
     let other = row_created("evt_2", r#"{"Customer":"Bo"}"#);
-    assert_eq!(example.deliver(SECRET, &other).status, 204);
+    assert_eq!(example.deliver(own_secret(), &other).status, 204);
     assert_eq!(deliver(&channel, &other, 0).await, (StatusCode::OK, true));
     assert_eq!(ledger.lines(), ["evt_1 Ada", "evt_2 Bo"]);
     assert!(health.check(question).await.is_ok());
@@ -55,7 +58,7 @@ async fn grpc_and_webhooks_share_a_port_and_even_a_connection() {
 /// Returns the status, and whether the answer was that of a replay.
 async fn deliver(channel: &Channel, body: &str, age: i64) -> (StatusCode, bool) {
     let mut request = Request::builder().method(Method::POST).uri("/webhooks");
-    for (name, value) in signed(SECRET, body, age) {
+    for (name, value) in signed(own_secret(), body, age) {
         request = request.header(name, value);
     }
     let body = Full::from(body.to_owned()).map_err(|never| match never {});

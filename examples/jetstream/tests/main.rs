@@ -22,9 +22,9 @@ use hookgate::{
     verify::Signature,
 };
 use queues::folder::Folder;
-use queues::process::{Example, Reply};
+use queues::process::{Example, Reply, own_secret};
 use queues::server::{Server, free_port, program};
-use queues::{Halves, PATIENCE, SECRET, whole};
+use queues::{Halves, PATIENCE, whole};
 
 const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-jetstream");
 const DAYS_2: Duration = Duration::from_secs(48 * 3_600);
@@ -109,7 +109,7 @@ fn body(id: &str) -> String {
 }
 
 fn deliver(example: &Example, id: &str) -> Reply {
-    example.deliver(SECRET, &body(id))
+    example.deliver(own_secret(), &body(id))
 }
 
 /// Delivers as the sender does, though sooner: again until it is accepted. Returns whether it was answered as a replay.
@@ -282,7 +282,7 @@ async fn a_stream_that_forgets_is_refused_at_start() {
             return;
         };
         nats.make(forgetful).await;
-        let variables = [("NATS_URL", &*nats.url()), ("WEBHOOK_SECRET", SECRET)];
+        let variables = [("NATS_URL", &*nats.url()), ("WEBHOOK_SECRET", own_secret())];
         let said = Example::refused(EXAMPLE, &variables);
         assert!(said.contains("the stream webhooks forgets"), "{said}");
     }
@@ -316,14 +316,14 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
         return;
     };
     let example = nats.example();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
     // With the id under which an authentic one would be known: its dead letter must not be taken for a copy.
     let mut headers = async_nats::HeaderMap::new();
     headers.insert("Nats-Msg-Id", "the forged one");
     let forged = context.publish_with_headers("webhooks.events", headers, whole("evt_2").into());
     forged.await.unwrap().await.unwrap();
-    assert_eq!(example.deliver(SECRET, &whole("evt_3")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_3")).status, 200);
     let halves = nats.halves();
     let said = halves.consumer().wait_for(3);
     assert!(

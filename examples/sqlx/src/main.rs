@@ -1,7 +1,7 @@
 //! Exactly once with sqlx: the order and the record of its event are written in one transaction.
 //!
 //! ```sh
-//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_made_up_for_local_tries
+//! export DATABASE_URL=postgres://app@localhost/app WEBHOOK_SECRET=whsec_$(openssl rand -hex 16)
 //! cargo run --manifest-path examples/sqlx/Cargo.toml
 //! ```
 

@@ -10,6 +10,8 @@ mod postgres;
 #[path = "../../../tests/servers/support/server.rs"]
 mod server;
 
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::time::Duration;
 
 use hookgate::{
@@ -166,7 +168,9 @@ fn the_example_handles_an_event_once() {
     let Some(database) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let secret = "whsec_made_up_for_this_example";
+    // Made for this process: the example refuses secrets that are published.
+    let random = RandomState::new().build_hasher().finish();
+    let secret = &format!("whsec_{random:032x}");
     let port = server::free_port();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hookgate-sqlx"));
     command

@@ -68,6 +68,7 @@ impl ReceiverBuilder {
     fn take_keys(&mut self) -> Result<Keys, ConfigError> {
         Ok(match (self.keys.take(), self.scope.take()) {
             (None, _) => return Err(ConfigError::new(Kind::NoSecret)),
+            (Some(KeySource::Keys(Err(error))), _) => return Err(error),
             (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
             (Some(_), Some(_)) => return Err(scope_beside_keys()),
             (Some(KeySource::Keys(keys)), None) => keys?,

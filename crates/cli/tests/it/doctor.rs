@@ -8,14 +8,15 @@ use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::Signer;
 use serde_json::Value;
 
-use crate::cli::{Ran, SECRET, Scratch, hookgate as command};
+use crate::cli::{Ran, Scratch, hookgate as command};
+use crate::process::own_secret;
 
 const NOW: i64 = 1_763_690_000;
 
 /// The parts of a check: verdict, sentence, advice.
 fn check(arguments: &[&str], name: &str) -> (String, String, String) {
     let ran = Ran::to_its_end(
-        command(&[&["--json", "doctor"], arguments].concat()).env("WEBHOOK_SECRET", SECRET),
+        command(&[&["--json", "doctor"], arguments].concat()).env("WEBHOOK_SECRET", own_secret()),
     );
     check_of(&ran, name)
 }
@@ -183,7 +184,7 @@ fn log(name: &str, late: impl IntoIterator<Item = i64>, secret: &str, body: &str
 #[test]
 fn the_clock_is_judged_by_the_median_of_a_log() {
     let clock = |late: Vec<i64>, arguments: &[&str]| {
-        let log = log("clock", late, SECRET, "{}");
+        let log = log("clock", late, own_secret(), "{}");
         check(
             &[&["--log", log.path()], arguments].concat(),
             "clock by log",
@@ -236,7 +237,7 @@ fn only_authentic_deliveries_measure() {
     // A ring with a missing key does not count either.
     let mut broken = command(&["--json", "doctor", "--log", log.path()]);
     broken.args(["--secret-env", "A", "--secret-env", "B"]);
-    let ran = Ran::to_its_end(broken.env("A", SECRET).env("B", "whsec_short"));
+    let ran = Ran::to_its_end(broken.env("A", own_secret()).env("B", "whsec_short"));
     assert!(
         check_of(&ran, "clock by log").1.contains("own verdict"),
         "{ran:?}"
@@ -251,7 +252,7 @@ fn bodies_of_the_log_are_held_against_the_limit() {
         ("1999", "warn"),
         ("2000", "ok"),
     ] {
-        let log = log("bodies", [0; 3], SECRET, &"x".repeat(1_000));
+        let log = log("bodies", [0; 3], own_secret(), &"x".repeat(1_000));
         let (found, said, _) = check(&["--log", log.path(), "--max-body", limit], "limits");
         assert_eq!(found, verdict, "{limit}: {said}");
         assert!(
@@ -263,7 +264,7 @@ fn bodies_of_the_log_are_held_against_the_limit() {
 
 #[test]
 fn a_log_that_is_none_is_named_with_its_line() {
-    let log = log("bad", [0], SECRET, "{}");
+    let log = log("bad", [0], own_secret(), "{}");
     let mut text = std::fs::read_to_string(&log.0).unwrap();
     text.push_str("no line of a log\nnor this\n");
     std::fs::write(&log.0, text).unwrap();

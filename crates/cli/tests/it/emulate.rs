@@ -243,7 +243,7 @@ fn a_cell_changed_as_the_docs_say_prints_in_readmes_receiver_within_a_second() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks[0], "cargo run --example receiver\n");
+    assert_eq!(blocks[0], "cargo run --example receiver -- --try\n");
     assert_eq!(blocks[1], "cargo run -p hookgate-cli -- emulate\n");
     let printed = PAGE.split("```text\n").nth(1).unwrap().lines();
     let printed: Vec<_> = printed.take(2).collect();

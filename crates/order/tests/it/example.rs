@@ -1,8 +1,6 @@
 //! The example `ordered`, as a process.
 
-use crate::process::Example;
-
-const SECRET: &str = "whsec_made_up_for_the_examples";
+use crate::process::{Example, own_secret};
 
 /// All orders of this many things.
 fn orders(count: usize) -> Vec<Vec<usize>> {
@@ -31,12 +29,12 @@ fn ordered_ends_with_the_newest_values_in_any_order() {
     let total = r#","changes":{"Total":{"before":5.0,"after":12.50}}"#;
     let total = event(3, "updated", total);
     let deleted = event(4, "deleted", "");
-    let mut example = Example::start("ordered", &[("WEBHOOK_SECRET", SECRET)]);
+    let mut example = Example::start("ordered", &[("WEBHOOK_SECRET", own_secret())]);
     let deliver = |example: &Example, row: &str, event: &str| {
         let id = event.split('"').nth(3).unwrap();
         let event = event.replace("ROW", row);
         let event = event.replace(id, &format!("{id}_{row}"));
-        assert_eq!(example.deliver(SECRET, &event).status, 204);
+        assert_eq!(example.deliver(own_secret(), &event).status, 204);
     };
     // There and back again: the value from before the older update is the present one.
     let there = r#","changes":{"Total":{"before":5,"after":6}}"#;
@@ -104,7 +102,7 @@ fn ordered_ends_with_the_newest_values_in_any_order() {
     example.line_with(r#"evt_5_row_8 is newest: row_8 is Some({"Total": "7"})"#);
     let missed = r#","changes":{"Total":{"before":99,"after":1}}"#;
     let missed = event(5, "updated", missed).replace("ROW", "row_0");
-    assert_eq!(example.deliver(SECRET, &missed).status, 204);
+    assert_eq!(example.deliver(own_secret(), &missed).status, 204);
     example.line_with("missed or late: row_0 (before_differs)");
     // A deleted row does not come back.
     for event in [&deleted, &created, &total] {

@@ -1,11 +1,13 @@
 //! The example `exactly_once`, killed at chosen points and at random, under a sender that tries again until it gets a 2xx.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,6 @@ use tokio_postgres::Client;
 
 use crate::support::{Fault, PostgresServer, Proxy, Server, client_at, free_port};
 
-const SECRET: &str = "whsec_made_up_for_the_kill_test";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Random kills in CI; `HOOKGATE_KILLS` sets another number.
 const KILLS: u32 = 30;
@@ -49,6 +50,15 @@ impl Example {
     }
 }
 
+/// A secret that is made for this process: the example refuses those that are published.
+fn own_secret() -> &'static str {
+    static SECRET: OnceLock<String> = OnceLock::new();
+    SECRET.get_or_init(|| {
+        let random = || RandomState::new().build_hasher().finish();
+        format!("whsec_{:016x}{:016x}", random(), random())
+    })
+}
+
 /// `cargo test -p hookgate-postgres` builds the examples; another package's tests do not.
 fn run(port: u16, database: &str) -> Server {
     let this = std::env::current_exe().unwrap();
@@ -63,7 +73,7 @@ fn run(port: u16, database: &str) -> Server {
     command
         .env("ADDR", format!("127.0.0.1:{port}"))
         .env("DATABASE_URL", database)
-        .env("WEBHOOK_SECRET", SECRET);
+        .env("WEBHOOK_SECRET", own_secret());
     Server::start(&mut command, port)
 }
 
@@ -76,7 +86,7 @@ fn attempt(address: SocketAddr, id: &str) -> Option<u16> {
         "POST /webhooks HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n",
         body.len()
     );
-    let signer = Signer::new(Secret::new(SECRET).unwrap());
+    let signer = Signer::new(Secret::new(own_secret()).unwrap());
     for (name, value) in signer.headers(&body) {
         request += &format!("{name}: {value}\r\n");
     }

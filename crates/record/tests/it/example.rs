@@ -1,11 +1,12 @@
 //! The example `recorded`, as a process.
 
+use std::io::Write as _;
+use std::net::TcpStream;
+
 use hookgate_testing::DeliveryLog;
 
 use crate::Folder;
-use crate::process::{Example, row_created};
-
-const SECRET: &str = "whsec_made_up_for_the_examples";
+use crate::process::{Example, own_secret, row_created};
 
 #[cfg(unix)]
 #[test]
@@ -15,15 +16,17 @@ fn recorded_writes_each_delivery_with_its_answer_and_ends_with_the_whole_log() {
     let record = path.to_str().unwrap();
     let mut example = Example::start(
         "recorded",
-        &[("WEBHOOK_SECRET", SECRET), ("RECORD", record)],
+        &[("WEBHOOK_SECRET", own_secret()), ("RECORD", record)],
     );
     let body = row_created("evt_1", "{}");
-    assert_eq!(example.deliver(SECRET, &body).status, 204);
+    assert_eq!(example.deliver(own_secret(), &body).status, 204);
     example.line_with("evt_1 row.created");
     assert_eq!(
         example.deliver("whsec_made_up_and_wrong", &body).status,
         401
     );
+    let mut half_a_head = TcpStream::connect(&example.address).unwrap();
+    half_a_head.write_all(b"POST /w HTTP/1.1\r\nHo").unwrap();
     assert!(example.terminate());
     example.line_with("stopped, 2 deliveries recorded, 0 dropped");
     let log = DeliveryLog::open(&path).unwrap();

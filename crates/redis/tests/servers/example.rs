@@ -1,14 +1,12 @@
 //! The example `shared_claims`, twice over one Redis.
 
-use crate::process::{Example, row_created};
+use crate::process::{Example, own_secret, row_created};
 use crate::support::{Certificates, RedisServer, free_port};
-
-const SECRET: &str = "whsec_made_up_for_the_examples";
 
 fn start(redis: &str) -> Example {
     Example::start(
         "shared_claims",
-        &[("WEBHOOK_SECRET", SECRET), ("REDIS_URL", redis)],
+        &[("WEBHOOK_SECRET", own_secret()), ("REDIS_URL", redis)],
     )
 }
 
@@ -21,25 +19,25 @@ fn two_replicas_share_their_claims_and_outlive_redis_and_themselves() {
     let (mut first, mut second) = (start(&server.url()), start(&server.url()));
     first.line_with("redis: memory has no limit");
     let body = row_created("evt_1", "{}");
-    assert_eq!(first.deliver(SECRET, &body).status, 204);
-    assert!(second.deliver(SECRET, &body).is_replay());
-    assert!(first.deliver(SECRET, &body).is_replay());
+    assert_eq!(first.deliver(own_secret(), &body).status, 204);
+    assert!(second.deliver(own_secret(), &body).is_replay());
+    assert!(first.deliver(own_secret(), &body).is_replay());
     first.line_with("evt_1 row.created runs here");
     assert_eq!(second.count_lines_with("runs here"), 0);
 
     // Redis stops: refused, not lost. It comes back, and no restart is needed.
     server.server.kill();
     let other = row_created("evt_2", "{}");
-    assert_eq!(second.deliver(SECRET, &other).status, 503);
+    assert_eq!(second.deliver(own_secret(), &other).status, 503);
     server.restart();
-    while second.deliver(SECRET, &other).status == 503 {
+    while second.deliver(own_secret(), &other).status == 503 {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
-    assert!(first.deliver(SECRET, &other).is_replay());
+    assert!(first.deliver(own_secret(), &other).is_replay());
     // A replica goes, a new one takes its place.
     drop(first);
     let third = start(&server.url());
-    assert!(third.deliver(SECRET, &body).is_replay());
+    assert!(third.deliver(own_secret(), &body).is_replay());
 }
 
 #[test]
@@ -47,7 +45,7 @@ fn it_says_why_it_does_not_start() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let secret = ("WEBHOOK_SECRET", SECRET);
+    let secret = ("WEBHOOK_SECRET", own_secret());
     let (url, strict) = (server.url(), ("STRICT", "1"));
     let refused = Example::refused("shared_claims", &[secret, strict, ("REDIS_URL", &url)]);
     assert!(refused.contains("set appendonly to yes"), "{refused}");
@@ -68,17 +66,21 @@ fn the_example_speaks_tls_where_its_url_asks_for_it() {
     let example = Example::start(
         "shared_claims",
         &[
-            ("WEBHOOK_SECRET", SECRET),
+            ("WEBHOOK_SECRET", own_secret()),
             ("REDIS_URL", &url),
             ("SSL_CERT_FILE", &authority),
         ],
     );
     // Handshakes take a busy machine long.
-    let mut answers = (0..100).map(|_| example.deliver(SECRET, &row_created("evt_1", "{}")).status);
+    let mut answers = (0..100).map(|_| {
+        example
+            .deliver(own_secret(), &row_created("evt_1", "{}"))
+            .status
+    });
     assert_eq!(answers.find(|status| *status != 503), Some(204));
     assert!(
         example
-            .deliver(SECRET, &row_created("evt_1", "{}"))
+            .deliver(own_secret(), &row_created("evt_1", "{}"))
             .is_replay()
     );
 }

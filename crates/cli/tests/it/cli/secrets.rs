@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Ran, SECRET, Scratch, hookgate};
+use crate::process::own_secret;
 
 /// The checks of secrets alone.
 fn checked(ran: &Ran) -> Vec<(String, String, String)> {
@@ -47,6 +48,13 @@ fn every_kind_of_unusable_secret_is_named_with_advice() {
         ("whsec_whsec_made_up_for_the_command", "twice"),
         ("whsec_", "ends after its prefix"),
         ("whsec_short", "too short"),
+        ("whsec_xxxxxxxxxxxxxxxxxxxxxxxx", "one character, repeated"),
+        ("whsec_0101010101010101", "fewer than six"),
+        ("whsec_••••", "masked"),
+        ("whsec_${WEBHOOK_SECRET}", "placeholder"),
+        ("whsec_your_webhook_secret_here", "placeholder"),
+        (SECRET, "published: anyone can sign with it"),
+        ("whsec_0123456789abcdef\u{200b}", "invisible"),
     ] {
         let (check, verdict, said) = of_environment(value, &[]);
         assert_eq!(
@@ -56,7 +64,7 @@ fn every_kind_of_unusable_secret_is_named_with_advice() {
         );
         assert!(said.contains(says), "{value:?}: {said}");
     }
-    assert_eq!(of_environment(SECRET, &[]).1, "ok");
+    assert_eq!(of_environment(own_secret(), &[]).1, "ok");
     assert_eq!(
         of_environment("made_up_for_the_command", &["--any-secret"]).1,
         "ok"
@@ -92,10 +100,15 @@ fn what_is_not_there_is_named() {
 #[test]
 fn files_are_read_as_mounted_secrets_are() {
     for (name, content, verdict) in [
-        ("plain", &b"whsec_made_up_for_the_command"[..], "ok"),
-        ("line", b"whsec_made_up_for_the_command\n", "ok"),
-        ("windows", b"whsec_made_up_for_the_command\r\n", "ok"),
-        ("two-lines", b"whsec_made_up_for_the_command\n\n", "bad"),
+        ("plain", own_secret().as_bytes(), "ok"),
+        ("line", format!("{}\n", own_secret()).as_bytes(), "ok"),
+        ("windows", format!("{}\r\n", own_secret()).as_bytes(), "ok"),
+        (
+            "two-lines",
+            format!("{}\n\n", own_secret()).as_bytes(),
+            "bad",
+        ),
+        ("published", b"whsec_made_up_for_the_command", "bad"),
         ("binary", b"\xff\xfe", "bad"),
         ("endless", &[b'a'; 5_000], "bad"),
     ] {
@@ -117,7 +130,7 @@ fn a_file_without_an_end_is_refused() {
 #[cfg(unix)]
 #[test]
 fn a_file_that_others_can_read_is_warned_of() {
-    let file = Scratch::file("open", SECRET.as_bytes());
+    let file = Scratch::file("open", own_secret().as_bytes());
     for (mode, warned) in [(0o600, false), (0o400, false), (0o640, true), (0o644, true)] {
         Scratch::mode(&file.0, mode);
         let ran = Ran::of(&["doctor", "--secret-file", file.path()]);
@@ -145,9 +158,11 @@ fn up_to_four_secrets_are_a_ring() {
             .collect();
         verdicts
     };
-    let values: Vec<_> = names.map(|name| format!("{SECRET}_{name}")).to_vec();
+    let values: Vec<_> = names
+        .map(|name| format!("{}_{name}", own_secret()))
+        .to_vec();
     let values: Vec<_> = values.iter().map(String::as_str).collect();
     assert_eq!(ask(&values[..4]), ["ok"; 4]);
     assert_eq!(ask(&values), ["ok", "ok", "ok", "ok", "bad"], "a fifth");
-    assert_eq!(ask(&[SECRET, SECRET]), ["ok", "bad"], "the same one twice");
+    assert_eq!(ask(&[own_secret(); 2]), ["ok", "bad"], "the same one twice");
 }

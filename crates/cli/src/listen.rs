@@ -1,37 +1,21 @@
 //! `hookgate listen`: a receiver on this machine that shows the deliveries it gets.
 
-mod action;
 mod again;
 mod answers;
-mod columns;
 mod display_queue;
-mod effects;
 mod filter;
 mod forward;
 mod inspected;
 mod item;
-mod keys;
 mod lines;
-mod list;
-mod page;
-mod page_line;
-mod palette;
-mod panes;
 pub(crate) mod pretty;
-mod screen;
-mod scrolled;
 mod server;
 mod signals;
-mod state;
-mod terminal;
-mod typed;
-mod view;
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate_record::{LoggedDelivery, Recorder};
@@ -42,7 +26,7 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::address::{FREE, cannot_listen, host_and_port};
 use crate::durations;
-use crate::fault::{Class, Fault, warn};
+use crate::fault::{Class, Fault, INTERRUPTED, warn};
 use crate::http_client::{HttpClient, target};
 use crate::interrupt::handled_elsewhere;
 use crate::out::Out;
@@ -50,12 +34,9 @@ use crate::secrets::SecretArgs;
 use again::Again;
 use answers::Answers;
 use display_queue::{DisplayQueue, DroppedCount};
-use effects::Effects;
 use forward::Forward;
-use screen::End;
 use server::{Reporter, Server};
 use signals::{Signal, Signals};
-use state::{Facts, State};
 
 /// The options of `hookgate listen`.
 #[derive(clap::Args, Debug)]
@@ -86,7 +67,7 @@ pub(crate) struct Listen {
     /// Answer 500 to this many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_first: u64,
-    /// The most deliveries that the screen keeps to look into; and no more than 64 MiB of them
+    /// The most deliveries that the page keeps; and no more than 64 MiB of them
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
     /// Show the deliveries on a page in the browser too, at this address of this machine; without one, at a free port
@@ -189,42 +170,21 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         )
     });
 
-    let is_seen = io::stdin().is_terminal() && out.is_terminal() && !out.is_json();
-    let end = if is_seen && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
-        let facts = Facts {
-            url: url.clone(),
-            page,
-            forward: forward.as_ref().map(ToString::to_string),
-            log: args.record.as_ref().map(|path| path.display().to_string()),
-            warning,
-        };
-        let effects = Effects {
-            again,
-            explainer: explainer(&args.secrets)?.map(Arc::new),
-            own,
-            forward,
-        };
-        let state = State::new(facts, args.keep);
-        screen::show(state, deliveries, dropped, effects, &mut signals)
-            .await
-            .map_err(|error| Fault::caused_by(Class::Input, "the terminal can't be used", &error))
-    } else {
-        if let Some(warning) = warning {
-            warn(
-                &warning,
-                "leave --addr out if no other machine must reach it",
-            );
-        }
-        let mut json = serde_json::json!({ "listening": url });
-        let mut text = format!("listening on {url}");
-        if let Some(page) = page {
-            text = format!("{text}, page at {page}/");
-            json["page"] = format!("{page}/").into();
-        }
-        out.say(&text, &json)?;
-        out.flush()?;
-        print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await
-    };
+    if let Some(warning) = warning {
+        warn(
+            &warning,
+            "leave --addr out if no other machine must reach it",
+        );
+    }
+    let mut json = serde_json::json!({ "listening": url });
+    let mut text = format!("listening on {url}");
+    if let Some(page) = page {
+        text = format!("{text}, page at {page}/");
+        json["page"] = format!("{page}/").into();
+    }
+    out.say(&text, &json)?;
+    out.flush()?;
+    let end = print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await;
     let mut interrupted = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
         () = server.stop(TO_END) => {}
@@ -235,7 +195,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         flush_and_warn(&recorder, args.record.as_deref());
     }
     Ok(match end? {
-        End::Signalled(Signal::Interrupt) => ExitCode::from(130),
+        Some(Signal::Interrupt) => ExitCode::from(INTERRUPTED),
         _ => ExitCode::SUCCESS,
     })
 }
@@ -316,28 +276,21 @@ fn reached_from_here(address: SocketAddr, path: &str) -> Uri {
         .unwrap_or_default()
 }
 
-/// Prints on a thread of its own, so that a slow reader delays no signal.
+/// Prints on a thread of its own, so that a slow reader delays no signal. Returns the signal that
+/// ended it, or `None` when the reader has closed the pipe.
 async fn print(
     out: Out,
     deliveries: Receiver<LoggedDelivery>,
     dropped: DroppedCount,
     signals: &mut Signals,
-) -> Result<End, Fault> {
-    let mut printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &dropped));
-    loop {
-        tokio::select! {
-            printed = &mut printing => {
-                match printed {
-                    Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
-                    _ => return Ok(End::Quit),
-                }
-            }
-            signal = signals.next() => match signal {
-                Signal::Suspend => signals::stop(),
-                Signal::Continue => {}
-                Signal::Interrupt | Signal::Terminate => return Ok(End::Signalled(signal)),
-            },
-        }
+) -> Result<Option<Signal>, Fault> {
+    let printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &dropped));
+    tokio::select! {
+        printed = printing => match printed {
+            Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(None),
+        },
+        signal = signals.next() => Ok(Some(signal)),
     }
 }
 

@@ -40,6 +40,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use console::Term;
 
 use fault::{Class, Fault, without_secrets};
 use hanging::hanging;
@@ -61,7 +62,7 @@ struct Cli {
 #[derive(Subcommand)]
 #[allow(clippy::large_enum_variant)] // there is one of it
 enum Command {
-    /// Receive deliveries on this machine and show them: interactive in a terminal, lines when piped
+    /// Receive deliveries on this machine and show them: a line a delivery, and a page with --page
     Listen(listen::Listen),
     Send(Box<send::SendArgs>),
     Simulate(Box<simulate::SimulateArgs>),
@@ -107,7 +108,9 @@ const GROUPS: [(&str, &[&str]); 5] = [
 
 /// Shows the commands in groups in the help of `hookgate` itself.
 fn in_groups(hookgate: clap::Command) -> clap::Command {
-    let columns = ratatui::crossterm::terminal::size().map_or(100, |(columns, _)| columns.into());
+    let columns = Term::stdout()
+        .size_checked()
+        .map_or(100, |(_, columns)| columns.into());
     let mut template = "{about-with-newline}\n{usage-heading} {usage}\n".to_owned();
     let others = ("Other", &["completions"][..]);
     for (group, names) in GROUPS.into_iter().chain([others]) {

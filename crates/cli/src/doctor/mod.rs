@@ -7,8 +7,8 @@ mod settings;
 
 use std::process::ExitCode;
 
+use console::Term;
 use hookgate_testing::DeliveryLog;
-use ratatui::crossterm::terminal;
 use serde::Serialize;
 
 use crate::fault::{Class, Fault, answer};
@@ -83,8 +83,8 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         .max()
         .unwrap_or_default();
     // In a pipe each check stays one line, or two with its advice.
-    let columns = match terminal::size() {
-        Ok((columns, _)) if out.is_terminal() => usize::from(columns),
+    let columns = match Term::stdout().size_checked() {
+        Some((_, columns)) if out.is_terminal() => usize::from(columns),
         _ => usize::MAX,
     };
     for check in checks {

@@ -31,11 +31,6 @@ pub(crate) struct InboxArg {
 }
 
 impl InboxArg {
-    /// Whether the command names an inbox.
-    pub(super) fn is_given(&self) -> bool {
-        self.db.is_some() || self.database_url_env.is_some() || self.database_url_file.is_some()
-    }
-
     pub(super) fn is_file(&self) -> bool {
         self.db.is_some()
     }

@@ -19,11 +19,12 @@ use tokio::sync::mpsc::Receiver;
 use super::again::Again;
 use super::filter::Filter;
 use super::item::Item;
-use super::list::MAX_BYTES;
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
 use crate::fault::{Class, Fault};
 
+/// The most bytes of deliveries that are kept, whatever their number.
+const MAX_BYTES: usize = 64 << 20;
 /// The bytes of a body that a page shows.
 const LONGEST_BODY: usize = 256 << 10;
 /// Header names whose values are cut off: a request could be sent again with them, as long as it is fresh.
@@ -176,7 +177,7 @@ impl Inspected for Kept {
         let item = self.find(id)?;
         if !item.authentic {
             return Some(Err(format!(
-                "#{id} is not authentic, and the page has no token, so it signs nothing new: press r in the terminal"
+                "#{id} is not authentic: the page signs again only what one of your keys has signed"
             )));
         }
         let delivered = self.again.deliver(&item.delivery, &self.own);
@@ -391,9 +392,9 @@ mod tests {
             "/../emulator/src/page/listen.js"
         );
         let page = std::fs::read_to_string(page).unwrap();
-        for verdict in crate::listen::item::Verdict::ALL {
-            let (word, glyph) = (verdict.word(), verdict.glyph());
-            let choice = format!("['{word}', '{glyph} {word}']");
+        use crate::listen::item::Verdict::{Again, Done, Failed, Refused, RunsOn};
+        for verdict in [Done, Again, RunsOn, Failed, Refused] {
+            let choice = format!("['{}', ", verdict.word());
             assert!(page.contains(&choice), "{choice}");
         }
     }

@@ -1,7 +1,7 @@
 //! A delivery as the list shows it.
 
+use clap::builder::styling::{AnsiColor, Style};
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 
 use crate::durations;
@@ -49,6 +49,16 @@ impl Verdict {
         }
     }
 
+    /// Green for a success, yellow for a run that goes on or failed, red for a refusal.
+    pub(crate) fn style(self) -> Style {
+        let colour = match self {
+            Self::Done | Self::Again => AnsiColor::Green,
+            Self::RunsOn | Self::Failed => AnsiColor::Yellow,
+            Self::Refused => AnsiColor::Red,
+        };
+        colour.on_default()
+    }
+
     /// The word that a filter uses.
     pub(crate) fn word(self) -> &'static str {
         match self {
@@ -60,15 +70,7 @@ impl Verdict {
         }
     }
 
-    /// A short explanation for users who see the glyph for the first time.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Done,
-        Self::Again,
-        Self::RunsOn,
-        Self::Failed,
-        Self::Refused,
-    ];
-
+    /// A short explanation for a user who sees the word for the first time.
     pub(crate) fn says(self) -> &'static str {
         match self {
             Self::Done => "authentic, done and remembered",
@@ -76,17 +78,6 @@ impl Verdict {
             Self::RunsOn => "authentic, answered before its run has ended",
             Self::Failed => "authentic, and its run failed: the sender tries again",
             Self::Refused => "refused without a run",
-        }
-    }
-
-    /// The same without colour.
-    pub(crate) fn glyph(self) -> &'static str {
-        match self {
-            Self::Done => "✓",
-            Self::Again => "=",
-            Self::RunsOn => "…",
-            Self::Failed => "!",
-            Self::Refused => "✗",
         }
     }
 }
@@ -98,8 +89,6 @@ pub(crate) struct Item {
     pub(crate) number: u64,
     pub(crate) delivery: LoggedDelivery,
     pub(crate) verdict: Verdict,
-    /// The time of the day, in UTC.
-    pub(crate) time: String,
     /// 0 where no answer was sent.
     pub(crate) status: u16,
     pub(crate) outcome: String,
@@ -122,7 +111,6 @@ impl Item {
         let elapsed = answer
             .map(|answer| answer.elapsed)
             .or(delivery.hung_up_after);
-        let time = iso8601(delivery.received_at);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
         // Where the delivery is not authentic, these texts can have any length.
         let shown =
@@ -132,7 +120,6 @@ impl Item {
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),
-            time: time.split(['T', 'Z']).nth(1).unwrap_or_default().to_owned(),
             status: answer.map_or(0, |answer| answer.status),
             outcome: printable(outcome).into_owned(),
             reason: printable(reason.unwrap_or_default()).into_owned(),

@@ -1,4 +1,4 @@
-//! Deliveries as lines, for a pipe.
+//! Deliveries as lines: one a delivery.
 
 use std::io;
 
@@ -24,7 +24,11 @@ pub(crate) fn print(
     while let Some(delivery) = deliveries.blocking_recv() {
         number += 1;
         let item = Item::new(number, delivery);
-        out.say(&text(&item), &value(&item))?;
+        if out.is_json() {
+            out.json_line(&value(&item))?;
+        } else {
+            out.line(&text(&item, &out))?;
+        }
         let now = dropped.count();
         if now > reported {
             let text = format!(
@@ -40,7 +44,8 @@ pub(crate) fn print(
 }
 
 /// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is one.
-fn text(item: &Item) -> String {
+/// On a terminal the outcome has the colour of its verdict.
+fn text(item: &Item, out: &Out) -> String {
     let or_dash = |text: &'_ str| {
         if text.is_empty() {
             "-".to_owned()
@@ -55,10 +60,11 @@ fn text(item: &Item) -> String {
     };
     let claimed = Some(&*item.claimed).filter(|id| !id.is_empty());
     let claimed = claimed.map(claimed_subscription).unwrap_or_default();
+    let outcome = format!("{:<18}", item.outcome);
     let line = format!(
-        "{} {status} {:<18} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
+        "{} {status} {} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
         iso8601(item.delivery.received_at),
-        item.outcome,
+        out.painted(&outcome, item.verdict.style()),
         or_dash(&item.event_type),
         or_dash(&item.event_id),
         item.elapsed_ms,

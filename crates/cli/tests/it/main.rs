@@ -11,7 +11,6 @@ mod doctor;
 #[cfg(unix)]
 mod emulate;
 #[cfg(feature = "sqlite")]
-mod erase;
 mod explain;
 #[cfg(feature = "sqlite")]
 mod inbox;

@@ -96,11 +96,6 @@ impl Terminal {
         self.pty.write_all(keys.as_bytes()).unwrap();
     }
 
-    pub(crate) fn resize(&mut self, rows: u16, columns: u16) {
-        self.pty.resize(Size::new(rows, columns)).unwrap();
-        self.parser.screen_mut().set_size(rows, columns);
-    }
-
     /// Waits until the screen shows all of these texts, and returns the text of the screen.
     pub(crate) fn shows(&mut self, texts: &[&str]) -> String {
         self.until(&format!("{texts:?}"), |terminal| {
@@ -148,10 +143,6 @@ impl Terminal {
                 true
             }
         }
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

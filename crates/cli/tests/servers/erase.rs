@@ -1,8 +1,7 @@
-//! `hookgate inbox erase` on both engines, with the inbox in use, and cut off in the middle of a log.
+//! `hookgate inbox erase` on both engines, with the inbox in use.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,17 +9,15 @@ use axum::http::StatusCode;
 use hookgate::layer::IntoAnswer as _;
 use hookgate::{
     DeadLetter, Delivery, HandlerError,
-    clock::UnixSeconds,
     sink::{Accepted, Sink},
 };
 use hookgate_inbox::{Backoff, Inbox, Workers};
-use hookgate_record::LoggedDelivery;
 use hookgate_testing::delivery;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::command::{Place, ran};
-use crate::support::{Folder, program};
+use crate::support::Folder;
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -241,68 +238,4 @@ async fn a_person_is_erased_on_postgres() {
         return;
     };
     a_person_is_erased(inbox, place).await;
-}
-
-/// The process dies when it is about to give the new file its name, and a rename that fails leaves nothing behind.
-#[test]
-fn an_erase_that_is_cut_off_leaves_the_old_log_whole() {
-    if program("strace", &[]).is_none() {
-        return;
-    }
-    let folder = Folder::new();
-    let log = folder.path().join("deliveries.jsonl");
-    let line = |person: &str| {
-        let now = UnixSeconds::new(1_763_690_000);
-        LoggedDelivery::new(now, [("x-a", "1")], body("evt_1", person)).to_line() + "\n"
-    };
-    let (whole, left) = ([line("usr_1"), line("usr_2")].concat(), line("usr_2"));
-    fs::write(&log, &whole).unwrap();
-    let path = log.to_str().unwrap();
-    let erase = [
-        "inbox", "erase", "--log", path, "--person", "usr_1", "--yes",
-    ];
-    let with = |fault: &str| {
-        let inject = format!("inject=/^rename:{fault}");
-        let mut strace = Command::new("strace");
-        let strace = strace.args([
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            "trace=/^rename",
-            "-e",
-            &inject,
-        ]);
-        let ran = strace
-            .arg(env!("CARGO_BIN_EXE_hookgate"))
-            .args(erase)
-            .output();
-        let output = ran.unwrap();
-        (output.status, String::from_utf8(output.stderr).unwrap())
-    };
-    let (status, said) = with("error=EIO");
-    assert_eq!(status.code(), Some(3), "{said}");
-    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{said}");
-    let (status, said) = with("error=EIO:signal=KILL");
-    assert!(
-        !status.success() && !said.contains("hookgate:"),
-        "{status} {said}"
-    );
-    assert_eq!(fs::read_to_string(&log).unwrap(), whole);
-
-    // The new file that it left is named by the next call, which works without it.
-    let erased = || ran(&mut crate::command::hookgate(&erase));
-    let leftover = folder.path().join("deliveries.jsonl.erase");
-    assert_eq!(fs::read_to_string(&leftover).unwrap(), left);
-    assert_eq!(erased_code(erased), Some(3));
-    fs::remove_file(leftover).unwrap();
-    assert_eq!(erased_code(erased), Some(0));
-    assert_eq!(fs::read_to_string(&log).unwrap(), left);
-}
-
-/// Runs the command outside of a runtime.
-fn erased_code(erased: impl FnOnce() -> (Option<i32>, String, String)) -> Option<i32> {
-    erased().0
 }

@@ -193,37 +193,14 @@ impl Picture {
         self.replace(today.split('T').next().unwrap(), "2026-11-21");
     }
 
-    /// Replaces the text below a head of this text in each row, as far as there is text.
-    pub(crate) fn mask_column(&mut self, head: &str, new: &str) {
-        let text = self.text();
-        let mut from = None;
-        for (line, row) in text.lines().zip(&mut self.rows) {
-            match from {
-                None => from = line.find(head).map(|at| line[..at].chars().count()),
-                Some(from) => {
-                    let cells = &mut row[from..from + head.chars().count()];
-                    let number: String = cells.iter().map(|cell| &*cell.text).collect();
-                    if number.trim().parse::<f64>().is_ok() {
-                        for (cell, char) in cells.iter_mut().zip(new.chars()) {
-                            cell.text = char.into();
-                        }
-                    }
+    /// Replaces the seven characters in front of the first ` ms` of each row.
+    pub(crate) fn mask_millis(&mut self, new: &str) {
+        for row in &mut self.rows {
+            let is_unit = |cells: &[Cell]| cells.iter().map(|cell| &*cell.text).eq([" ", "m", "s"]);
+            if let Some(at) = row.windows(3).position(is_unit) {
+                for (cell, char) in row[at - 7..at].iter_mut().zip(new.chars()) {
+                    cell.text = char.into();
                 }
-            }
-        }
-    }
-
-    /// Replaces the text between these two markers.
-    pub(crate) fn mask_behind(&mut self, before: &str, behind: &str, new: &str) {
-        let text = self.text();
-        for line in text.lines() {
-            if let Some((_, rest)) = line.split_once(before)
-                && let Some((old, _)) = rest.split_once(behind)
-            {
-                self.replace(
-                    &format!("{before}{old}{behind}"),
-                    &format!("{before}{new}{behind}"),
-                );
             }
         }
     }

@@ -54,8 +54,8 @@ use serde::de::DeserializeOwned;
 use crate::dedupe::{NotFresh, StoreError};
 use crate::event::Event;
 use crate::layer::{AlreadyHandled, DeadLetter, HandlerError, IntoAnswer as _, Unhandled};
+use crate::pipeline::Delivery;
 use crate::verify::Verified;
-use crate::walk::Delivery;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
     type Rejection = EventRejection;

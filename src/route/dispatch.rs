@@ -14,7 +14,7 @@ use super::table::ArmTable;
 use crate::event::model_id;
 use crate::extract::EventRejection;
 use crate::layer::Unhandled;
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 

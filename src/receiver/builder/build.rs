@@ -7,10 +7,10 @@ use super::{KeySource, ReceiverBuilder};
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
+use crate::pipeline::{Authenticator, Claims, Gate, Store, in_range};
 use crate::receiver::Receiver;
 use crate::receiver::steps::Guard;
 use crate::verify::KeyRing;
-use crate::walk::{Authenticator, Claims, Gate, Store, in_range};
 
 impl ReceiverBuilder {
     /// Builds the guard of an acceptor. `next` gets the time for which its sink remembers an event. Setting a store is an error.

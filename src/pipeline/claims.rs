@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::gate::Permit;
-use super::store::{Call, Store};
+use super::store_calls::{Call, Store};
 use crate::caught::caught;
 use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 

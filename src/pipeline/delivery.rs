@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::stored::StoredDelivery;
+use super::stored_delivery::StoredDelivery;
 use super::traceparent::Traceparent;
 use crate::clock::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::delivery::Delivery;
-use super::stored::StoredDelivery;
+use super::stored_delivery::StoredDelivery;
 use crate::event::EventHead;
 use crate::lookup::{Keys, RingSearch, Verifier};
 use crate::outcome::Refusal;

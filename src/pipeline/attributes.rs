@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::stored::StoredDelivery;
+use super::stored_delivery::StoredDelivery;
 use super::traceparent::TRACEPARENT;
 use crate::clock::UnixSeconds;
 use crate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, WEBHOOK_ID};

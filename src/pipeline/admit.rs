@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::authenticate::Authenticator;
-use super::claim::{Claim, ClaimRecord};
+use super::claims::{Claim, ClaimRecord};
 use super::delivery::Delivery;
-use super::store::Store;
+use super::store_calls::Store;
 use crate::dedupe::{ClaimToken, Claimed, StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
+use crate::config::in_range;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
-use crate::pipeline::{Authenticator, Claims, Gate, Store, in_range};
+use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::receiver::Receiver;
 use crate::receiver::steps::Guard;
 use crate::verify::KeyRing;

@@ -1,8 +1,8 @@
 //! A way to a [`Delivery`] that checks nothing.
 
 use crate::event::{EventHead, EventId, EventType};
+use crate::pipeline::{Delivery, StoredDelivery};
 use crate::verify::{KeyRing, Malformed, Timestamp, Verified};
-use crate::walk::{Delivery, StoredDelivery};
 
 /// Makes a delivery again from the parts that [`Delivery::to_stored`] has returned, **without any check of its signature**. An
 /// inbox does this with its entries.

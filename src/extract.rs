@@ -58,8 +58,8 @@ use crate::layer::{
     AlreadyHandled, DeadLetter, HandlerError, IntoAnswer as _, Unhandled, envelope,
 };
 use crate::outcome::TYPE_MISMATCH;
+use crate::pipeline::Delivery;
 use crate::verify::Verified;
-use crate::walk::Delivery;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
     type Rejection = EventRejection;

@@ -112,6 +112,7 @@ pub mod lookup;
 #[cfg(feature = "tower")]
 mod observe;
 pub mod outcome;
+mod pipeline;
 mod readable;
 pub mod receiver;
 #[cfg(feature = "axum")]
@@ -124,7 +125,6 @@ mod store_error;
 mod sync;
 mod text_id;
 pub mod verify;
-mod walk;
 
 pub use block_on::block_on;
 pub use config::{ConfigError, ConfigErrorKind};
@@ -142,6 +142,7 @@ pub use layer::service::WebhookLayer;
 pub use lookup::verifier::Verifier;
 pub use outcome::refusal::Refusal;
 pub use outcome::table::Outcome;
+pub use pipeline::delivery::Delivery;
 pub use receiver::builder::ReceiverBuilder;
 pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
@@ -151,7 +152,6 @@ pub use route::subscriptions::Subscriptions;
 pub use verify::keyring::KeyRing;
 pub use verify::secret::Secret;
 pub use verify::verified::Verified;
-pub use walk::delivery::Delivery;
 
 /// README's Rust, compiled. It uses the features that it needs.
 #[cfg(all(doctest, feature = "axum"))]

@@ -18,9 +18,9 @@ use crate::layer::{
     classify, request,
 };
 use crate::outcome::{Failure, Outcome, Refusal};
+use crate::pipeline::{Delivery, TRACEPARENT};
 use crate::readable::Chain;
 use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
-use crate::walk::{Delivery, TRACEPARENT};
 
 /// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
 /// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The

@@ -13,7 +13,7 @@ use super::run_state::RunState;
 use crate::caught::caught;
 use crate::dedupe::{Ownership, StoreError};
 use crate::outcome::Failure;
-use crate::walk::{Claim, Claims};
+use crate::pipeline::{Claim, Claims};
 
 /// The end of a handler.
 pub(crate) enum Handled<T> {

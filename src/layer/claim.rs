@@ -9,7 +9,7 @@ use super::guard::Guard;
 use super::run_state::{Ended, RunState};
 use super::timer::in_time;
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::walk::{Admission, Claim, Claims, Delivery};
+use crate::pipeline::{Admission, Claim, Claims, Delivery};
 
 /// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
 const FIRST_WAIT: Duration = Duration::from_millis(25);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::walk::{Gate, OnIdle};
+use crate::pipeline::{Gate, OnIdle};
 
 /// The time that aborted runs get to release their claims.
 const TO_RELEASE: Duration = Duration::from_secs(1);

@@ -18,7 +18,7 @@ use super::request_run::{Work, run};
 use super::run_state::{End, Ended, RunState};
 use crate::observe::{Answer, Observation, Reason};
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::walk::{Claims, Delivery};
+use crate::pipeline::{Claims, Delivery};
 
 /// A delivery, and when its body was complete; or the reason why there is none.
 pub(super) type TakenIn = Result<(Delivery, Instant), Refusal>;

@@ -8,7 +8,7 @@ use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
 use crate::lookup::LookupStats;
 use crate::observe::metrics::{Meter, names};
-use crate::walk::Health;
+use crate::pipeline::Health;
 
 /// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
 pub(crate) fn record<N>(

@@ -15,11 +15,12 @@ use super::response::{Shape, own_response};
 use super::waiting_copies::WaitingCopies;
 use crate::caught::caught;
 use crate::config::ConfigError;
+use crate::config::in_range;
 use crate::dedupe::RetrySchedule;
 use crate::observe::{Failed, Observation, Observers, Reason, Settled};
 use crate::outcome::{Outcome, RefusalKind};
+use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
-use crate::walk::{Authenticator, Delivery, in_range};
 
 /// Authenticates requests, and answers them under the settings of the layer. `next` is the step after that: claims in a receiver, a
 /// sink in an acceptor.

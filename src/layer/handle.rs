@@ -16,7 +16,7 @@ use super::body::{ResponseBody, VerifiedBody};
 use super::exchange::deliver;
 use super::guard::Guard;
 use super::handler::{FromDelivery, IntoAnswer};
-use crate::walk::{Claims, Delivery};
+use crate::pipeline::{Claims, Delivery};
 
 /// See [`Receiver::handle`](crate::Receiver::handle).
 pub(crate) fn handle<B, D, H, F>(

@@ -13,8 +13,8 @@ use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
 use crate::dedupe::{NotFresh, StoreError};
 use crate::event::{Event, EventError};
 use crate::observe::Reason;
+use crate::pipeline::Delivery;
 use crate::readable::sources;
-use crate::walk::Delivery;
 
 /// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
 /// type of your own.

@@ -10,7 +10,7 @@ use http::{Response, StatusCode};
 use super::handler_error::HandlerError;
 use super::response::mark_as_replayed;
 use crate::event::{DataModelId, EventType, model_id};
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// A handler's answer: the handler found by itself that the event is done, for example in its own database transaction.
 ///

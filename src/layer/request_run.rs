@@ -20,7 +20,7 @@ use crate::body_limit::lift_body_limit;
 use crate::caught::caught;
 use crate::observe::Reason;
 use crate::outcome::{Refusal, RefusalKind};
-use crate::walk::{Claims, Delivery, ForHealth, Settlement};
+use crate::pipeline::{Claims, Delivery, ForHealth, Settlement};
 
 /// The parts of a run.
 pub(super) struct Work<S> {

@@ -13,7 +13,7 @@ use tower_service::Service;
 use super::body::{ResponseBody, VerifiedBody};
 use super::exchange::{Answered, deliver};
 use super::guard::Guard;
-use crate::walk::Claims;
+use crate::pipeline::Claims;
 
 /// The future of a guarded service.
 pub(crate) type ResponseFuture<R, E> = Pin<Box<dyn Future<Output = Answered<R, E>> + Send>>;

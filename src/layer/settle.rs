@@ -18,7 +18,7 @@ use crate::dedupe::{Ownership, StoreError};
 use crate::event::EventError;
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Unrecorded};
-use crate::walk::{Claims, Delivery, ForHealth, Settlement};
+use crate::pipeline::{Claims, Delivery, ForHealth, Settlement};
 
 /// Judges the handler's answer. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(

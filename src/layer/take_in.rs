@@ -18,8 +18,8 @@ use super::read::{Reading, discard, is_read_on};
 use crate::lookup::{LONGEST, LookupError, RingSearch, Waiting};
 use crate::observe::{Observation, in_this_span};
 use crate::outcome::Refusal;
+use crate::pipeline::{CheckedHead, RequestHead};
 use crate::verify::{BodyVerifier, KeyRing};
-use crate::walk::{CheckedHead, RequestHead};
 
 /// The thing that a request waits for.
 enum Wait<'a> {

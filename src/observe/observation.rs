@@ -10,9 +10,9 @@ use super::reports::Answer;
 use super::span::Span;
 use crate::caught::caught;
 use crate::clock::UnixSeconds;
-use crate::walk::Authenticator;
+use crate::pipeline::Authenticator;
 #[cfg(feature = "metrics")]
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// One request from its head to its answer, or to the end of its connection.
 pub(crate) struct Observation {

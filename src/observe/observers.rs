@@ -20,8 +20,8 @@ use super::used_keys::UsedKeys;
 use crate::caught::caught;
 use crate::clock::Clock;
 use crate::dedupe::StoreError;
+use crate::pipeline::{Authenticator, Delivery};
 use crate::readable::sources;
-use crate::walk::{Authenticator, Delivery};
 
 type Hook<T> = Option<Arc<dyn Fn(&T) + Send + Sync>>;
 

@@ -9,9 +9,9 @@ use crate::caught::caught;
 use crate::dedupe::Attempt;
 use crate::lookup::SubscriptionId;
 use crate::outcome::{Outcome, Refusal};
+use crate::pipeline::Delivery;
 use crate::readable::Chain;
 use crate::verify::{Verified, VerifyError, VerifyErrorKind};
-use crate::walk::Delivery;
 
 /// The reason of a refusal or failure: an error with its chain of sources.
 pub(crate) type Reason = Arc<dyn Error + Send + Sync>;

@@ -10,7 +10,7 @@ use std::future::Future;
 #[cfg(feature = "tracing")]
 use tracing::field::Empty;
 
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
 #[cfg(feature = "tracing")]

@@ -12,8 +12,8 @@ use super::span::Span;
 use super::warnings::Warnings;
 use crate::lookup::SubscriptionId;
 use crate::outcome::Outcome;
+use crate::pipeline::Authenticator;
 use crate::readable::Chain;
-use crate::walk::Authenticator;
 
 /// Stable: filters of a log name it.
 const TARGET: &str = "hookgate";

@@ -49,6 +49,6 @@ mod serve;
 pub(crate) mod steps;
 
 pub use crate::caught::caught;
-pub use crate::walk::{Admission, Claim, Health, RequestHead, StoredDelivery, guarded};
+pub use crate::pipeline::{Admission, Claim, Health, RequestHead, StoredDelivery, guarded};
 pub(crate) use builder::ReceiverBuilder;
 pub(crate) use steps::Receiver;

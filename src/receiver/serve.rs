@@ -16,12 +16,12 @@ use crate::layer::{
     under_lease,
 };
 use crate::outcome::{Outcome, Refusal, RefusalKind};
-use crate::run::{Acknowledgement, Ran, Run};
 #[cfg(feature = "metrics")]
-use crate::walk::Claims;
+use crate::pipeline::Claims;
 #[cfg(doc)]
-use crate::walk::Delivery;
-use crate::walk::{Admission, ForHealth, Settlement, StoredDelivery};
+use crate::pipeline::Delivery;
+use crate::pipeline::{Admission, ForHealth, Settlement, StoredDelivery};
+use crate::run::{Acknowledgement, Ran, Run};
 
 impl Receiver {
     /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).

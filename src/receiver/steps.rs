@@ -9,12 +9,12 @@ pub(super) use crate::layer::Guard;
 use crate::lookup::Keys;
 use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
-use crate::verify::BodyVerifier;
 #[cfg(doc)]
-use crate::walk::Claim;
-use crate::walk::{
+use crate::pipeline::Claim;
+use crate::pipeline::{
     Admission, Authenticator, CheckedHead, Claims, Delivery, Health, RequestHead, StoredDelivery,
 };
+use crate::verify::BodyVerifier;
 
 /// Receives deliveries: the policy, and the steps of a delivery. Clones share all state.
 ///

@@ -18,7 +18,7 @@ use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::event::{DataModelId, EventType, model_id};
 use crate::extract::EventRejection;
 use crate::layer::Unhandled;
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// Sends deliveries to handlers by event type and data model. See the [module docs](super).
 ///

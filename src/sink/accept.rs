@@ -20,7 +20,7 @@ use crate::layer::{
 };
 use crate::observe::{Reason, Settled};
 use crate::outcome::{Failure, Outcome, Refusal};
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// The step of an acceptor after its guard: the sink, and the time for which it remembers an event.
 #[derive(Debug)]

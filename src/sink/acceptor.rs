@@ -17,10 +17,10 @@ use super::contract::Sink;
 use crate::config::ConfigError;
 use crate::layer::{self, Guard, ResponseBody, ResponseFuture, VerifiedBody};
 use crate::lookup::Keys;
+use crate::pipeline::Health;
 #[cfg(doc)]
 use crate::receiver::Receiver;
 use crate::receiver::ReceiverBuilder;
-use crate::walk::Health;
 
 /// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink reports that it is **durable**.
 ///

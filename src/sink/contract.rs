@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dedupe::{ScopesInUse, StoreFuture};
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// Stores verified deliveries before they are answered.
 ///

@@ -11,7 +11,7 @@ use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
 };
 use crate::layer::under_lease;
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// The name of this sink's records in a store: see [`EventKey::named`](crate::dedupe::EventKey::named).
 const NAME: &str = "published";

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::error::{VerifyError, VerifyErrorKind};
 use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
 use super::signature::{MacStates, Signature};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, Verified};
+use super::{VerifyError, VerifyErrorKind};
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MAX_COPIED: usize = 16 << 10;

@@ -1,8 +1,8 @@
 //! The headers of a delivery, read in one walk and borrowed.
 
-use super::error::{Malformed, VerifyError, VerifyErrorKind as Kind};
 use super::signature::Signature;
 use super::timestamp::Timestamp;
+use super::{Malformed, VerifyError, VerifyErrorKind as Kind};
 use crate::clock::UnixSeconds;
 
 /// `X-Service-Signature`.

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::error::{VerifyError, VerifyErrorKind};
 use super::secret::Secret;
 use super::signature::{Key, Signature, index_of_match};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, SignedBytes, Verified};
+use super::{VerifyError, VerifyErrorKind};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 

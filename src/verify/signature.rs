@@ -15,7 +15,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::error::Malformed;
+use super::Malformed;
 use super::secret::Secret;
 use super::timestamp::Timestamp;
 

@@ -222,6 +222,7 @@ async fn held_back_bodies_stop_deliveries_in_pieces_for_one_deadline() {
             assert_eq!(whole.status, 204, "a delivery in one piece passes");
         }
         tokio::time::sleep(deadline).await;
+        settle().await;
         assert_eq!(held(&receiver), 0);
     }
     for number in 0..12 {

@@ -278,7 +278,7 @@ fn compared(mut graph: Graph) -> Graph {
 #[test]
 fn no_folder_is_part_of_a_circle() {
     let graph = compared(library().folders());
-    assert!(graph["layer"].contains("walk") && graph["receiver"].contains("layer"));
+    assert!(graph["layer"].contains("pipeline") && graph["receiver"].contains("layer"));
     assert_eq!(circles(&graph), [[""; 0]; 0]);
 }
 
@@ -287,7 +287,7 @@ fn no_file_is_part_of_a_circle() {
     let graph = compared(library().files());
     assert!(graph["event"].contains("event::parse"));
     assert!(graph["event::parse"].contains("event::content"));
-    assert!(graph["layer::take_in"].contains("walk::authenticate"));
+    assert!(graph["layer::take_in"].contains("pipeline::authenticate"));
     assert_eq!(circles(&graph), [[""; 0]; 0]);
 }
 

@@ -22,8 +22,8 @@ use labels::{NONE, OTHER, attempt};
 use super::observation::Observation;
 use super::reports::{Answer, Failed, Settled};
 use crate::outcome::{Failure, Outcome};
+use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
-use crate::walk::{Authenticator, Delivery};
 
 impl Metrics {
     /// Calls `record` with the meter of this receiver.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{KeySource, ReceiverBuilder};
+use crate::config::in_range;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
 use crate::lookup::{Keys, Resolver, Verifier};
+use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::receiver::Receiver;
 use crate::receiver::steps::Guard;
 use crate::verify::KeyRing;
-use crate::walk::{Authenticator, Claims, Gate, Store, in_range};
 
 impl ReceiverBuilder {
     /// Builds the guard of an acceptor. `next` gets the time for which its sink remembers an event. Setting a store is an error.

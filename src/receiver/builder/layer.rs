@@ -13,7 +13,7 @@ use crate::layer::{
     Answer, BodyBudget, DeadLetter, Failed, RequestObserver, Settled, WaitingCopies,
 };
 use crate::outcome::Outcome;
-use crate::walk::Delivery;
+use crate::pipeline::Delivery;
 
 /// Settings of the layer (feature `tower`).
 impl ReceiverBuilder {

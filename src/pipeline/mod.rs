@@ -1,33 +1,25 @@
 //! The steps of a delivery and their policy, without a framework: [`Authenticator`] goes from a request's head to a [`Delivery`],
 //! [`Claims`] from there to a [`Claim`]. The receiver, the layer and the acceptor take these steps.
 
-mod admit;
-mod attributes;
 mod authenticate;
-mod claim;
+mod claims;
 pub(crate) mod delivery;
 mod gate;
-mod head;
 mod health;
-mod range;
+mod request_head;
 mod stale;
-mod store;
-mod stored;
-mod traceparent;
-mod verify_stored;
+mod store_calls;
+mod stored_delivery;
 
-pub use admit::Admission;
-pub use claim::Claim;
+pub use claims::{Admission, Claim};
 pub(crate) use delivery::Delivery;
-pub use head::RequestHead;
 pub use health::Health;
-pub use stored::StoredDelivery;
+pub use request_head::RequestHead;
+pub use stored_delivery::StoredDelivery;
 
-pub(crate) use admit::Claims;
 pub(crate) use authenticate::{Authenticator, CheckedHead};
-pub(crate) use claim::{ForHealth, Settlement};
+pub(crate) use claims::{Claims, ForHealth, Settlement};
 pub(crate) use gate::{Gate, OnIdle};
-pub(crate) use range::in_range;
-pub(crate) use store::Store;
-pub use store::guarded;
-pub(crate) use traceparent::TRACEPARENT;
+pub(crate) use request_head::TRACEPARENT;
+pub(crate) use store_calls::Store;
+pub use store_calls::guarded;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::delivery::Delivery;
 use super::gate::Gate;
-use super::head::RequestHead;
+use super::request_head::RequestHead;
 use super::stale::StaleSample;
 use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};

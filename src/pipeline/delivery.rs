@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::stored::StoredDelivery;
-use super::traceparent::Traceparent;
+use super::request_head::Traceparent;
+use super::stored_delivery::StoredDelivery;
 use crate::clock::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};
 use crate::event::{Event, EventError, EventHead, row_of};

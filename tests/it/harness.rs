@@ -126,12 +126,41 @@ impl Harness {
         F: Future<Output = A> + Send + 'static,
         A: IntoResponse,
     {
+        let secret = Secret::new(SECRET).unwrap();
+        Self::from_builder(Receiver::builder().secret(secret), settings, script)
+    }
+
+    /// As [`new`](Self::new); the keys are left to `settings`.
+    pub fn without_secret<F, A>(
+        settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
+        script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: IntoResponse,
+    {
+        Self::from_builder(
+            Receiver::builder(),
+            |builder, clock| {
+                let store = MemoryStore::default().with_clock(clock.clone());
+                settings(builder.store(store), clock)
+            },
+            script,
+        )
+    }
+
+    fn from_builder<F, A>(
+        builder: ReceiverBuilder,
+        settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
+        script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: IntoResponse,
+    {
         let clock = TokioClock::start();
         let told = HookReports::default();
-        let builder = Receiver::builder()
-            .secret(Secret::new(SECRET).unwrap())
-            .clock(clock.clone());
-        let builder = told.clone().listen(builder);
+        let builder = told.clone().listen(builder.clock(clock.clone()));
         let receiver = settings(builder, &clock).build().unwrap();
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&runs);

@@ -1425,7 +1425,7 @@ async fn two_layers_of_one_receiver_are_one() {
 #[tokio::test(start_paused = true)]
 async fn a_stale_delivery_that_is_read_all_the_same_is_answered_no_differently() {
     for subscription in [Some("wh_1"), Some("wh_unknown"), None] {
-        let harness = Harness::new(
+        let harness = Harness::without_secret(
             |builder, _| builder.subscriptions([("wh_1", Secret::new(SECRET).unwrap())]),
             |_, _| async { OK },
         );

@@ -38,7 +38,7 @@ const OTHER: &str = "whsec_made_up_for_another_one";
 /// A guarded route whose secrets `provider` looks up.
 fn guarded(provider: &Provider) -> Harness {
     let provider = provider.clone();
-    Harness::new(
+    Harness::without_secret(
         |builder, _| builder.provider(provider),
         async |_, _| StatusCode::NO_CONTENT,
     )
@@ -469,7 +469,7 @@ async fn a_rotated_ring_is_seen_after_a_minute_or_at_once_when_the_old_one_is_fo
     });
     let names: Arc<Mutex<Vec<String>>> = Arc::default();
     let (told, looked_up) = (Arc::clone(&names), provider.clone());
-    let harness = Harness::new(
+    let harness = Harness::without_secret(
         |builder, _| builder.provider(looked_up),
         move |delivery, _| {
             let name = delivery.verified().key_name().to_owned();
@@ -649,7 +649,7 @@ async fn a_burst_of_one_id_leaves_room_for_all_others() {
 async fn a_cache_that_is_too_small_says_so() {
     let provider = Provider::all();
     let looked_up = provider.clone();
-    let harness = Harness::new(
+    let harness = Harness::without_secret(
         |builder, _| builder.provider(looked_up).lookup_cache(2, 0),
         async |_, _| StatusCode::NO_CONTENT,
     );
@@ -752,7 +752,7 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
             }
         });
         let looked_up = provider.clone();
-        let harness = Harness::new(
+        let harness = Harness::without_secret(
             |builder, _| {
                 let budget = Duration::from_millis(budget);
                 builder.provider(looked_up).budget(budget)

@@ -554,13 +554,8 @@ async fn what_is_looked_up_is_counted_as_the_docs_say() {
         let known = id.as_str() == "wh_1";
         known.then(|| Secret::new(SECRET)).transpose()
     });
-    let harness = Harness::new(
-        |builder, clock| {
-            let store = MemoryStore::default().with_clock(clock.clone());
-            builder.provider(provider).store(store)
-        },
-        |_, _| async { OK },
-    );
+    let harness =
+        Harness::without_secret(|builder, _| builder.provider(provider), |_, _| async { OK });
     let from = |subscription, id| Sent {
         subscription: Some(subscription),
         ..Sent::event(id)

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hookgate::{
-    ConfigErrorKind, KeyRing, Receiver, ReceiverBuilder, Refusal, Secret,
+    ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Refusal, Secret,
     clock::Clock,
     layer::Answer,
+    lookup::{Keys, provider_fn},
     receiver::RequestHead,
     verify::{Timestamp, VerifyErrorKind},
 };
@@ -434,8 +435,52 @@ fn a_secret_that_anyone_could_guess_is_refused() {
         ("whsec_", ConfigErrorKind::UnusableSecret),
         ("whsec_short", ConfigErrorKind::UnusableSecret),
         ("tk_live_0123456789abcdef", ConfigErrorKind::SecretApiKey),
+        (
+            "whsec_xxxxxxxxxxxxxxxxxxxxxxxx",
+            ConfigErrorKind::GuessableSecret,
+        ),
+        ("whsec_${WEBHOOK_SECRET}", ConfigErrorKind::GuessableSecret),
     ] {
         assert_eq!(Secret::new(text).unwrap_err().kind(), kind);
+    }
+}
+
+#[test]
+fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
+    type Source = fn(ReceiverBuilder) -> ReceiverBuilder;
+    let sources: [Source; 5] = [
+        |builder| builder.secret(Secret::new("whsec_made_up_new_secret").unwrap()),
+        |builder| {
+            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
+            builder.secrets(KeyRing::new(secret))
+        },
+        |builder| {
+            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
+            builder.subscriptions([("wh_1", secret)])
+        },
+        |builder| {
+            builder.provider(provider_fn(async |_| {
+                Ok::<Option<Secret>, ConfigError>(None)
+            }))
+        },
+        |builder| {
+            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
+            builder.keys(Keys::single(KeyRing::new(secret)))
+        },
+    ];
+    let builder = || Receiver::builder().store(MemoryStore::default());
+    for first in sources {
+        assert!(first(builder()).build().is_ok());
+        for second in sources {
+            let error = second(first(builder())).scope("orders").build();
+            let error = error.err().unwrap();
+            assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
+            let text = error.to_string();
+            assert!(
+                text.contains("two live secrets are one ring: .secrets(KeyRing::named("),
+                "{text}"
+            );
+        }
     }
 }
 

@@ -124,7 +124,8 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
     let again = with(SECRET).store(store.clone()).build().unwrap();
     let both = KeyRing::named("new", key(LEDGER)).unwrap();
     let both = both.with_key("old", key(SECRET)).unwrap();
-    let rotating = with(SECRET).secrets(both).store(store.clone());
+    let rotating = Receiver::builder().secrets(both).clock(manual());
+    let rotating = rotating.store(store.clone());
     let rotating = rotating.build().unwrap();
 
     block_on(claim(&old, SECRET).commit()).unwrap();

@@ -81,7 +81,7 @@ async fn a_stale_delivery_with_a_faulty_body_does_not_reveal_known_subscriptions
             _ => Ok(None),
         });
         let ring = |text: &str| KeyRing::new(Secret::new(text).unwrap());
-        let harness = Harness::new(
+        let harness = Harness::without_secret(
             |builder, _| {
                 let builder = builder.max_body(1_000);
                 if by_provider {

@@ -9,21 +9,20 @@ use std::time::Duration;
 use http::request::Parts;
 use http::{HeaderMap, header};
 use http_body::Body;
-use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 
 use super::exchange::{Exchange, TakenIn};
 use super::guard::Guard;
 use super::read::{Reading, discard, is_read_on};
-use crate::lookup::{LONGEST, LookupError, RingSearch, Waiting};
-use crate::observe::{Observation, in_this_span};
+use crate::lookup::{LookUp, LookupError, LookupResult, RingSearch};
+use crate::observe::Observation;
 use crate::outcome::Refusal;
-use crate::verify::{Intake, KeyRing};
+use crate::verify::Intake;
 use crate::walk::{CheckedHead, RequestHead};
 
 /// The thing that a request waits for.
 enum Wait<'a> {
-    LookUp(RequestHead<'a>, CheckedHead<'a>, Waiting),
+    LookUp(RequestHead<'a>, CheckedHead<'a>, LookUp),
     Body(RequestHead<'a>, Intake, Reading<'a>),
     /// The refusal is answered once the rest of the body was read, or at this time.
     Discard(Refusal, Instant),
@@ -174,36 +173,7 @@ fn awaits_continue(headers: &HeaderMap) -> bool {
 const LONGEST_LOOK_UP: Duration = Duration::from_secs(1);
 
 /// Waits for the look-up, at most for this time.
-async fn look_up(limit: Duration, waiting: Waiting) -> Result<Arc<KeyRing>, Arc<LookupError>> {
-    let mut look_up = DetachedLookUp {
-        waiting: Some(waiting),
-        runtime: Handle::try_current().ok(),
-    };
-    let found = match &mut look_up.waiting {
-        Some(waiting) => timeout(limit, waiting).await.ok(),
-        None => None,
-    };
-    found.unwrap_or_else(|| Err(Arc::new(LookupError::TimedOut)))
-}
-
-/// Leaves the look-up when it is dropped, at its end or before. If no other request waits for the look-up, it goes on for a
-/// while: the answer of a slow database then serves the retry. Otherwise each retry would meet the same slow database again.
-struct DetachedLookUp {
-    /// Taken out by `drop` alone.
-    waiting: Option<Waiting>,
-    /// Taken here, because the request's future may be dropped on a thread without a runtime.
-    runtime: Option<Handle>,
-}
-
-impl Drop for DetachedLookUp {
-    fn drop(&mut self) {
-        if let Some(mut waiting) = self.waiting.take()
-            && let Some(runtime) = self.runtime.take()
-            && waiting.detach_if_last()
-        {
-            runtime.spawn(in_this_span(async move {
-                let _ = timeout(LONGEST, waiting).await;
-            }));
-        }
-    }
+async fn look_up(limit: Duration, look_up: LookUp) -> LookupResult {
+    let late = |_| Err(Arc::new(LookupError::TimedOut));
+    timeout(limit, look_up).await.unwrap_or_else(late)
 }

@@ -87,7 +87,9 @@ impl Authenticator {
         intake: Intake,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = intake.finish()?;
+        let verified = intake.finish().inspect_err(|error| {
+            self.keys().not_verified(head.webhook_hint(), error);
+        })?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),

@@ -2,7 +2,7 @@
 //! minute. The database here is a slow map; every query is printed.
 //!
 //! ```sh
-//! cargo run --example many_subscriptions
+//! cargo run --example many_subscriptions --features lookup
 //! ```
 //!
 //! Subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on. docs/try-it.md shows how to deliver; add the header
@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Both make the receiver forget the result of its look-up, so that the change applies to the next delivery. Another process that
-//! changes the database can't do that; its change applies after a minute.
+//! changes the database can't do that: a new secret applies there 10 s after a delivery that it signed was refused, and a removed
+//! one is refused after a minute.
 
 #![allow(clippy::print_stdout)] // an example prints for its user
 
@@ -31,18 +32,21 @@ use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Router, serve};
 use hookgate::{
-    Delivery, KeyRing, MemoryStore, Receiver, Secret,
-    dedupe::StoreFuture,
-    lookup::{Keys, SecretProvider, SubscriptionId},
+    Delivery, MemoryStore, Receiver, Secret,
+    clock::UnixSeconds,
+    lookup::{Keys, SubscriptionId},
 };
 use tokio::net::TcpListener;
 
 /// The time of a query, for example over a network.
 const DELAY: Duration = Duration::from_millis(50);
 
-/// Takes the place of a table of subscriptions with a unique id.
+/// Takes the place of a table of keys: subscription, name, secret, end date.
 #[derive(Clone)]
 struct Database(Arc<RwLock<HashMap<String, String>>>);
+
+/// A key as the receiver takes it: its name, its secret, its end date.
+type Key = (String, Secret, Option<UnixSeconds>);
 
 impl Database {
     fn filled() -> Self {
@@ -70,24 +74,17 @@ impl Database {
     }
 }
 
-struct Tenants {
+/// Finds the keys of a subscription: here one without an end date. During a rotation there are two.
+async fn keys_of(
     database: Database,
-}
-
-impl SecretProvider for Tenants {
-    fn look_up<'a>(
-        &'a self,
-        subscription: &'a SubscriptionId,
-    ) -> StoreFuture<'a, Option<KeyRing>, Box<dyn Error + Send + Sync>> {
-        StoreFuture::boxed(async move {
-            let Some(text) = self.database.secret_of(subscription.as_str()).await? else {
-                println!("query: {subscription} is unknown");
-                return Ok(None);
-            };
-            println!("query: {subscription} is there");
-            Ok(Some(KeyRing::new(Secret::new(&text)?)))
-        })
-    }
+    id: SubscriptionId,
+) -> Result<Option<Vec<Key>>, Box<dyn Error + Send + Sync>> {
+    let Some(text) = database.secret_of(id.as_str()).await? else {
+        println!("query: {id} is unknown");
+        return Ok(None);
+    };
+    println!("query: {id} is there");
+    Ok(Some(vec![("primary".into(), Secret::new(&text)?, None)]))
 }
 
 async fn on_delivery(delivery: Delivery) -> StatusCode {
@@ -144,11 +141,9 @@ async fn listen(variable: &str, default: &str) -> Result<TcpListener, String> {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let database = Database::filled();
-    let tenants = Tenants {
-        database: database.clone(),
-    };
+    let asked = database.clone();
     let receiver = Receiver::builder()
-        .provider(tenants)
+        .provider(move |id| keys_of(asked.clone(), id))
         .store(MemoryStore::default())
         .on_answer(|answer| println!("{answer}"))
         .build()?;

@@ -8,7 +8,7 @@
 //! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
 //! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, [your own server](guide::own_server) |
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
-//! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`]; [several data models](guide::handlers) |
+//! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`] (feature `lookup`); [several data models](guide::handlers) |
 //! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
 //! | a queue or store of your own in between | [queues](guide::queues): `QueueSink`, then `Receiver::run_stored` (feature `tower`) |
 //! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
@@ -51,7 +51,7 @@
 //! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
 //! | [`event`] | [`EventHead`](crate::event::EventHead), then [`Event`]: id, type and data, from the bytes that were signed |
 //! | [`dedupe`] | [`Claim`](crate::receiver::Claim): the caller handles this event, or it is done, or it runs elsewhere |
-//! | [`lookup`] | the keys of a subscription: rings found in a database when they are needed |
+//! | [`lookup`] | the keys of a subscription: held in memory, or found in a database when they are needed |
 //! | [`receiver`] | the policy, and all steps together |
 //! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
 //! | [`outcome`] | the outcome of the delivery, and the status that answers it |
@@ -63,6 +63,7 @@
 //! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the extractors and the event router for axum 0.8; brings `tower` |
+//! | `lookup` | keys that a provider [looks up](lookup), for example in a database |
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |

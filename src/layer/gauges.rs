@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::guard::Guard;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
+#[cfg(feature = "lookup")]
 use crate::lookup::LookupStats;
 use crate::observe::metrics::{Meter, names};
 use crate::pipeline::Health;
@@ -36,6 +37,7 @@ pub(crate) fn record<N>(
         if let Some(stats) = observe() {
             store(to, &stats);
         }
+        #[cfg(feature = "lookup")]
         if let Some(stats) = guard.auth.keys().lookup_stats() {
             lookups(to, &stats);
         }
@@ -80,6 +82,7 @@ fn store(to: Meter<'_>, stats: &StoreStats) {
     );
 }
 
+#[cfg(feature = "lookup")]
 fn lookups(to: Meter<'_>, stats: &LookupStats) {
     to.set(names::LOOKUPS_ACTIVE, number(stats.running), []);
     to.set(names::LOOKUPS_WAITING, number(stats.waiting), []);

@@ -1,16 +1,22 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use super::resolver::{LookupStats, Resolver, Waiting};
+#[cfg(feature = "lookup")]
+use super::resolver::{LookupStats, Resolver};
 use crate::config::ConfigError;
+use crate::text_id::text_id;
 use crate::verify::{
-    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable, usable_name,
+    KeyRing, Malformed, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable,
+    usable_name,
 };
 
-/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a
-/// [`SecretProvider`](crate::lookup::SecretProvider) finds.
+/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a `SecretProvider`
+/// (feature `lookup`) finds.
 ///
 /// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
 /// begun ends with the keys that it began with, the next one uses the new ring.
@@ -31,13 +37,14 @@ pub struct Keys(Arc<Rings>);
 
 #[derive(Debug)]
 enum Rings {
-    Held(RwLock<HeldRings>),
+    Held(RwLock<KeyTable>),
+    #[cfg(feature = "lookup")]
     LookedUp(Arc<Resolver>),
 }
 
 /// The rings that are held in memory.
 #[derive(Debug)]
-enum HeldRings {
+enum KeyTable {
     Single(Arc<KeyRing>),
     BySubscription {
         rings: HashMap<Arc<str>, Arc<KeyRing>>,
@@ -47,8 +54,8 @@ enum HeldRings {
     },
 }
 
-impl HeldRings {
-    fn by_subscription(rings: HashMap<Arc<str>, Arc<KeyRing>>) -> Self {
+impl KeyTable {
+    fn from_rings(rings: HashMap<Arc<str>, Arc<KeyRing>>) -> Self {
         let most_keys = rings.values().map(|ring| ring.key_count()).max();
         Self::BySubscription {
             rings,
@@ -61,7 +68,7 @@ impl Keys {
     /// Returns keys of one ring for every delivery. `X-Service-Webhook-Id` is then not read.
     #[must_use]
     pub fn single(ring: impl Into<KeyRing>) -> Self {
-        Self::of(HeldRings::Single(Arc::new(ring.into())))
+        Self::from_table(KeyTable::Single(Arc::new(ring.into())))
     }
 
     /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
@@ -89,10 +96,11 @@ impl Keys {
             return Err(unusable("no ring of keys was given"));
         }
         one_scope_a_secret(map.values())?;
-        Ok(Self::of(HeldRings::by_subscription(map)))
+        Ok(Self::from_table(KeyTable::from_rings(map)))
     }
 
     /// Returns keys whose rings are looked up when they are needed.
+    #[cfg(feature = "lookup")]
     pub(crate) fn looked_up(resolver: Resolver) -> Self {
         Self(Arc::new(Rings::LookedUp(Arc::new(resolver))))
     }
@@ -105,11 +113,11 @@ impl Keys {
         // The conversion may be code from outside this crate, so it comes before the lock.
         let (ring, mut table) = (ring.into(), self.table()?);
         match &mut *table {
-            HeldRings::Single(current) => {
+            KeyTable::Single(current) => {
                 *current = Arc::new(current.succeeded_by(ring));
                 Ok(())
             }
-            HeldRings::BySubscription { .. } => Err(unusable(
+            KeyTable::BySubscription { .. } => Err(unusable(
                 "rings are held by subscription id here: name the subscription to replace",
             )),
         }
@@ -127,7 +135,7 @@ impl Keys {
     ) -> Result<(), ConfigError> {
         let id = usable_name(id)?;
         let (ring, mut table) = (ring.into(), self.table()?);
-        let HeldRings::BySubscription { rings, .. } = &mut *table else {
+        let KeyTable::BySubscription { rings, .. } = &mut *table else {
             return Err(unusable(ONE_RING));
         };
         let ring = match rings.get(&id) {
@@ -137,7 +145,7 @@ impl Keys {
         let mut rings = rings.clone();
         rings.insert(id, Arc::new(ring));
         one_scope_a_secret(rings.values())?;
-        *table = HeldRings::by_subscription(rings);
+        *table = KeyTable::from_rings(rings);
         Ok(())
     }
 
@@ -148,25 +156,118 @@ impl Keys {
     pub fn remove_subscription(&self, id: &str) -> Result<bool, ConfigError> {
         let mut table = self.table()?;
         match &mut *table {
-            HeldRings::BySubscription { rings, .. } => {
+            KeyTable::BySubscription { rings, .. } => {
                 let was_there = rings.remove(id).is_some();
-                *table = HeldRings::by_subscription(std::mem::take(rings));
+                *table = KeyTable::from_rings(std::mem::take(rings));
                 Ok(was_there)
             }
-            HeldRings::Single(_) => Err(unusable(ONE_RING)),
+            KeyTable::Single(_) => Err(unusable(ONE_RING)),
         }
     }
 
+    /// Returns the single ring, where it has the default scope of single rings.
+    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<KeyRing>> {
+        let table = match &*self.0 {
+            Rings::Held(table) => table,
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(_) => return None,
+        };
+        match &*table.read().unwrap_or_else(PoisonError::into_inner) {
+            KeyTable::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
+            KeyTable::Single(_) | KeyTable::BySubscription { .. } => None,
+        }
+    }
+
+    /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
+    #[inline]
+    pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
+        let table = match &*self.0 {
+            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(resolver) => {
+                let cached = resolver.cached(webhook_id.ok_or_else(missing)?);
+                return cached.map_err(|_| VerifyError::new(VerifyErrorKind::NotLookedUp));
+            }
+        };
+        let (rings, decoy) = match &*table {
+            KeyTable::Single(ring) => return Ok(Arc::clone(ring)),
+            KeyTable::BySubscription { rings, decoy } => (rings, decoy),
+        };
+        let ring = match webhook_id {
+            Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
+            None if rings.len() == 1 => rings.values().next(),
+            None => return Err(missing()),
+        };
+        Ok(Arc::clone(ring.unwrap_or(decoy)))
+    }
+
+    /// As `select`, but looks a ring up that is not remembered.
+    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
+        #[cfg(feature = "lookup")]
+        if let Rings::LookedUp(resolver) = &*self.0 {
+            return Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
+                Ok(ring) => RingSearch::Found(ring),
+                Err(id) => RingSearch::Pending(Box::pin(Arc::clone(resolver).look_up(id.into()))),
+            });
+        }
+        self.select(webhook_id).map(RingSearch::Found)
+    }
+
+    /// Takes note that the ring of this subscription did not verify a delivery. If the ring was looked up and none of its keys
+    /// fits, the provider is asked again soon: the keys may have been rotated.
+    #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
+    pub(crate) fn not_verified(&self, webhook_id: Option<&[u8]>, error: &VerifyError) {
+        #[cfg(feature = "lookup")]
+        if let Rings::LookedUp(resolver) = &*self.0
+            && error.kind() == VerifyErrorKind::SignatureMismatch
+            && let Some(id) = webhook_id.and_then(as_looked_up)
+        {
+            resolver.no_key_fits(id);
+        }
+    }
+
+    /// Forgets the ring of this subscription if it was looked up. Returns false if rings are not looked up.
+    #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
+    pub(crate) fn look_up_again(&self, id: &str) -> bool {
+        match &*self.0 {
+            Rings::Held(_) => false,
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(resolver) => {
+                resolver.forget(Some(id));
+                true
+            }
+        }
+    }
+
+    fn table(&self) -> Result<RwLockWriteGuard<'_, KeyTable>, ConfigError> {
+        match &*self.0 {
+            Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(_) => Err(unusable(
+                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)",
+            )),
+        }
+    }
+
+    fn from_table(table: KeyTable) -> Self {
+        Self(Arc::new(Rings::Held(RwLock::new(table))))
+    }
+}
+
+/// Keys that a provider looks up.
+#[cfg(feature = "lookup")]
+impl Keys {
     /// Forgets the result of the look-up for this subscription, found or not: the next delivery asks the provider. A look-up
-    /// under way serves only the deliveries that wait for it already. Without this call, a change takes up to 60 s.
+    /// under way serves only the deliveries that wait for it already. Without this call, a removed key is accepted for up to 60
+    /// s, and a new key once a delivery that it signed was refused, after up to 10 s.
     ///
     /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
     ///
     /// ```
-    /// use hookgate::{ConfigError, MemoryStore, Receiver, Secret, lookup::provider_fn};
+    /// use hookgate::{ConfigError, MemoryStore, Receiver, Secret, lookup::SubscriptionId};
     ///
     /// let receiver = Receiver::builder()
-    ///     .provider(provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None)))
+    ///     .provider(async |_: SubscriptionId| Ok::<Option<Secret>, ConfigError>(None))
     ///     .store(MemoryStore::default())
     ///     .build()?;
     /// receiver.keys().forget("wh_1")?;
@@ -197,59 +298,6 @@ impl Keys {
         self.resolver().ok().map(|resolver| resolver.stats())
     }
 
-    /// Returns the single ring, where it has the default scope of single rings.
-    pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<KeyRing>> {
-        let Rings::Held(table) = &*self.0 else {
-            return None;
-        };
-        match &*table.read().unwrap_or_else(PoisonError::into_inner) {
-            HeldRings::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
-            HeldRings::Single(_) | HeldRings::BySubscription { .. } => None,
-        }
-    }
-
-    /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
-    #[inline]
-    pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
-        let table = match &*self.0 {
-            Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
-            Rings::LookedUp(resolver) => {
-                let cached = resolver.cached(webhook_id.ok_or_else(missing)?);
-                return cached.map_err(|_| VerifyError::new(VerifyErrorKind::NotLookedUp));
-            }
-        };
-        let (rings, decoy) = match &*table {
-            HeldRings::Single(ring) => return Ok(Arc::clone(ring)),
-            HeldRings::BySubscription { rings, decoy } => (rings, decoy),
-        };
-        let ring = match webhook_id {
-            Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
-            None if rings.len() == 1 => rings.values().next(),
-            None => return Err(missing()),
-        };
-        Ok(Arc::clone(ring.unwrap_or(decoy)))
-    }
-
-    /// As `select`, but waits for a ring that is not in the cache.
-    pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
-        let Rings::LookedUp(resolver) = &*self.0 else {
-            return self.select(webhook_id).map(RingSearch::Found);
-        };
-        Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
-            Ok(ring) => RingSearch::Found(ring),
-            Err(id) => RingSearch::Pending(resolver.look_up(id)),
-        })
-    }
-
-    fn table(&self) -> Result<RwLockWriteGuard<'_, HeldRings>, ConfigError> {
-        match &*self.0 {
-            Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
-            Rings::LookedUp(_) => Err(unusable(
-                "rings are looked up by a provider here: change them where it finds them, then call .forget(id)",
-            )),
-        }
-    }
-
     fn resolver(&self) -> Result<&Resolver, ConfigError> {
         match &*self.0 {
             Rings::LookedUp(resolver) => Ok(resolver),
@@ -257,10 +305,6 @@ impl Keys {
                 "no provider looks rings up here: replace or remove them instead",
             )),
         }
-    }
-
-    fn of(table: HeldRings) -> Self {
-        Self(Arc::new(Rings::Held(RwLock::new(table))))
     }
 }
 
@@ -271,9 +315,71 @@ impl<R: Into<KeyRing>> From<R> for Keys {
 }
 
 /// A ring that is available, or a look-up to wait for.
+#[cfg_attr(not(feature = "lookup"), allow(dead_code))] // only found ones then
 pub(crate) enum RingSearch {
     Found(Arc<KeyRing>),
-    Pending(Waiting),
+    Pending(LookUp),
+}
+
+pub(crate) type LookUp = Pin<Box<dyn Future<Output = LookupResult> + Send>>;
+
+/// The end of a look-up, for all its deliveries: a ring, which is a decoy for an unknown subscription.
+pub(crate) type LookupResult = Result<Arc<KeyRing>, Arc<LookupError>>;
+
+/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown subscription.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "lookup"), allow(dead_code))]
+pub(crate) enum LookupError {
+    #[error("the provider of secrets could not answer")]
+    Unavailable(#[source] Box<dyn Error + Send + Sync>),
+    /// The provider found a secret or a ring that is refused.
+    #[error("the keys that the provider of secrets found can't be used")]
+    Unusable(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the provider of secrets did not answer in time")]
+    TimedOut,
+    #[error("the provider of secrets panicked")]
+    Panicked,
+}
+
+text_id! {
+    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
+    ///
+    /// # Security
+    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
+    /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
+    ///
+    /// ```
+    /// use hookgate::lookup::SubscriptionId;
+    ///
+    /// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
+    /// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
+    ///     assert!(SubscriptionId::parse(other).is_err());
+    /// }
+    /// # Ok::<(), hookgate::verify::Malformed>(())
+    /// ```
+    SubscriptionId(pub(super) Arc<str>)
+}
+
+impl SubscriptionId {
+    /// Makes an id from its text.
+    ///
+    /// # Errors
+    /// [`Malformed`] for any other form.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        as_looked_up(text.as_bytes())
+            .map(|id| Self(id.into()))
+            .ok_or(Malformed)
+    }
+}
+
+/// Returns the id in a header, if it has the form that may be looked up: `wh_`, then 1 to 64 characters.
+pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
+    let tail = id.strip_prefix(b"wh_")?;
+    let of_form = (1..=64).contains(&tail.len())
+        && tail
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    of_form.then(|| std::str::from_utf8(id).ok())?
 }
 
 const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
@@ -339,9 +445,10 @@ mod tests {
         assert_eq!(hashed(&keys, "wh_3"), 1);
     }
 
+    #[cfg(feature = "lookup")]
     #[test]
     fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
-        let provider = crate::lookup::provider_fn(async |id: crate::lookup::SubscriptionId| {
+        let provider = async |id: SubscriptionId| {
             let count = id
                 .as_str()
                 .bytes()
@@ -350,14 +457,10 @@ mod tests {
             let ring = count
                 .filter(|count| *count > 0)
                 .map(|count| ring_of(count, "a"));
-            Ok::<_, crate::lookup::LookupError>(ring)
-        });
+            Ok::<_, LookupError>(ring)
+        };
         let clock = crate::clock::ManualClock::at(crate::clock::UnixSeconds::new(0));
-        let resolver = Resolver::new(
-            Arc::new(provider),
-            Arc::new(clock.clone()),
-            crate::lookup::Capacities::default(),
-        );
+        let resolver = Resolver::new(Arc::new(provider), Arc::new(clock.clone()));
         let keys = Keys::looked_up(resolver);
         let hashed = |id: &str| {
             let selected = match keys.find(Some(id.as_bytes())).unwrap() {
@@ -394,8 +497,10 @@ mod tests {
         struct Looks(Keys);
         impl From<Looks> for KeyRing {
             fn from(Looks(keys): Looks) -> Self {
-                let Rings::Held(table) = &*keys.0 else {
-                    panic!("these keys are held")
+                let table = match &*keys.0 {
+                    Rings::Held(table) => table,
+                    #[cfg(feature = "lookup")]
+                    Rings::LookedUp(_) => panic!("these keys are held"),
                 };
                 assert!(table.try_read().is_ok(), "the lock is free");
                 KeyRing::new(secret("2"))
@@ -467,5 +572,48 @@ mod tests {
             Keys::by_subscription(none).unwrap_err().kind(),
             Kind::UnusableKeys
         );
+    }
+
+    #[test]
+    fn of_every_byte_only_sixty_four_may_stand_in_an_id() {
+        let mut taken = Vec::new();
+        for byte in 0..=u8::MAX {
+            let whole = [b"wh_", [byte].as_slice()].concat();
+            let inside = [b"wh_a", [byte].as_slice(), b"z"].concat();
+            assert_eq!(
+                as_looked_up(&whole).is_some(),
+                as_looked_up(&inside).is_some()
+            );
+            taken.extend(as_looked_up(&whole).map(|_| byte));
+        }
+        let alphabet = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+        assert_eq!(taken, alphabet);
+    }
+
+    #[test]
+    fn length_and_prefix_are_exact() {
+        let long = |tail: usize| format!("wh_{}", "a".repeat(tail));
+        for (id, taken) in [
+            (long(0), false),
+            (long(1), true),
+            (long(64), true),
+            (long(65), false),
+            (long(10_000), false),
+            (String::new(), false),
+            ("wh".into(), false),
+            ("wh-1".into(), false),
+            ("Wh_1".into(), false),
+            (" wh_1".into(), false),
+            ("wh_1 ".into(), false),
+            ("wh_1\n".into(), false),
+            ("wh_%".into(), false),
+            ("wh_1'--".into(), false),
+            ("wh_\u{661}".into(), false),
+            ("wh_wh_".into(), true),
+        ] {
+            assert_eq!(as_looked_up(id.as_bytes()).is_some(), taken, "{id:?}");
+            assert_eq!(SubscriptionId::parse(&id).is_ok(), taken, "{id:?}");
+        }
+        assert!(as_looked_up(b"wh_\xff\xfe").is_none());
     }
 }

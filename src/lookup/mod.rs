@@ -1,27 +1,21 @@
-//! Look-up of keys: rings that are looked up by subscription id when a delivery needs them.
+//! Keys of subscriptions: held in memory, or looked up by a provider (feature `lookup`) when a delivery needs them.
 //!
-#![doc = include_str!("../../docs/lookup.md")]
+#![cfg_attr(feature = "lookup", doc = include_str!("../../docs/lookup.md"))]
 
-mod bounded;
-mod cache;
-mod error;
-mod id;
 mod keys;
-mod lookups;
-mod places;
+#[cfg(feature = "lookup")]
 mod provider;
+#[cfg(feature = "lookup")]
 mod resolver;
 pub(crate) mod verifier;
 
-pub(crate) use error::LookupError;
-pub use id::SubscriptionId;
-pub use keys::Keys;
-pub use provider::{SecretProvider, provider_fn};
-
-pub(crate) use cache::Capacities;
-pub(crate) use keys::RingSearch;
-pub(crate) use lookups::LONGEST;
+pub use keys::{Keys, SubscriptionId};
+#[cfg(feature = "lookup")]
+pub use provider::SecretProvider;
+#[cfg(feature = "lookup")]
 pub use resolver::LookupStats;
+
+pub(crate) use keys::{LookUp, LookupError, LookupResult, RingSearch};
+#[cfg(feature = "lookup")]
 pub(crate) use resolver::Resolver;
-pub(crate) use resolver::Waiting;
 pub(crate) use verifier::Verifier;

@@ -1,17 +1,26 @@
 //! The provider of secrets, which answers look-ups.
 
+use std::error::Error;
 use std::future::Future;
-use std::sync::Arc;
 
-use super::SubscriptionId;
-use super::error::{LookupError, ProviderError};
+use super::keys::{LookupError, SubscriptionId};
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::future::StoreFuture;
 use crate::verify::KeyRing;
 
-/// Finds the key ring of a subscription, for example in a database. The [module docs](super) describe when it is called.
+/// An error of a provider: any error. Its text is reported to the operator.
+type ProviderError = Box<dyn Error + Send + Sync>;
+
+/// Finds the keys of a subscription, for example in a database. The [module docs](super) describe when it is called.
 ///
-/// [`provider_fn`] makes a provider from an async closure. A type of your own can hold more. It need not be `Debug`: a
-/// receiver's debug output does not contain its provider, which may hold secrets.
+/// **An async closure is a provider**: any `Fn(SubscriptionId)` whose future ends in a `Result<Option<_>, _>`. What it finds is
+/// - a [`Secret`](crate::Secret), for a ring of one key;
+/// - a [`KeyRing`];
+/// - or a list of keys, each with its name, its secret and its end date:
+///   `Vec<(String, Secret, Option<UnixSeconds>)>`, as rows of a table. An empty list is an unknown subscription, as `None`.
+///
+/// A type of your own can hold more. It need not be `Debug`: a receiver's debug output does not contain its provider, which may
+/// hold secrets.
 ///
 /// ```
 /// use std::error::Error;
@@ -60,60 +69,48 @@ pub trait SecretProvider: Send + Sync + 'static {
     /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription. The delivery of an error, of any kind, is
     /// answered 503; the operator gets it as the source of the refusal.
     ///
-    /// Its waiters poll it, one at a time. It is dropped when no delivery waits any more; in the layer it continues for up to 5
-    /// s, so that a slow answer serves the retry. A panic counts as an error.
+    /// In a tokio runtime it is a task of its own, which ends after 5 s at the latest; the runtime's timer must be on. Without a
+    /// runtime it is part of a delivery's future and is dropped with it. A panic counts as an error.
     fn look_up<'a>(
         &'a self,
         subscription: &'a SubscriptionId,
     ) -> StoreFuture<'a, Option<KeyRing>, ProviderError>;
 }
 
-/// The answer of a provider.
-pub(super) type Answer = Result<Option<KeyRing>, LookupError>;
-
-/// A shared provider is a provider.
-impl<P: SecretProvider + ?Sized> SecretProvider for Arc<P> {
+impl<F, A, K, E> SecretProvider for F
+where
+    F: Fn(SubscriptionId) -> A + Send + Sync + 'static,
+    A: Future<Output = Result<Option<K>, E>> + Send + 'static,
+    K: TryInto<KeyRing>,
+    K::Error: Into<ProviderError>,
+    E: Into<ProviderError>,
+{
     fn look_up<'a>(
         &'a self,
         subscription: &'a SubscriptionId,
     ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
-        (**self).look_up(subscription)
+        let answer = self(subscription.clone());
+        StoreFuture::boxed(async {
+            let keys = answer.await.map_err(Into::into)?;
+            let ring = keys.map(|keys| keys.try_into().map_err(Into::into));
+            match ring.transpose() {
+                // An empty list of keys.
+                Err(error) if config_error(&error) == Some(ConfigErrorKind::NoSecret) => Ok(None),
+                ring => ring,
+            }
+        })
     }
 }
 
-/// Makes a provider from an async closure. The [module docs](super) have an example.
-///
-/// Any error is one of the provider's, and is reported to the operator.
-///
-/// # Security
-/// As for [`SecretProvider`].
-pub fn provider_fn<F, A, R, E>(look_up: F) -> impl SecretProvider
-where
-    F: Fn(SubscriptionId) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Option<R>, E>> + Send + 'static,
-    R: Into<KeyRing>,
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    ProviderFn(look_up)
+fn config_error(error: &ProviderError) -> Option<ConfigErrorKind> {
+    error.downcast_ref().map(ConfigError::kind)
 }
 
-struct ProviderFn<F>(F);
-
-impl<F, A, R, E> SecretProvider for ProviderFn<F>
-where
-    F: Fn(SubscriptionId) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Option<R>, E>> + Send + 'static,
-    R: Into<KeyRing>,
-    E: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    fn look_up<'a>(
-        &'a self,
-        subscription: &'a SubscriptionId,
-    ) -> StoreFuture<'a, Option<KeyRing>, ProviderError> {
-        let answer = (self.0)(subscription.clone());
-        StoreFuture::boxed(async {
-            let ring = answer.await.map_err(Into::into)?;
-            Ok(ring.map(Into::into))
-        })
+impl From<ProviderError> for LookupError {
+    fn from(error: ProviderError) -> Self {
+        match config_error(&error) {
+            Some(_) => Self::Unusable(error),
+            None => Self::Unavailable(error),
+        }
     }
 }

@@ -79,10 +79,9 @@ pub enum RefusalKind {
     EventTypeDiffers,
     /// The provider of secrets failed to answer, or found keys that are refused: 503. The chain of sources has its error.
     SecretsUnavailable,
-    /// The provider of secrets did not answer within its share of the budget: 503.
+    /// The provider of secrets did not answer within its share of the budget, or was not asked because all places for look-ups
+    /// were taken: 503.
     SecretsTooSlow,
-    /// The most deliveries that may wait for look-ups of secrets already wait: 503.
-    TooManyLookups,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
     /// [`Receiver::open`](crate::Receiver::open) refuses in this way, if rings are looked up; see
     /// [`open_async`](crate::Receiver::open_async).
@@ -162,7 +161,6 @@ impl RefusalKind {
             Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
             Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
             Self::SecretsTooSlow => (503, "secrets_too_slow", "the look-up of the subscription's keys took longer than its share of the budget"),
-            Self::TooManyLookups => (503, "too_many_lookups", "too many deliveries already wait for look-ups of keys"),
             Self::NotLookedUp => (503, "not_looked_up", "the subscription's keys have to be looked up first"),
             Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving hold the most bytes that they may"),
             Self::NoPermitFree => (503, "no_permit_free", "the most runs that are allowed are under way"),
@@ -295,7 +293,6 @@ impl From<Arc<LookupError>> for Refusal {
     fn from(error: Arc<LookupError>) -> Self {
         let kind = match *error {
             LookupError::TimedOut => RefusalKind::SecretsTooSlow,
-            LookupError::TooManyWaiting => RefusalKind::TooManyLookups,
             LookupError::Unavailable(_) | LookupError::Unusable(_) | LookupError::Panicked => {
                 RefusalKind::SecretsUnavailable
             }

@@ -86,7 +86,9 @@ impl Authenticator {
         body: BodyVerifier,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
-        let verified = body.finish()?;
+        let verified = body.finish().inspect_err(|error| {
+            self.keys().not_verified(head.webhook_hint(), error);
+        })?;
         let event = match EventHead::of(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),

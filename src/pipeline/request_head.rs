@@ -106,7 +106,12 @@ impl<'h> RequestHead<'h> {
 
     /// Names the claimed subscription in a refusal of this request.
     pub(crate) fn named_in(&self, refusal: Refusal) -> Refusal {
-        refusal.claiming(self.found.webhook_hint())
+        refusal.claiming(self.webhook_hint())
+    }
+
+    /// Returns the subscription that the request names, which is not signed.
+    pub(super) fn webhook_hint(&self) -> Option<&'h [u8]> {
+        self.found.webhook_hint()
     }
 
     /// Returns the trace that the request belongs to, if its header is well-formed.

@@ -157,7 +157,7 @@ impl StoredDelivery {
     /// delivery, the sender has its 2xx, and a retry will not come.
     fn may_be_older_than_its_ring(&self, refusal: &Refusal, keys: &Keys) -> bool {
         let id = self.subscription_id.as_deref();
-        refusal.verify_error().is_some() && id.is_some_and(|id| keys.forget(id).is_ok())
+        refusal.verify_error().is_some() && id.is_some_and(|id| keys.look_up_again(id))
     }
 
     fn subscription(&self) -> Option<&[u8]> {

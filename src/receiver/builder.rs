@@ -12,7 +12,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::dedupe::{DedupeStore, RetrySchedule};
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
-use crate::lookup::{Capacities, Keys, SecretProvider};
+use crate::lookup::Keys;
+#[cfg(feature = "lookup")]
+use crate::lookup::SecretProvider;
 
 use crate::config::{ConfigError, ConfigErrorKind};
 use crate::verify::{KeyRing, Secret, Window};
@@ -39,7 +41,6 @@ use crate::verify::{KeyRing, Secret, Window};
 pub struct ReceiverBuilder {
     keys: Option<KeySource>,
     scope: Option<String>,
-    lookup_cache: Capacities,
     store: Option<Arc<dyn DedupeStore>>,
     without_deduplication: bool,
     window: Window,
@@ -59,6 +60,7 @@ pub struct ReceiverBuilder {
 enum KeySource {
     Ring(KeyRing),
     Keys(Result<Keys, ConfigError>),
+    #[cfg(feature = "lookup")]
     Provider(Arc<dyn SecretProvider>),
 }
 
@@ -67,7 +69,6 @@ impl Default for ReceiverBuilder {
         Self {
             keys: None,
             scope: None,
-            lookup_cache: Capacities::default(),
             store: None,
             without_deduplication: false,
             window: Window::default(),
@@ -155,21 +156,13 @@ impl ReceiverBuilder {
     }
 
     /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example in a database; see
-    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass a type of your own, or
-    /// [`provider_fn`](crate::lookup::provider_fn) with an async closure.
+    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass an async closure, or a type of your own.
     ///
     /// # Security
     /// [`SecretProvider`] lists the rules for a provider.
+    #[cfg(feature = "lookup")]
     pub fn provider(self, provider: impl SecretProvider) -> Self {
         self.keys_from(KeySource::Provider(Arc::new(provider)))
-    }
-
-    /// For a [provider](Self::provider): sets the most subscriptions whose rings are remembered, and the most unknown ids.
-    /// Default: 16,384 and 4,096. The first should be more than the subscriptions that deliver within a minute. With 0 nothing
-    /// is remembered, and each delivery asks the provider.
-    pub fn lookup_cache(mut self, found: usize, unknown: usize) -> Self {
-        self.lookup_cache = Capacities { found, unknown };
-        self
     }
 
     /// Sets keys that are shared, for example with a second receiver. Keys of a receiver with a provider share its look-ups,
@@ -319,6 +312,7 @@ impl fmt::Debug for KeySource {
         match self {
             Self::Ring(ring) => ring.fmt(f),
             Self::Keys(keys) => keys.fmt(f),
+            #[cfg(feature = "lookup")]
             Self::Provider(_) => f.write_str("Provider"),
         }
     }
@@ -329,7 +323,6 @@ impl fmt::Debug for ReceiverBuilder {
         f.debug_struct("ReceiverBuilder")
             .field("keys", &self.keys)
             .field("scope", &self.scope)
-            .field("lookup_cache", &self.lookup_cache)
             .field("window", &self.window)
             .field("retention", &self.retention)
             .field("lease", &self.lease)

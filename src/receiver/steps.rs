@@ -61,8 +61,9 @@ impl Receiver {
     /// when it ends. The layer does both.
     ///
     /// ```
+    /// # #[cfg(feature = "lookup")] {
     /// use hookgate::{
-    ///     MemoryStore, Receiver, Secret, block_on, lookup::provider_fn, outcome::RefusalKind,
+    ///     MemoryStore, Receiver, Secret, block_on, lookup::SubscriptionId, outcome::RefusalKind,
     ///     receiver::RequestHead,
     /// };
     /// # use hookgate::{
@@ -76,23 +77,24 @@ impl Receiver {
     /// # let headers = [
     /// #     ("x-service-webhook-id", "wh_1"), ("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
     /// let receiver = Receiver::builder()
-    ///     .provider(provider_fn(async |id| match id.as_str() {
+    ///     .provider(async |id: SubscriptionId| match id.as_str() {
     ///         "wh_1" => Secret::new("whsec_made_up_for_this_example").map(Some),
     ///         _ => Ok(None),
-    ///     }))
+    ///     })
     ///     .store(MemoryStore::default())
     ///     .build()?;
     ///
     /// let head = RequestHead::new("POST", headers);
     /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
-    /// let mut body = block_on(receiver.open_async(&head))?;
-    /// body.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(body, &head)?.verified().scope(), "wh_1");
+    /// let mut received = block_on(receiver.open_async(&head))?;
+    /// received.push(body.as_slice().into())?;
+    /// assert_eq!(receiver.recognise(received, &head)?.verified().scope(), "wh_1");
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable`, `SecretsTooSlow` or `TooManyLookups`.
+    /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable` or `SecretsTooSlow`.
     pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let opened = async {
             let checked = self.check_head(head)?;
@@ -169,7 +171,7 @@ impl Receiver {
     /// `SignatureMismatch`); and `UnusableEvent`. None of them ends by itself: put such a delivery to the
     /// dead letters, and never drop it. A key that comes back, or an operator, can still save it.
     ///
-    /// `SecretsUnavailable`, `SecretsTooSlow` and `TooManyLookups` are those of a look-up: try again later.
+    /// `SecretsUnavailable` and `SecretsTooSlow` are those of a look-up: try again later.
     ///
     /// # Security
     /// It proves that the delivery is **authentic**: the holder of a live key has signed these bytes. It does not prove that it is

@@ -342,6 +342,33 @@ impl From<Secret> for KeyRing {
     }
 }
 
+/// Keys as rows of a table: each with its name, its secret and its end date.
+///
+/// ```
+/// use hookgate::{KeyRing, Secret, clock::UnixSeconds};
+///
+/// let ring = KeyRing::try_from(vec![
+///     ("2026-11", Secret::new("whsec_made_up_new_secret")?, None),
+///     ("2026-05", Secret::new("whsec_made_up_old_secret")?, Some(UnixSeconds::new(1_763_690_000))),
+/// ])?;
+/// assert_eq!(ring.key_names().collect::<Vec<_>>(), ["2026-11", "2026-05"]);
+/// # Ok::<(), hookgate::ConfigError>(())
+/// ```
+impl<N: AsRef<str>> TryFrom<Vec<(N, Secret, Option<UnixSeconds>)>> for KeyRing {
+    type Error = ConfigError;
+
+    /// # Errors
+    /// Those of [`from_keys`](Self::from_keys).
+    fn try_from(keys: Vec<(N, Secret, Option<UnixSeconds>)>) -> Result<Self, ConfigError> {
+        let ends: Vec<_> = keys.iter().map(|(_, _, end)| *end).collect();
+        let mut ring = Self::from_keys(keys.into_iter().map(|(name, secret, _)| (name, secret)))?;
+        for (slot, end) in ring.ends.iter_mut().zip(ends) {
+            *slot = end;
+        }
+        Ok(ring)
+    }
+}
+
 impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeyRing")

@@ -145,12 +145,13 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     }
 }
 
+#[cfg(feature = "lookup")]
 #[test]
 fn what_is_looked_up_shows_none_of_it_either() {
     use hookgate::{
         MemoryStore, Receiver, block_on,
         dedupe::StoreFuture,
-        lookup::{SecretProvider, SubscriptionId, provider_fn},
+        lookup::{SecretProvider, SubscriptionId},
         receiver::RequestHead,
     };
 
@@ -167,14 +168,14 @@ fn what_is_looked_up_shows_none_of_it_either() {
     };
     let mut shown = Shown(Vec::new());
     // A ring, a secret that is refused, an error of the provider's own, a panic.
-    let provider = provider_fn(async |id: SubscriptionId| match id.as_str() {
+    let provider = async |id: SubscriptionId| match id.as_str() {
         "wh_1" => Secret::new(SECRET).map(Some).map_err(Box::from),
         "wh_2" => Secret::new(&SECRET.replace("whsec_", "tk_live_"))
             .map(Some)
             .map_err(Box::from),
         "wh_3" => Err(Box::<dyn Error + Send + Sync>::from("made up: no route")),
         _ => panic!("made up: the provider breaks"),
-    });
+    };
     let id = SubscriptionId::parse("wh_1").unwrap();
     shown.both(&id);
     shown.debug(&provider.look_up(&id));

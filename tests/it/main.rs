@@ -34,7 +34,7 @@ mod layer;
 mod leaks;
 #[cfg(feature = "axum")]
 mod leases;
-#[cfg(feature = "axum")]
+#[cfg(all(feature = "axum", feature = "lookup"))]
 mod lookup;
 #[cfg(all(feature = "axum", feature = "metrics"))]
 mod metrics;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hookgate::{
-    ConfigError, ConfigErrorKind, DedupeStore, Delivery, KeyRing, MemoryStore, Receiver,
-    ReceiverBuilder, Secret, block_on,
+    ConfigErrorKind, DedupeStore, Delivery, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
+    Secret, block_on,
     dedupe::RetrySchedule,
-    lookup::{Keys, provider_fn},
+    lookup::Keys,
     receiver::{Admission, Claim, RequestHead},
 };
 
@@ -22,6 +22,14 @@ fn key(secret: &str) -> Secret {
 
 fn with(secret: &str) -> ReceiverBuilder {
     Receiver::builder().secret(key(secret)).clock(manual())
+}
+
+/// A provider that knows no subscription.
+#[cfg(feature = "lookup")]
+async fn nothing(
+    _: hookgate::lookup::SubscriptionId,
+) -> Result<Option<Secret>, hookgate::ConfigError> {
+    Ok(None)
 }
 
 fn kind(builder: ReceiverBuilder) -> Result<(), ConfigErrorKind> {
@@ -159,8 +167,8 @@ fn a_scope_that_is_named_may_have_several_secrets() {
     // Those of a map are named by their subscriptions, those of a provider too.
     let map = [("wh_1", key(LEDGER)), ("wh_2", key(THIRD))];
     assert_eq!(on(Receiver::builder().subscriptions(map)), Ok(()));
-    let none = provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None));
-    assert_eq!(on(Receiver::builder().provider(none)), Ok(()));
+    #[cfg(feature = "lookup")]
+    assert_eq!(on(Receiver::builder().provider(nothing)), Ok(()));
     // Another store, another memory. Without one there is none to share.
     assert_eq!(kind(with(LEDGER).store(MemoryStore::default())), Ok(()));
     assert_eq!(kind(with(LEDGER).without_deduplication()), Ok(()));
@@ -178,8 +186,8 @@ fn a_scope_is_named_once_and_for_one_ring() {
     assert_eq!(on(Receiver::builder().subscriptions(map)), beside);
     let keys = Keys::single(key(LEDGER));
     assert_eq!(on(Receiver::builder().keys(keys)), beside);
-    let none = provider_fn(async |_| Ok::<Option<Secret>, ConfigError>(None));
-    assert_eq!(on(Receiver::builder().provider(none)), beside);
+    #[cfg(feature = "lookup")]
+    assert_eq!(on(Receiver::builder().provider(nothing)), beside);
     assert_eq!(on(Receiver::builder()), Err(ConfigErrorKind::NoSecret));
     let blank = with(LEDGER).scope(" ").store(MemoryStore::default());
     assert_eq!(kind(blank), Err(ConfigErrorKind::UnusableName));

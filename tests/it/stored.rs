@@ -1,6 +1,8 @@
 //! Deliveries that come back from a store or a queue.
 
+#[cfg(feature = "lookup")]
 use std::sync::Arc;
+#[cfg(feature = "lookup")]
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,11 +11,14 @@ use hookgate::{
     Delivery, Event, KeyRing, MemoryStore, Receiver, Refusal, Secret, Verifier, block_on,
     clock::UnixSeconds,
     dangerous,
-    lookup::{Keys, provider_fn},
+    lookup::Keys,
     outcome::RefusalKind,
     receiver::{Admission, RequestHead, StoredDelivery},
     verify::{Malformed, VerifyErrorKind},
 };
+
+#[cfg(feature = "lookup")]
+use hookgate::lookup::SubscriptionId;
 
 use crate::support::*;
 
@@ -217,14 +222,15 @@ fn a_key_that_has_left_the_ring_refuses_its_backlog_and_says_so() {
 }
 
 /// Another process has accepted the delivery under it, and the sender sends it no more.
+#[cfg(feature = "lookup")]
 #[test]
 fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
     let is_there = Arc::new(AtomicBool::new(false));
     let database = Arc::clone(&is_there);
-    let builder = Receiver::builder().provider(provider_fn(move |_| {
+    let builder = Receiver::builder().provider(move |_: SubscriptionId| {
         let found = database.load(Ordering::SeqCst).then(ring);
         async { Ok::<_, String>(found) }
-    }));
+    });
     let receiver = builder.without_deduplication().build().unwrap();
     let stored = stored();
     let verified = || kind(block_on(receiver.verify_stored(&stored)));
@@ -233,13 +239,14 @@ fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
     assert_eq!(verified(), Ok(()));
 }
 
+#[cfg(feature = "lookup")]
 #[test]
 fn the_keys_of_stored_bytes_are_looked_up() {
-    let builder = Receiver::builder().provider(provider_fn(async |id| match id.as_str() {
+    let builder = Receiver::builder().provider(async |id: SubscriptionId| match id.as_str() {
         "wh_1" => Ok(Some(ring())),
         "wh_2" => Err("made-up outage"),
         _ => Ok(None),
-    }));
+    });
     let receiver = builder.without_deduplication().build().unwrap();
     let mut stored = stored();
     let at_once = Verifier::new(receiver.keys().clone());

@@ -72,10 +72,11 @@ fn counts(page: &str, row: &str, features: &[&str]) {
 }
 
 /// README's rows and the matching arguments for cargo.
-const ROWS: [(&str, &[&str]); 11] = [
+const ROWS: [(&str, &[&str]); 12] = [
     ("none", &["--no-default-features"]),
     ("`tower`", &["--no-default-features", "--features=tower"]),
     ("`axum`", &["--no-default-features", "--features=axum"]),
+    ("`lookup`", &["--no-default-features", "--features=lookup"]),
     ("`moka`", &["--no-default-features", "--features=moka"]),
     (
         "`tracing`",

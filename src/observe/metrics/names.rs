@@ -76,9 +76,9 @@ metrics! {
     LOOKUPS_ACTIVE: Gauge, "hookgate_lookups_active", Count,
         "Look-ups of secrets under way.";
     LOOKUPS_WAITING: Gauge, "hookgate_lookups_waiting", Count,
-        "Deliveries that wait for a look-up, under way or queued.";
+        "Ids whose look-up waits for one of the 16 places.";
     LOOKUPS_CACHED: Gauge, "hookgate_lookups_cached", Count,
-        "Subscription ids that are remembered: found, or unknown.";
+        "Subscription ids that were found in the last hour, or are remembered as unknown.";
     LOOKUPS_EVICTIONS: Counter, "hookgate_lookups_evictions_total", Count,
         "Secrets that were forgotten before their time to make room for others.";
     RETENTION: Gauge, "hookgate_retention_seconds", Seconds,

@@ -7,7 +7,9 @@ use super::{KeySource, ReceiverBuilder};
 use crate::config::in_range;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::dedupe::{RetrySchedule, ScopesInUse};
-use crate::lookup::{Keys, Resolver, Verifier};
+#[cfg(feature = "lookup")]
+use crate::lookup::Resolver;
+use crate::lookup::{Keys, Verifier};
 use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::receiver::Receiver;
 use crate::receiver::steps::Guard;
@@ -73,9 +75,10 @@ impl ReceiverBuilder {
             (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
             (Some(_), Some(_)) => return Err(scope_beside_keys()),
             (Some(KeySource::Keys(keys)), None) => keys?,
+            #[cfg(feature = "lookup")]
             (Some(KeySource::Provider(provider)), None) => {
                 let clock = Arc::clone(&self.clock);
-                Keys::looked_up(Resolver::new(provider, clock, self.lookup_cache))
+                Keys::looked_up(Resolver::new(provider, clock))
             }
         })
     }

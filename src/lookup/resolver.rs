@@ -13,7 +13,7 @@ use super::id::{SubscriptionId, as_looked_up};
 use super::lookups::{Lookup, Lookups, Outcome, Waiter};
 use super::places::LookupId;
 use super::provider::SecretProvider;
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use crate::clock::Clock;
 use crate::sync::{Mutex, lock};
 use crate::verify::KeyRing;
@@ -116,7 +116,7 @@ impl Resolver {
         drop(lookups);
         // Each call by itself: a panic in one must not keep another waiter asleep.
         for call in deferred {
-            let _ = caught(call);
+            let _ = catch_panic(call);
         }
         result
     }
@@ -164,13 +164,13 @@ impl Future for Waiting {
                 resolver: Arc::downgrade(resolver),
                 lookup_id,
             }));
-            let polled = caught(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
+            let polled = catch_panic(|| lookup.as_mut().poll(&mut Context::from_waker(&waker)));
             // The message of a panic may hold a secret, so only the panic hook gets it.
             let panicked = |_| Poll::Ready(Err(LookupError::Panicked));
             match polled.unwrap_or_else(panicked) {
                 Poll::Pending => resolver.with_lookups(|all| all.put_back(lookup_id, lookup)),
                 Poll::Ready(answer) => {
-                    let _ = caught(|| drop(lookup));
+                    let _ = catch_panic(|| drop(lookup));
                     let now = resolver.clock.monotonic();
                     resolver.with_lookups(|lookups| lookups.end(lookup_id, answer, now));
                 }

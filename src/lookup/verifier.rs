@@ -75,7 +75,7 @@ impl Verifier {
     ) -> Result<Check, VerifyError> {
         self.window.check(head.seconds, now)?;
         let ring = self.keys.select(head.webhook_id())?;
-        Ok(Check::with(Unproven::of(ring, head, None)))
+        Ok(Check::with(Unproven::of(ring, head)))
     }
 }
 

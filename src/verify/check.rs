@@ -33,7 +33,7 @@ impl KeyRing {
         body: &[u8],
     ) -> Result<u8, VerifyError> {
         let matched = self.matched(timestamp, signature, body);
-        verdict(self, timestamp, None, matched)
+        verdict(self, timestamp, matched)
     }
 
     /// Returns the index of the key that has signed a whole body.
@@ -51,20 +51,16 @@ pub(crate) struct Unproven {
     timestamp: Timestamp,
     /// Taken by the proof: a second one fails.
     ring: Option<Arc<KeyRing>>,
-    /// The refusal for the age, if the delivery is stale: its proof can only fail.
-    stale: Option<Kind>,
 }
 
 impl Unproven {
-    /// Begins with a ring that was found for the delivery. A stale delivery has its MAC computed all the same, and ends as
-    /// `StaleButAuthentic` or as `stale`, never with a proof.
+    /// Begins with a ring that was found for the delivery.
     #[inline]
-    pub(crate) fn of(ring: Arc<KeyRing>, head: &DeliveryHeaders<'_>, stale: Option<Kind>) -> Self {
+    pub(crate) fn of(ring: Arc<KeyRing>, head: &DeliveryHeaders<'_>) -> Self {
         Self {
             signature: head.signature.clone(),
             timestamp: head.timestamp,
             ring: Some(ring),
-            stale,
         }
     }
 
@@ -88,14 +84,9 @@ impl Unproven {
             Some(macs) => macs.matched(&self.timestamp, &self.signature, &ring.keys),
             None => ring.matched(&self.timestamp, &self.signature, body),
         };
-        let key = verdict(&ring, &self.timestamp, self.stale, matched)?;
+        let key = verdict(&ring, &self.timestamp, matched)?;
         let signature = Some(self.signature.clone());
         Ok(Proof::new(self.timestamp, signature, ring, key))
-    }
-
-    /// Returns the refusal for the age, if the delivery is stale: with any body, it ends without a proof.
-    pub(super) fn stale(&self) -> Option<VerifyError> {
-        self.stale.map(VerifyError::new)
     }
 }
 
@@ -166,24 +157,20 @@ impl Check {
     }
 }
 
-/// Returns the key that matched, if that makes the delivery authentic and fresh. A delivery of an unknown subscription that is stale
-/// too ends as stale, as it would have before its body was read.
+/// Returns the key that matched, if that makes the delivery authentic.
 #[inline]
 fn verdict(
     ring: &KeyRing,
     timestamp: &Timestamp,
-    stale: Option<Kind>,
     matched: Option<u8>,
 ) -> Result<u8, VerifyError> {
     let has_ended =
         |key: u8| ring.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
-    let kind = match (ring.is_decoy, stale, matched) {
-        (false, None, Some(key)) if has_ended(key) => Kind::KeyEnded,
-        (false, None, Some(key)) => return Ok(key),
-        (false, None, None) => Kind::SignatureMismatch,
-        (false, Some(stale), Some(_)) => stale.but_authentic(),
-        (false, Some(stale), None) | (true, Some(stale), _) => stale,
-        (true, None, _) => Kind::UnknownSubscription,
+    let kind = match (ring.is_decoy, matched) {
+        (false, Some(key)) if has_ended(key) => Kind::KeyEnded,
+        (false, Some(key)) => return Ok(key),
+        (false, None) => Kind::SignatureMismatch,
+        (true, _) => Kind::UnknownSubscription,
     };
     Err(VerifyError::new(kind))
 }

@@ -132,11 +132,6 @@ impl Intake {
         room_for(self.taken.saturating_add(more).min(self.limit), self.limit)
     }
 
-    /// Returns the refusal for the age, where the intake was begun on a stale delivery: with any body, it ends without a proof.
-    pub(crate) fn stale(&self) -> Option<VerifyError> {
-        self.unproven.stale()
-    }
-
     /// Returns the bytes taken so far. The first call after the last chunk copies nothing, and neither does any other.
     pub(crate) fn bytes(&mut self) -> Bytes {
         if let Chunks::Many(gathered) = &self.chunks

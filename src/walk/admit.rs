@@ -36,13 +36,14 @@ pub enum Admission {
 }
 
 impl Claims {
-    /// Claims the event. The store's answer counts for its health only if `is_awaited` returns true: a request that has given up the
-    /// call has counted it as failed, and a late answer does not show that the store works.
+    /// Claims the event. The store's answer counts for its health only if `is_in_time` returns true:
+    /// a request that has given up the call has counted it as failed, and a late answer does not
+    /// show that the store works.
     pub(crate) async fn admit(
         &self,
         auth: &Authenticator,
         delivery: &Delivery,
-        is_awaited: impl Fn() -> bool,
+        is_in_time: impl Fn() -> bool,
     ) -> Result<Admission, Refusal> {
         let permit = auth.gate.enter().map_err(Refusal::new)?;
         let Some(store) = &self.store else {
@@ -58,7 +59,7 @@ impl Claims {
             // The lease has ended: another copy may have the event by now, or may have handled it.
             claimed = Err(StoreError::new(StoreErrorKind::TimedOut));
         }
-        if is_awaited() {
+        if is_in_time() {
             auth.gate.health_signs.record_store_answer(&claimed);
         }
         match claimed {
@@ -68,7 +69,6 @@ impl Claims {
                     key: *key,
                     token,
                     lease: self.lease,
-                    age,
                     retention: self.retention,
                 };
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
@@ -82,13 +82,9 @@ impl Claims {
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
                 // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
-                // nothing. Boxed with the error, because it is rare and must not enlarge the frame of the other claims.
-                let released = store.call(|store| store.release(key, token));
-                let refusal = Box::pin(async {
-                    let _ = released.await;
-                    error.into()
-                });
-                Err(refusal.await)
+                // nothing.
+                let _ = store.call(|store| store.release(key, token)).await;
+                Err(error.into())
             }
         }
     }

@@ -4,8 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::gate::Permit;
-use super::store::{Call, Store};
-use crate::caught::caught;
+use super::store::Store;
 use crate::dedupe::{ClaimToken, EventKey, Ownership, StoreError};
 
 /// The right and the duty to handle one event: commit it or release it.
@@ -50,9 +49,6 @@ pub(super) struct ClaimRecord {
     pub(super) key: EventKey,
     pub(super) token: ClaimToken,
     pub(super) lease: Duration,
-    /// The time from the call of the claim to its answer.
-    // Without timers, no claim is renewed automatically.
-    pub(super) age: Duration,
     pub(super) retention: Duration,
 }
 
@@ -95,12 +91,6 @@ impl Claim {
         self.settle(Settlement::Release, ForHealth::Counts).await
     }
 
-    /// Returns the age of the claim when the store answered: this much of its lease had passed.
-    pub(crate) fn age(&self) -> Duration {
-        let record = self.record.as_ref();
-        record.map_or(Duration::ZERO, |record| record.age)
-    }
-
     /// Commits or releases as [`commit`](Self::commit) and [`release`](Self::release) do, and keeps the permit.
     ///
     /// After an error, which means that the result is unknown, the store is called again. A commit that finds its own done record
@@ -120,9 +110,7 @@ impl Claim {
         };
         let mut settled = record.settle(how).await;
         if settled.is_err() {
-            let first = std::mem::replace(&mut settled, record.settle(how).await);
-            // An error's destructor is code of the store, and a panic in it must not cost the run its answer.
-            let _ = caught(|| drop(first));
+            settled = record.settle(how).await;
         }
         if answer == ForHealth::Counts {
             health_signs.record_store_answer(&settled);
@@ -132,11 +120,12 @@ impl Claim {
 }
 
 impl ClaimRecord {
-    fn settle(&self, how: Settlement) -> Call<'_, Ownership> {
-        self.store.call(|store| match how {
+    async fn settle(&self, how: Settlement) -> Result<Ownership, StoreError> {
+        let settled = self.store.call(|store| match how {
             Settlement::Commit => store.commit(&self.key, self.token, self.retention),
             Settlement::Release => store.release(&self.key, self.token),
-        })
+        });
+        settled.await
     }
 }
 
@@ -150,17 +139,11 @@ impl fmt::Debug for Claim {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
-
-    use super::{Claim, ForHealth, Settlement};
+    use super::Claim;
     use crate::{
         DedupeStore, MemoryStore, Receiver, Secret, block_on,
         clock::ManualClock,
-        dedupe::{
-            ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
-        },
+        dedupe::EventKey,
         receiver::{Admission, RequestHead},
         verify::{Signature, Timestamp},
     };
@@ -197,78 +180,5 @@ mod tests {
         let (claim, key) = claim_in(MemoryStore::default());
         let expected = format!("Claim {{ key: Some({key:?}), .. }}");
         assert_eq!(format!("{claim:?}"), expected);
-    }
-
-    #[derive(Debug)]
-    struct Bomb;
-
-    impl fmt::Display for Bomb {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("made up")
-        }
-    }
-
-    impl std::error::Error for Bomb {}
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("made-up panic in a destructor");
-        }
-    }
-
-    /// Its first answer to a commit or a release is an error whose destructor panics.
-    #[derive(Debug, Default)]
-    struct FailsOnce(AtomicBool);
-
-    impl FailsOnce {
-        fn answer(&self) -> StoreFuture<'_, Ownership> {
-            let error = || StoreError::new(StoreErrorKind::Unavailable).caused_by(Bomb);
-            StoreFuture::ready(match self.0.swap(true, Ordering::SeqCst) {
-                true => Ok(Ownership::Held),
-                false => Err(error()),
-            })
-        }
-    }
-
-    impl DedupeStore for FailsOnce {
-        fn claim<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Claimed> {
-            StoreFuture::ready(Ok(Claimed::Fresh))
-        }
-
-        fn renew<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            StoreFuture::ready(Ok(Ownership::Held))
-        }
-
-        fn commit<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            self.answer()
-        }
-
-        fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
-            self.answer()
-        }
-    }
-
-    #[test]
-    fn a_first_error_that_panics_when_dropped_costs_nothing() {
-        for how in [Settlement::Commit, Settlement::Release] {
-            let (claim, _) = claim_in(FailsOnce::default());
-            let settled = block_on(claim.settle(how, ForHealth::Counts));
-            assert_eq!(settled.unwrap(), Ownership::Held);
-        }
     }
 }

@@ -223,7 +223,6 @@ fn frameworks_stay_in_their_folders() {
             "layer/",
             "receiver/serve.rs",
             "run.rs",
-            "sink/accept.rs",
             "sink/acceptor.rs",
             "inbox/workers/",
             "order/service.rs",
@@ -239,7 +238,7 @@ fn frameworks_stay_in_their_folders() {
     }
     for name in who_names(&["axum_core::", "axum::"]) {
         let apart = [
-            "body_limit.rs",
+            "layer/body.rs",
             "extract/",
             "order/extract.rs",
             "route/",

@@ -112,6 +112,8 @@ fn print_case(rate: &Case, cpu: &Case, has_goals: bool) {
     }
     let verified = cpu.ratio(REPLAYS, VERIFIED);
     println!("a duplicate, verification alone = 1: {verified:.2} (goal 1.05)");
+    let claimed = cpu.ratio(CLAIMED, TASK_BY_HAND);
+    println!("typed and claimed, by hand in a task of its own = 1: {claimed:.2} (goal 1.08)");
 }
 
 struct Contestant {
@@ -128,10 +130,13 @@ struct Contestant {
 const UNGUARDED: &str = "unguarded";
 const VERIFIED_BY_HAND: &str = "verified, by hand";
 const TYPED_BY_HAND: &str = "typed, a bounded set of ids, by hand";
+/// The same promise as ours: a run that its sender can't cut off.
+const TASK_BY_HAND: &str = "the same in a task of its own, by hand";
+const CLAIMED: &str = "typed, MemoryStore, fresh ids";
 const VERIFIED: &str = "verification alone";
 const REPLAYS: &str = "typed, MemoryStore, replays";
 
-const CONTESTANTS: [Contestant; 7] = [
+const CONTESTANTS: [Contestant; 8] = [
     Contestant {
         name: UNGUARDED,
         by_hand: UNGUARDED,
@@ -154,6 +159,13 @@ const CONTESTANTS: [Contestant; 7] = [
         replayed: false,
     },
     Contestant {
+        name: TASK_BY_HAND,
+        by_hand: TYPED_BY_HAND,
+        goal: "",
+        app: || Router::new().route("/webhooks", by_hand::typed_in_a_task(SECRET)),
+        replayed: false,
+    },
+    Contestant {
         name: VERIFIED,
         by_hand: VERIFIED_BY_HAND,
         goal: "1.20",
@@ -161,9 +173,9 @@ const CONTESTANTS: [Contestant; 7] = [
         replayed: false,
     },
     Contestant {
-        name: "typed, MemoryStore, fresh ids",
+        name: CLAIMED,
         by_hand: TYPED_BY_HAND,
-        goal: "1.06",
+        goal: "1.15",
         app: || guarded(|builder| builder.store(MemoryStore::default())).route_handler(true),
         replayed: false,
     },

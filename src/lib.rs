@@ -95,9 +95,7 @@
 #![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
 mod block_on;
-#[cfg(feature = "tower")]
-mod body_limit;
-mod caught;
+mod catch_panic;
 pub mod clock;
 mod config;
 pub mod dangerous;
@@ -135,9 +133,9 @@ pub use event::content::{Event, EventData};
 pub use event::properties::Properties;
 pub use event::row::{RowCreated, RowDeleted, RowUpdated};
 #[cfg(feature = "tower")]
-pub use layer::handler_error::HandlerError;
-#[cfg(feature = "tower")]
 pub use layer::marks::DeadLetter;
+#[cfg(feature = "tower")]
+pub use layer::marks::HandlerError;
 #[cfg(feature = "tower")]
 pub use layer::service::WebhookLayer;
 pub use lookup::verifier::Verifier;

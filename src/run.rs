@@ -2,20 +2,19 @@
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::request::Parts;
 use http::{Method, Request, Response};
+use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
-use crate::caught::caught;
+use crate::catch_panic::catch_panic_in;
 use crate::layer::{
-    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, bounded,
-    classify, request,
+    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, classify, request,
 };
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::pipeline::{Delivery, TRACEPARENT};
@@ -26,7 +25,7 @@ use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 /// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
 /// workers of an inbox use it, and [`Receiver::run_stored`](crate::Receiver::run_stored), which also verifies and claims.
 ///
-/// A panic of the handler is caught, also where it is dropped. If the run's future is dropped, the handler is dropped with it.
+/// A panic of the handler is caught. If the run's future is dropped, the handler is dropped with it.
 ///
 /// It claims nothing. Where an event must not run twice, claim it around the run, or in the handler's own transaction.
 ///
@@ -68,7 +67,7 @@ pub struct Run<A = Pending<()>> {
 /// `Display` writes one line: the outcome, the status of a failed answer, and the reason with its sources.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Ran {
+pub struct RunReport {
     /// The outcome; [`acknowledgement`](Self::acknowledgement) says what follows from it. `Failed` may succeed later: the answer was no
     /// 2xx, or the handler panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike
     /// under the layer, no hook has stored the dead letter, and the caller does.
@@ -90,7 +89,7 @@ pub enum Acknowledgement {
     DeadLetter,
 }
 
-impl Ran {
+impl RunReport {
     /// Returns a run that did not begin, since the delivery was refused.
     pub(crate) fn refused(refusal: Refusal) -> Self {
         let outcome = Outcome::Refused(refusal.kind());
@@ -153,7 +152,7 @@ impl<A: Future> Run<A> {
     ///
     /// # Panics
     /// With a [`limit`](Self::limit), without a tokio runtime that has its timers enabled.
-    pub fn handler<D, H, F>(self, handler: H) -> impl Future<Output = Ran> + use<A, D, H, F>
+    pub fn handler<D, H, F>(self, handler: H) -> impl Future<Output = RunReport> + use<A, D, H, F>
     where
         D: FromDelivery + 'static,
         H: FnOnce(D) -> F + Send + 'static,
@@ -171,7 +170,7 @@ impl<A: Future> Run<A> {
     ///
     /// # Panics
     /// As [`handler`](Self::handler).
-    pub fn service<S, R>(self, mut service: S) -> impl Future<Output = Ran> + use<A, S, R>
+    pub fn service<S, R>(self, mut service: S) -> impl Future<Output = RunReport> + use<A, S, R>
     where
         S: Service<Request<VerifiedBody>, Response = Response<R>>,
     {
@@ -180,31 +179,34 @@ impl<A: Future> Run<A> {
             limit,
             aborted,
         } = self;
-        let mut handler = Handler(Box::pin(Some(async move {
-            poll_fn(|context| service.poll_ready(context)).await?;
-            service.call(request(head(&delivery), &delivery)).await
-        })));
         async move {
             let began = Instant::now();
+            let called = catch_panic_in(async move {
+                poll_fn(|context| service.poll_ready(context)).await?;
+                service.call(request(head(&delivery), &delivery)).await
+            });
             let ends = limit.and_then(|limit| began.checked_add(limit));
-            let limit = async {
+            let over = async {
                 match ends {
                     Some(ends) => sleep_until(ends).await,
                     None => pending().await,
                 }
             };
-            let mut handled = bounded(handler.0.as_mut(), pin!(aborted), pin!(limit)).await;
-            let elapsed = began.elapsed();
-            let (outcome, reason) = classify(&mut handled).unwrap_or_else(|letter| {
+            let classified = tokio::select! {
+                biased;
+                mut handled = called => classify(&mut handled),
+                // A handler that uses up the task's budget of polls must not stop these two.
+                _ = unconstrained(aborted) => Ok((Outcome::Failed(Failure::Drained), None)),
+                () = unconstrained(over) => Ok((Outcome::Failed(Failure::RunLimit), None)),
+            };
+            let (outcome, reason) = classified.unwrap_or_else(|letter| {
                 let reason = HandlerError::from(letter.reason());
                 (Outcome::DeadLettered, Some(reason.into_reason()))
             });
-            // The response's body may panic when it is dropped.
-            let _ = caught(|| drop(handled));
-            Ran {
+            RunReport {
                 outcome,
                 reason,
-                elapsed,
+                elapsed: began.elapsed(),
             }
         }
     }
@@ -233,16 +235,7 @@ fn head(delivery: &Delivery) -> Parts {
     head
 }
 
-/// The future of a handler. A panic of its destructor is caught, wherever it is dropped.
-struct Handler<F>(Pin<Box<Option<F>>>);
-
-impl<F> Drop for Handler<F> {
-    fn drop(&mut self) {
-        let _ = caught(|| self.0.set(None));
-    }
-}
-
-impl fmt::Display for Ran {
+impl fmt::Display for RunReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.outcome.name())?;
         if let Outcome::Failed(Failure::Status(status)) = self.outcome {

@@ -1,4 +1,4 @@
-//! Bodies: the signed bytes that go to the inner service, and the answers that come back.
+//! What goes to the inner service and comes back: the request with the signed bytes, and the response.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -6,7 +6,36 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
+use http::Request;
+use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
+
+use crate::pipeline::Delivery;
+
+/// Returns the request for the handler, behind a route and behind a queue.
+pub(crate) fn request(head: Parts, delivery: &Delivery) -> Request<VerifiedBody> {
+    let body = VerifiedBody::new(delivery.body().clone());
+    let mut request = Request::from_parts(head, body);
+    request.extensions_mut().insert(delivery.clone());
+    lift_body_limit(&mut request, delivery.body().len());
+    request
+}
+
+/// Axum's limit is lifted for bodies above this size. For smaller ones it is not, because lifting it
+/// costs an allocation. A limit below this size still holds for them.
+#[cfg(feature = "axum")]
+const LIFTED_ABOVE: usize = 1 << 10;
+
+/// Switches off axum's own body limit for a delivery with a body of this length; it is 2 MiB unless
+/// the app sets it. The body has passed the receiver's limit. Axum would refuse it after the layer, at
+/// each retry.
+#[cfg_attr(not(feature = "axum"), allow(unused_variables))]
+fn lift_body_limit<B>(request: &mut Request<B>, length: usize) {
+    #[cfg(feature = "axum")]
+    if length > LIFTED_ABOVE {
+        axum_core::extract::DefaultBodyLimit::disable().apply(request);
+    }
+}
 
 /// The body of a verified delivery: exactly the bytes that were signed, in one frame.
 #[derive(Clone, Default)]

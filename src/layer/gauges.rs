@@ -3,42 +3,42 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::guard::Guard;
+use super::receiver_inner::ReceiverInner;
 use crate::clock::UnixSeconds;
 use crate::dedupe::StoreStats;
 #[cfg(feature = "lookup")]
 use crate::lookup::LookupStats;
-use crate::observe::metrics::{Meter, names};
+use crate::observe::metric_names as names;
+use crate::observe::metrics::Meter;
 use crate::pipeline::Health;
 
 /// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
 pub(crate) fn record<N>(
-    guard: &Guard<N>,
+    inner: &ReceiverInner<N>,
     retention: Option<Duration>,
     observe: impl FnOnce() -> Option<StoreStats>,
 ) {
-    let metrics = &guard.settings.observers.metrics;
+    let metrics = &inner.settings.observers.metrics;
     metrics.with(|to| {
         if !metrics.described.swap(true, Ordering::Relaxed) {
             to.describe(names::RECEIVER);
         }
-        // Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these two
-        // must not be missed.
+        // Registered at the start: Prometheus sees no increase when a counter appears with its first value,
+        // and this one must not be missed.
         to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
-        to.count(names::STALE_BUT_AUTHENTIC, 0, []);
-        health(to, &guard.auth.gate.health());
-        let (waiting, places) = guard.settings.waiting.taken();
+        health(to, &inner.auth.gate.health());
+        let (waiting, places) = inner.settings.waiting.taken();
         to.set(names::WAITING, number(waiting), []);
         to.set(names::WAITING_LIMIT, number(places), []);
-        let (held, most) = guard.settings.bodies.held();
+        let (held, most) = inner.settings.bodies.held();
         to.set(names::BODY_BYTES, number(held), []);
         to.set(names::BODY_BYTES_LIMIT, number(most), []);
-        limits(to, guard, retention);
+        limits(to, inner, retention);
         if let Some(stats) = observe() {
             store(to, &stats);
         }
         #[cfg(feature = "lookup")]
-        if let Some(stats) = guard.auth.keys().lookup_stats() {
+        if let Some(stats) = inner.auth.keys().lookup_stats() {
             lookups(to, &stats);
         }
     });
@@ -57,11 +57,11 @@ fn health(to: Meter<'_>, health: &Health) {
     moment(to, names::LAST_ACCEPTED, health.last_accepted);
 }
 
-fn limits<N>(to: Meter<'_>, guard: &Guard<N>, retention: Option<Duration>) {
-    let schedule = &guard.auth.schedule;
+fn limits<N>(to: Meter<'_>, inner: &ReceiverInner<N>, retention: Option<Duration>) {
+    let schedule = &inner.auth.schedule;
     age(to, names::ATTEMPT_TIMEOUT, Some(schedule.attempt_timeout()));
     if retention.is_some() {
-        let needed = schedule.minimum_retention(&guard.auth.verifier.window());
+        let needed = schedule.minimum_retention(&inner.auth.verifier.window());
         age(to, names::RETENTION, retention);
         age(to, names::RETENTION_NEEDED, Some(needed));
     }

@@ -8,8 +8,7 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use super::handler_error::HandlerError;
-use super::marks::{AlreadyHandled, DeadLetter, Unhandled};
+use super::marks::{AlreadyHandled, DeadLetter, HandlerError, Unhandled};
 use crate::dedupe::{NotFresh, StoreError};
 use crate::event::{Event, EventError};
 use crate::observe::Reason;

@@ -40,12 +40,12 @@
 //!
 //! # A run
 //!
-//! Claim, handler and commit are **one run**, polled in the request's own task. If the budget ends (503), the sender hangs up, or the response
-//! future is dropped, the run moves to its own task and goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both
-//! release the claim.
+//! Claim, handler and commit are **one run**, in a task of its own. If the budget ends (503), the sender hangs up, or the response future
+//! is dropped, the run goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both release the claim. A commit that
+//! fails is repeated behind the answer, until the lease ends.
 //!
-//! - Spans move with a run (feature `tracing`). Task-locals do not: a handler that reads one after its request was answered may panic, and
-//!   that is a failed run.
+//! - The handler runs in the request's span (feature `tracing`). **Task-locals of outer middleware end here**: a handler does not see
+//!   them. Pass such a value as an extension of the request.
 //! - A handler that blocks its thread also blocks its answer: use `spawn_blocking`.
 //! - Effects cannot be undone. If a lease was lost, two runs may have overlapped: see [`dedupe`](crate::dedupe).
 //!
@@ -54,8 +54,8 @@
 //! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` a signed delivery to a path that
 //! does not exist is claimed, answered 404 and released.
 //!
-//! - Concurrency limits belong **outside**: inside, a slow body holds a permit. A time-out outside moves the run to its own task; inside, it
-//!   drops the handler, and that is a failed run.
+//! - Concurrency limits belong **outside**: inside, a slow body holds a permit. A time-out outside leaves the run going; inside, it drops the
+//!   handler, and that is a failed run.
 //! - A body limit outside, such as tower-http's, should not be lower than `max_body`, or its refusals look like broken bodies.
 //! - Axum's `DefaultBodyLimit` (2 MiB) does not apply behind the layer if it is set outside, except a limit below 1 KiB, to bodies up to
 //!   1 KiB. One between the layer and the handler applies.
@@ -87,59 +87,46 @@
 //! ```
 
 mod body;
-mod bounded;
 mod budget;
-mod claim;
-mod drain;
-mod exchange;
+mod claimed_run;
 #[cfg(feature = "metrics")]
 mod gauges;
-mod guard;
-mod handle;
 mod handler;
-pub(crate) mod handler_error;
-mod hang_up;
+mod judge;
 pub(crate) mod marks;
 mod read;
-mod request_run;
-mod response;
-mod run_state;
+mod receiver_inner;
+mod reply;
+mod request;
 pub(crate) mod service;
-mod settle;
-mod take_in;
 mod timer;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
-pub use handle::handler_service;
 pub use handler::{FromDelivery, IntoAnswer};
-pub(crate) use handler_error::HandlerError;
-pub(crate) use marks::DeadLetter;
 pub use marks::{AlreadyHandled, Unhandled};
-pub use service::WebhookService;
-pub(crate) use service::{ResponseFuture, WebhookLayer};
+pub(crate) use marks::{DeadLetter, HandlerError};
+pub(crate) use service::WebhookLayer;
+pub use service::{ResponseFuture, WebhookService, handler_service};
 
 pub(crate) use crate::observe::Reason;
 #[cfg(feature = "metrics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-pub use crate::observe::metrics::DURATION_BUCKETS;
+pub use crate::observe::metric_names::{DURATION_BUCKETS, STALE_AGE_BUCKETS};
 pub use crate::observe::{Answer, Failed, ObservedRequest, RequestObserver, Settled};
 
 #[cfg(feature = "metrics")]
 pub(crate) use gauges::record as record_gauges;
 #[cfg(feature = "axum")]
-pub(crate) use response::envelope;
+pub(crate) use receiver_inner::envelope;
 pub(crate) use {
-    bounded::{Handled, bounded, under_lease},
+    body::request,
     budget::BodyBudget,
-    drain::drain,
-    exchange::Exchange,
-    guard::{Guard, LayerSettings},
-    handle::{HandlerService, handle},
-    hang_up::attached,
-    request_run::request,
-    run_state::{End, Ended, RunState},
-    settle::{classify, recorded_in_time},
-    timer::{LATE_STORE_CALL, in_time},
+    claimed_run::{commit_again, settle_once, under_lease},
+    judge::classify,
+    receiver_inner::{LayerSettings, ReceiverInner},
+    reply::{LATE_STORE_CALL, Reply, RunEnd, spawn_run},
+    request::RequestContext,
+    service::{HandlerService, handle},
     waiting_copies::WaitingCopies,
 };

@@ -34,10 +34,6 @@ impl<'b> Reading<'b> {
         }
     }
 
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
     /// Reads on. Returns the time of the body's end, or the refusal that ends it.
     pub(super) fn poll<B: Body>(
         &mut self,

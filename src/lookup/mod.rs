@@ -15,7 +15,7 @@ pub use provider::SecretProvider;
 #[cfg(feature = "lookup")]
 pub use resolver::LookupStats;
 
-pub(crate) use keys::{LookUp, LookupError, LookupResult, RingSearch};
+pub(crate) use keys::{LookupError, RingSearch};
 #[cfg(feature = "lookup")]
 pub(crate) use resolver::Resolver;
 pub(crate) use verifier::Verifier;

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::keys::{LookupError, LookupResult, SubscriptionId, as_looked_up};
 use super::provider::SecretProvider;
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, Monotonic};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, lock};
 use crate::verify::KeyRing;
@@ -300,7 +300,7 @@ impl Flight {
         });
         // The message of a panic may hold a secret, so only the panic hook gets it.
         poll_fn(|context| {
-            let polled = caught(|| call.as_mut().poll(context));
+            let polled = catch_panic(|| call.as_mut().poll(context));
             polled.unwrap_or(Poll::Ready(Err(LookupError::Panicked)))
         })
         .await

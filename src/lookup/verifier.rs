@@ -113,7 +113,7 @@ impl Verifier {
     ) -> Result<BodyVerifier, VerifyError> {
         self.window.check(head.seconds, now)?;
         let ring = self.keys.select(head.webhook_id())?;
-        Ok(BodyVerifier::new(ring, head, None, limit))
+        Ok(BodyVerifier::new(ring, head, limit))
     }
 }
 

@@ -3,25 +3,31 @@
 //! The sender gets a status and a short message. All details go to the observers. They run on the thread that answers. A panic of a hook,
 //! of an observer of the program or of an error's text is caught: it harms neither the delivery nor the other observers.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
+use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use http::request::Parts;
+use tokio::time::Instant;
 
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
-use super::observation::Observation;
-use super::observer::RequestObserver;
 use super::reports::{Answer, Failed, Settled};
+use super::request_observer::{ObservedRequest, RequestObserver};
 use super::span::Span;
 #[cfg(feature = "tracing")]
 use super::trace::Tracing;
-use super::used_keys::UsedKeys;
-use crate::caught::caught;
-use crate::clock::Clock;
+use crate::catch_panic::catch_panic;
+use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::StoreError;
 use crate::pipeline::{Authenticator, Delivery};
 use crate::readable::sources;
+use crate::sync::{Mutex, lock};
+use crate::verify::Verified;
 
 type Hook<T> = Option<Arc<dyn Fn(&T) + Send + Sync>>;
 
@@ -48,17 +54,14 @@ impl Observers {
     /// Begins a request with its head.
     pub(crate) fn begin(&self, head: &Parts, clock: &dyn Clock) -> Observation {
         let all = self.of_requests.iter();
-        let values = all.filter_map(|each| caught(|| each.begin(head, clock)).ok().flatten());
+        let values = all.filter_map(|each| catch_panic(|| each.begin(head, clock)).ok().flatten());
         Observation::of(Span::of_request(&head.method), values.collect())
     }
 
     /// The delivery is authentic, and its event is known.
     pub(crate) fn recognised(&self, request: &mut Observation, delivery: &Delivery) {
         request.span.recognised(delivery);
-        #[cfg(feature = "metrics")]
-        {
-            request.recognised = Some(delivery.clone());
-        }
+        request.recognised = Some(delivery.clone());
         if self.on_key_first_used.is_some() && self.used_keys.is_first(delivery.verified()) {
             self.call(&self.on_key_first_used, delivery);
         }
@@ -72,25 +75,30 @@ impl Observers {
         answer: &Answer,
     ) {
         #[cfg(feature = "tracing")]
-        let _ = caught(|| self.tracing.answered(auth, &request.span, answer));
+        let _ = catch_panic(|| self.tracing.answered(auth, &request.span, answer));
         #[cfg(feature = "metrics")]
         self.metrics.answered(auth, answer);
         self.call(&self.on_answer, answer);
         request.answered(auth, answer);
     }
 
-    /// There is no answer: the sender hung up, or the server was stopped.
+    /// There is no answer: the sender hung up, a time-out outside dropped the request, or the server was
+    /// stopped.
     pub(crate) fn hung_up(&self, auth: &Authenticator, request: &mut Observation) {
+        let after = request.started.elapsed();
+        #[cfg(feature = "tracing")]
+        Tracing::dropped(&request.span, request.recognised.is_some(), after);
         #[cfg(feature = "metrics")]
-        self.metrics.hung_up(auth, request);
-        request.hung_up();
+        self.metrics
+            .hung_up(auth, request.recognised.as_ref(), after);
+        request.hung_up(after);
     }
 
     /// A run has ended. Told inside its span.
     pub(crate) fn settled(&self, run: &Settled) {
         #[cfg(feature = "tracing")]
         if run.late {
-            let _ = caught(|| self.tracing.ended_late(run));
+            let _ = catch_panic(|| self.tracing.ended_late(run));
         }
         #[cfg(feature = "metrics")]
         self.metrics.settled(run);
@@ -102,12 +110,12 @@ impl Observers {
         #[cfg(feature = "metrics")]
         self.metrics.failed(failed);
         self.call(&self.on_failed, failed);
-        let _ = caught(|| self.write_to_stderr(failed));
+        let _ = catch_panic(|| self.write_to_stderr(failed));
     }
 
     fn call<T>(&self, hook: &Hook<T>, report: &T) {
         let Some(hook) = hook else { return };
-        let _ = caught(|| {
+        let _ = catch_panic(|| {
             if self.hooks_while.as_ref().is_none_or(|holds| holds()) {
                 hook(report);
             }
@@ -130,5 +138,105 @@ impl Observers {
             // `eprintln!` panics where stderr is closed.
             let _ = writeln!(std::io::stderr(), "hookgate: {failed}");
         }
+    }
+}
+
+/// One request from its head to its answer, or to the end of its connection.
+pub(crate) struct Observation {
+    pub(crate) started: Instant,
+    pub(crate) span: Span,
+    is_end_told: bool,
+    recognised: Option<Delivery>,
+    /// The values of the program's observers.
+    observed: Vec<Box<dyn ObservedRequest>>,
+}
+
+impl Observation {
+    fn of(span: Span, observed: Vec<Box<dyn ObservedRequest>>) -> Self {
+        Self {
+            started: Instant::now(),
+            span,
+            is_end_told: false,
+            recognised: None,
+            observed,
+        }
+    }
+
+    pub(crate) fn is_end_told(&self) -> bool {
+        self.is_end_told
+    }
+
+    /// The end of this request is told now, or by another observation of it.
+    pub(crate) fn end_is_told(&mut self) {
+        self.is_end_told = true;
+    }
+
+    /// The age of the delivery is compared with this time.
+    pub(crate) fn age_checked(&mut self, now: UnixSeconds) {
+        self.each(|it| it.age_checked(now));
+    }
+
+    /// The body was read to its end. Told before the signature is compared: a body that does not verify is the one that an operator
+    /// will look at.
+    pub(crate) fn body_read(&mut self, body: impl FnOnce() -> Bytes) {
+        if !self.observed.is_empty() {
+            let body = body();
+            self.each(|it| it.body_read(&body));
+        }
+    }
+
+    /// The body was not read to its end, but only this number of bytes.
+    pub(crate) fn body_broke_off(&mut self, bytes: usize) {
+        self.each(|it| it.body_broke_off(bytes));
+    }
+
+    fn answered(&mut self, auth: &Authenticator, answer: &Answer) {
+        if !self.observed.is_empty() {
+            let attempt = answer.authentic().and_then(|it| auth.attempt(it));
+            self.end(|it| it.answered(answer, attempt));
+        }
+    }
+
+    fn hung_up(&mut self, after: Duration) {
+        self.end(|it| it.hung_up(after));
+    }
+
+    fn each(&mut self, tell: impl Fn(&mut dyn ObservedRequest)) {
+        for value in &mut self.observed {
+            let _ = catch_panic(|| tell(&mut **value));
+        }
+    }
+
+    /// Tells the last step.
+    fn end(&mut self, tell: impl Fn(Box<dyn ObservedRequest>)) {
+        for value in mem::take(&mut self.observed) {
+            let _ = catch_panic(|| tell(value));
+        }
+    }
+}
+
+/// Under two layers of one receiver, the inner one ends without a last step.
+impl Drop for Observation {
+    fn drop(&mut self) {
+        self.end(drop);
+    }
+}
+
+/// The most keys that are remembered. The operator names keys and scopes, but may have a ring for each of many customers.
+const MAX_KEYS: usize = 16_384;
+
+/// Remembers of each key a hash of its scope and its name.
+#[derive(Default)]
+struct UsedKeys {
+    random: RandomState,
+    used: Mutex<HashSet<u64>>,
+}
+
+impl UsedKeys {
+    /// Returns whether this is the first delivery that its key has signed.
+    fn is_first(&self, verified: &Verified) -> bool {
+        let key = (verified.scope(), verified.key_name());
+        let mut used = lock(&self.used);
+        used.len() < MAX_KEYS && used.insert(self.random.hash_one(key))
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use crate::dedupe::Attempt;
 use crate::lookup::SubscriptionId;
 use crate::outcome::{Outcome, Refusal};
 use crate::pipeline::Delivery;
 use crate::readable::Chain;
-use crate::verify::{Verified, VerifyError, VerifyErrorKind};
+use crate::verify::{Verified, VerifyError};
 
 /// The reason of a refusal or failure: an error with its chain of sources.
 pub(crate) type Reason = Arc<dyn Error + Send + Sync>;
@@ -110,7 +110,7 @@ impl Answer {
     #[must_use]
     pub fn reason_line(&self) -> Option<String> {
         let reason = self.reason.as_ref()?;
-        caught(|| Chain(reason).to_string()).ok()
+        catch_panic(|| Chain(reason).to_string()).ok()
     }
 
     pub(super) fn refusal(&self) -> Option<&Refusal> {
@@ -123,15 +123,6 @@ impl Answer {
     pub fn authentic(&self) -> Option<&Verified> {
         let delivery = self.delivery.as_ref().map(Delivery::verified);
         delivery.or_else(|| self.refusal()?.authentic())
-    }
-
-    /// Returns whether the delivery was refused as stale although its signature is right. This is the only sign that the
-    /// sender's retries carry their first timestamp. The receiver checks at most eight stale deliveries a second for it, so use
-    /// it as a sign and not as a count.
-    #[must_use]
-    pub fn is_stale_but_authentic(&self) -> bool {
-        let kind = self.verify_error().map(VerifyError::kind);
-        matches!(kind, Some(VerifyErrorKind::StaleButAuthentic { .. }))
     }
 }
 

@@ -1,17 +1,18 @@
-//! Fields and lines of the span of each delivery.
+//! The span of each delivery, its fields and its lines (feature `tracing`).
 //!
-//! Text from a client without the secret is always cut to a short length, and such a client cannot fill the log: see
-//! `warnings`.
+//! Text from a client without the secret is always cut to a short length, and such a client cannot fill the log.
 
+use std::mem;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tracing::field::display;
 
 use super::reports::{Answer, Reason, Settled};
 use super::span::Span;
-use super::warnings::Warnings;
+use crate::clock::Monotonic;
 use crate::lookup::SubscriptionId;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Unrecorded};
 use crate::pipeline::Authenticator;
 use crate::readable::Chain;
 
@@ -35,6 +36,14 @@ fn is_done(outcome: Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Accepted | Outcome::Handled | Outcome::Replayed { same_body: true }
+    )
+}
+
+/// Returns whether a success was not recorded, although its commit was repeated: a copy may run again.
+fn is_commit_given_up(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
     )
 }
 
@@ -77,6 +86,17 @@ impl Tracing {
                 }
             }
             None => tracing::warn!(target: TARGET, outcome = name, "delivery answered"),
+        }
+    }
+
+    /// Logs that a request was dropped before its answer. Any client can hang up, so this is at INFO only for an authentic delivery.
+    pub(super) fn dropped(span: &Span, is_authentic: bool, after: Duration) {
+        let _entered = span.0.enter();
+        let elapsed_us = micros(after);
+        if is_authentic {
+            tracing::info!(target: TARGET, elapsed_us, "request dropped before its answer");
+        } else {
+            tracing::debug!(target: TARGET, elapsed_us, "request dropped before its answer");
         }
     }
 
@@ -123,6 +143,9 @@ impl Tracing {
             None if is_done(run.outcome) => {
                 tracing::debug!(target: TARGET, outcome = name, elapsed_us, "run ended late");
             }
+            None if is_commit_given_up(run.outcome) => {
+                tracing::warn!(target: TARGET, outcome = name, "commit given up");
+            }
             None => tracing::warn!(target: TARGET, outcome = name, "run ended late"),
             Some(reason) if run.outcome == Outcome::Unhandled => {
                 tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "run ended late");
@@ -137,4 +160,94 @@ impl Tracing {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The time from one line of a refusal that is not authentic to the next. Any client can cause them, so they must not fill a log.
+const BETWEEN_LINES: Duration = Duration::from_secs(1);
+/// A reason that was not logged for this long is logged at once, however many other lines there are.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
+
+/// The latest lines of one receiver.
+#[derive(Default)]
+pub(crate) struct Warnings(Mutex<Logged>);
+
+#[derive(Default)]
+struct Logged {
+    last: Option<Monotonic>,
+    /// At most one entry for each reason.
+    by_reason: Vec<(&'static str, Monotonic)>,
+    suppressed: u64,
+}
+
+impl Warnings {
+    /// Returns whether a refusal with this reason is logged at WARN, and not at DEBUG: then, the number of refusals that were not at
+    /// WARN since the last such line.
+    pub(super) fn warned(&self, reason: &'static str, now: Monotonic) -> Option<u64> {
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Logged {
+            last,
+            by_reason,
+            suppressed,
+        } = &mut *logged;
+        let within = |since: Monotonic, time| now.saturating_since(since) < time;
+        let known = by_reason.iter_mut().find(|(name, _)| *name == reason);
+        let lately = known
+            .as_ref()
+            .is_some_and(|(_, at)| within(*at, FORGOTTEN_AFTER));
+        if lately && last.is_some_and(|last| within(last, BETWEEN_LINES)) {
+            *suppressed = suppressed.saturating_add(1);
+            return None;
+        }
+        *last = Some(now);
+        match known {
+            Some((_, at)) => *at = now,
+            None => by_reason.push((reason, now)),
+        }
+        Some(mem::take(suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Monotonic {
+        Monotonic::new(Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_flood_of_all_reasons_is_a_line_a_second_and_each_reason_once_a_minute() {
+        const REASONS: [&str; 5] = ["a", "b", "c", "d", "e"];
+        let warnings = Warnings::default();
+        let (mut lines, mut requests) = (0, 0);
+        for millis in (0..600_000).step_by(10) {
+            for reason in REASONS {
+                requests += 1;
+                if let Some(suppressed) = warnings.warned(reason, at(millis)) {
+                    lines += 1;
+                    requests -= 1 + suppressed;
+                }
+            }
+        }
+        // Ten minutes, at most one line a second and one more for each reason a minute.
+        assert!((600..=600 + 10 * 5).contains(&lines), "{lines}");
+        // All requests are logged or counted, except those since the last line.
+        assert!(requests < 5 * 101, "{requests}");
+    }
+
+    #[test]
+    fn a_reason_that_was_not_logged_for_a_minute_is_logged_at_once() {
+        let warnings = Warnings::default();
+        assert_eq!(warnings.warned("a", at(0)), Some(0));
+        assert_eq!(warnings.warned("b", at(1)), Some(0));
+        assert_eq!(warnings.warned("a", at(2)), None);
+        for second in 1..60 {
+            let suppressed = u64::from(second == 1);
+            let warned = warnings.warned("a", at(second * 1_000 + 1));
+            assert_eq!(warned, Some(suppressed));
+        }
+        assert_eq!(warnings.warned("b", at(60_000)), None);
+        assert_eq!(warnings.warned("b", at(60_001)), Some(1));
+        assert_eq!(warnings.warned("b", at(60_002)), None);
+    }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::authenticate::Authenticator;
 use super::delivery::Delivery;
 use super::gate::Permit;
-use super::store_calls::{Call, Store};
-use crate::caught::caught;
+use super::store_calls::Store;
 use crate::dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind};
 use crate::outcome::Refusal;
 
@@ -38,13 +37,13 @@ pub enum Admission {
 }
 
 impl Claims {
-    /// Claims the event. The store's answer counts for its health only if `is_awaited` returns true: a request that has given up the
+    /// Claims the event. The store's answer counts for its health only if `is_in_time` returns true: a request that has given up the
     /// call has counted it as failed, and a late answer does not show that the store works.
     pub(crate) async fn admit(
         &self,
         auth: &Authenticator,
         delivery: &Delivery,
-        is_awaited: impl Fn() -> bool,
+        is_in_time: impl Fn() -> bool,
     ) -> Result<Admission, Refusal> {
         let permit = auth.gate.enter().map_err(Refusal::new)?;
         let Some(store) = &self.store else {
@@ -60,7 +59,7 @@ impl Claims {
             // The lease has ended: another copy may have the event by now, or may have handled it.
             claimed = Err(StoreError::new(StoreErrorKind::TimedOut));
         }
-        if is_awaited() {
+        if is_in_time() {
             auth.gate.health_signs.record_store_answer(&claimed);
         }
         match claimed {
@@ -70,7 +69,6 @@ impl Claims {
                     key: *key,
                     token,
                     lease: self.lease,
-                    age,
                     retention: self.retention,
                 };
                 Ok(Admission::Fresh(Claim::new(Some(record), permit)))
@@ -83,14 +81,10 @@ impl Claims {
             }
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
-                // After an error it is unknown whether there is a claim. A release with a token that holds no claim changes
-                // nothing. Boxed with the error, because it is rare and must not enlarge the frame of the other claims.
-                let released = store.call(|store| store.release(key, token));
-                let refusal = Box::pin(async {
-                    let _ = released.await;
-                    error.into()
-                });
-                Err(refusal.await)
+                // After an error it is unknown whether there is a claim. A release with a token that
+                // holds no claim changes nothing.
+                let _ = store.call(|store| store.release(key, token)).await;
+                Err(error.into())
             }
         }
     }
@@ -138,9 +132,6 @@ pub(super) struct ClaimRecord {
     pub(super) key: EventKey,
     pub(super) token: ClaimToken,
     pub(super) lease: Duration,
-    /// The time from the call of the claim to its answer.
-    // Without timers, no claim is renewed automatically.
-    pub(super) age: Duration,
     pub(super) retention: Duration,
 }
 
@@ -183,12 +174,6 @@ impl Claim {
         self.settle(Settlement::Release, ForHealth::Counts).await
     }
 
-    /// Returns the age of the claim when the store answered: this much of its lease had passed.
-    pub(crate) fn age(&self) -> Duration {
-        let record = self.record.as_ref();
-        record.map_or(Duration::ZERO, |record| record.age)
-    }
-
     /// Commits or releases as [`commit`](Self::commit) and [`release`](Self::release) do, and keeps the permit.
     ///
     /// After an error, which means that the result is unknown, the store is called again. A commit that finds its own done record
@@ -208,9 +193,7 @@ impl Claim {
         };
         let mut settled = record.settle(how).await;
         if settled.is_err() {
-            let first = std::mem::replace(&mut settled, record.settle(how).await);
-            // An error's destructor is code of the store, and a panic in it must not cost the run its answer.
-            let _ = caught(|| drop(first));
+            settled = record.settle(how).await;
         }
         if answer == ForHealth::Counts {
             health_signs.record_store_answer(&settled);
@@ -220,11 +203,12 @@ impl Claim {
 }
 
 impl ClaimRecord {
-    fn settle(&self, how: Settlement) -> Call<'_, Ownership> {
-        self.store.call(|store| match how {
+    async fn settle(&self, how: Settlement) -> Result<Ownership, StoreError> {
+        let settled = self.store.call(|store| match how {
             Settlement::Commit => store.commit(&self.key, self.token, self.retention),
             Settlement::Release => store.release(&self.key, self.token),
-        })
+        });
+        settled.await
     }
 }
 
@@ -238,17 +222,11 @@ impl fmt::Debug for Claim {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt;
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::time::Duration;
-
-    use super::{Claim, ForHealth, Settlement};
+    use super::Claim;
     use crate::{
         DedupeStore, MemoryStore, Receiver, Secret, block_on,
         clock::ManualClock,
-        dedupe::{
-            ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture,
-        },
+        dedupe::EventKey,
         receiver::{Admission, RequestHead},
         verify::{Signature, Timestamp},
     };
@@ -285,78 +263,5 @@ mod tests {
         let (claim, key) = claim_in(MemoryStore::default());
         let expected = format!("Claim {{ key: Some({key:?}), .. }}");
         assert_eq!(format!("{claim:?}"), expected);
-    }
-
-    #[derive(Debug)]
-    struct Bomb;
-
-    impl fmt::Display for Bomb {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("made up")
-        }
-    }
-
-    impl std::error::Error for Bomb {}
-
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            panic!("made-up panic in a destructor");
-        }
-    }
-
-    /// Its first answer to a commit or a release is an error whose destructor panics.
-    #[derive(Debug, Default)]
-    struct FailsOnce(AtomicBool);
-
-    impl FailsOnce {
-        fn answer(&self) -> StoreFuture<'_, Ownership> {
-            let error = || StoreError::new(StoreErrorKind::Unavailable).caused_by(Bomb);
-            StoreFuture::ready(match self.0.swap(true, Ordering::SeqCst) {
-                true => Ok(Ownership::Held),
-                false => Err(error()),
-            })
-        }
-    }
-
-    impl DedupeStore for FailsOnce {
-        fn claim<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Claimed> {
-            StoreFuture::ready(Ok(Claimed::Fresh))
-        }
-
-        fn renew<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            StoreFuture::ready(Ok(Ownership::Held))
-        }
-
-        fn commit<'a>(
-            &'a self,
-            _: &'a EventKey,
-            _: ClaimToken,
-            _: Duration,
-        ) -> StoreFuture<'a, Ownership> {
-            self.answer()
-        }
-
-        fn release<'a>(&'a self, _: &'a EventKey, _: ClaimToken) -> StoreFuture<'a, Ownership> {
-            self.answer()
-        }
-    }
-
-    #[test]
-    fn a_first_error_that_panics_when_dropped_costs_nothing() {
-        for how in [Settlement::Commit, Settlement::Release] {
-            let (claim, _) = claim_in(FailsOnce::default());
-            let settled = block_on(claim.settle(how, ForHealth::Counts));
-            assert_eq!(settled.unwrap(), Ownership::Held);
-        }
     }
 }

@@ -22,19 +22,13 @@ pub(crate) struct Gate {
     pub(crate) health_signs: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeHeld>,
-    /// Called when the last run behind the shut gate has ended.
-    on_idle: Option<OnIdle>,
+    /// Tells a drain that all permits are free.
+    #[cfg(feature = "tower")]
+    permits: tokio_util::task::TaskTracker,
 }
 
-pub(crate) type OnIdle = Box<dyn Fn() + Send + Sync>;
-
 impl Gate {
-    pub(crate) fn new(
-        max_runs: usize,
-        clock: Arc<dyn Clock>,
-        scope: Option<ScopeHeld>,
-        on_idle: Option<OnIdle>,
-    ) -> Self {
+    pub(crate) fn new(max_runs: usize, clock: Arc<dyn Clock>, scope: Option<ScopeHeld>) -> Self {
         Self {
             id: RecognisedBy::new(),
             max_runs,
@@ -42,7 +36,8 @@ impl Gate {
             shut: AtomicBool::new(false),
             health_signs: HealthSigns::new(clock),
             _scope: scope,
-            on_idle,
+            #[cfg(feature = "tower")]
+            permits: Default::default(),
         }
     }
 
@@ -53,7 +48,11 @@ impl Gate {
         self.runs
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more)
             .map_err(|_| RefusalKind::NoPermitFree)?;
-        let permit = Permit(Arc::clone(self));
+        let permit = Permit {
+            gate: Arc::clone(self),
+            #[cfg(feature = "tower")]
+            _token: self.permits.token(),
+        };
         // Counted before `shut` is read: either the call that shuts the gate sees this run, or this run sees the gate shut.
         if self.shut.load(Ordering::SeqCst) {
             return Err(RefusalKind::ShuttingDown);
@@ -76,6 +75,14 @@ impl Gate {
     /// Shuts the gate: no new run may begin.
     pub(crate) fn shut(&self) {
         self.shut.store(true, Ordering::SeqCst);
+        #[cfg(feature = "tower")]
+        self.permits.close();
+    }
+
+    /// Waits until the gate is shut and all permits are free.
+    #[cfg(feature = "tower")]
+    pub(crate) async fn idle(&self) {
+        self.permits.wait().await;
     }
 }
 
@@ -89,32 +96,28 @@ impl fmt::Debug for Gate {
 }
 
 /// A permit to run.
-pub(crate) struct Permit(Arc<Gate>);
+pub(crate) struct Permit {
+    gate: Arc<Gate>,
+    #[cfg(feature = "tower")]
+    _token: tokio_util::task::task_tracker::TaskTrackerToken,
+}
 
 impl Permit {
     pub(crate) fn health_signs(&self) -> &HealthSigns {
-        &self.0.health_signs
+        &self.gate.health_signs
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let before = self.0.runs.fetch_sub(1, Ordering::SeqCst);
-        // The count is lowered before `shut` is read: either this sees the gate shut, or the call that shuts it sees the lower
-        // count.
-        if before == 1
-            && self.0.shut.load(Ordering::SeqCst)
-            && let Some(on_idle) = &self.0.on_idle
-        {
-            on_idle();
-        }
+        self.gate.runs.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 #[cfg(all(test, shuttle))]
 fn gate(max_runs: usize) -> Arc<Gate> {
     let clock = Arc::new(crate::clock::SystemClock);
-    Arc::new(Gate::new(max_runs, clock, None, None))
+    Arc::new(Gate::new(max_runs, clock, None))
 }
 
 #[cfg(all(test, shuttle))]
@@ -173,31 +176,6 @@ mod races {
                 is_idle.store(true, SeqCst);
             }
             runs.into_iter().for_each(|run| run.join().unwrap());
-        });
-    }
-
-    /// If a thread shuts the gate and then sees a run, it is told of the end of the last one.
-    #[test]
-    fn the_end_of_the_last_run_behind_a_shut_gate_is_told() {
-        crate::dedupe::races::explore(|| {
-            let told = Arc::new(AtomicUsize::new(0));
-            let telling = Arc::clone(&told);
-            let on_idle: OnIdle = Box::new(move || {
-                telling.fetch_add(1, SeqCst);
-            });
-            let clock = Arc::new(crate::clock::SystemClock);
-            let gate = Arc::new(Gate::new(2, clock, None, Some(on_idle)));
-            let runs: Vec<_> = (0..2)
-                .map(|_| {
-                    let gate = Arc::clone(&gate);
-                    thread::spawn(move || (0..2).for_each(|_| drop(gate.enter())))
-                })
-                .collect();
-            gate.shut();
-            let before = told.load(SeqCst);
-            let sees_a_run = gate.runs() > 0;
-            runs.into_iter().for_each(|run| run.join().unwrap());
-            assert!(!sees_a_run || told.load(SeqCst) > before, "not told");
         });
     }
 }

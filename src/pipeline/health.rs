@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::caught::caught;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::{StoreError, StoreErrorKind as Kind};
 
@@ -118,8 +117,8 @@ const FAILING_FOR: Duration = Duration::from_secs(30);
 pub(crate) struct HealthSigns {
     clock: Arc<dyn Clock>,
     started: UnixSeconds,
-    authentic: Stamp,
-    accepted: Stamp,
+    authentic: AtomicTime,
+    accepted: AtomicTime,
     store_failures: AtomicU32,
     /// Monotonic milliseconds.
     store_failed_at: AtomicU64,
@@ -130,8 +129,8 @@ impl HealthSigns {
         Self {
             started: clock.now(),
             clock,
-            authentic: Stamp::never(),
-            accepted: Stamp::never(),
+            authentic: AtomicTime::never(),
+            accepted: AtomicTime::never(),
             store_failures: AtomicU32::new(0),
             store_failed_at: AtomicU64::new(0),
         }
@@ -156,11 +155,9 @@ impl HealthSigns {
         self.authentic.set(now);
     }
 
-    /// Notes that an event was found done or became done. If the program's clock panics, only this note is lost.
+    /// Notes that an event was found done or became done.
     pub(crate) fn accepted(&self) {
-        if let Ok(now) = caught(|| self.clock.now()) {
-            self.accepted.set(now);
-        }
+        self.accepted.set(self.clock.now());
     }
 
     /// Notes the result of a call of the store.
@@ -184,9 +181,8 @@ impl HealthSigns {
         let _ = self
             .store_failures
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
-        if let Ok(at) = caught(|| self.monotonic_millis()) {
-            self.store_failed_at.store(at, Ordering::Relaxed);
-        }
+        self.store_failed_at
+            .store(self.monotonic_millis(), Ordering::Relaxed);
     }
 
     fn store_is_failing(&self) -> bool {
@@ -205,11 +201,11 @@ impl HealthSigns {
 }
 
 /// A second of the wall clock, or never.
-struct Stamp(AtomicI64);
+struct AtomicTime(AtomicI64);
 
 const NEVER: i64 = i64::MIN;
 
-impl Stamp {
+impl AtomicTime {
     fn never() -> Self {
         Self(AtomicI64::new(NEVER))
     }

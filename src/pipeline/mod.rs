@@ -7,7 +7,6 @@ pub(crate) mod delivery;
 mod gate;
 mod health;
 mod request_head;
-mod stale;
 mod store_calls;
 mod stored_delivery;
 
@@ -19,7 +18,7 @@ pub use stored_delivery::StoredDelivery;
 
 pub(crate) use authenticate::{Authenticator, CheckedHead};
 pub(crate) use claims::{Claims, ForHealth, Settlement};
-pub(crate) use gate::{Gate, OnIdle};
+pub(crate) use gate::Gate;
 pub(crate) use request_head::TRACEPARENT;
 pub(crate) use store_calls::Store;
 pub use store_calls::guarded;

@@ -48,7 +48,7 @@ pub(crate) mod builder;
 mod serve;
 pub(crate) mod steps;
 
-pub use crate::caught::caught;
+pub use crate::catch_panic::catch_panic;
 pub use crate::pipeline::{Admission, Claim, Health, RequestHead, StoredDelivery, guarded};
 pub(crate) use builder::ReceiverBuilder;
 pub(crate) use steps::Receiver;

@@ -1,27 +1,26 @@
 //! A receiver behind a server: the tower layer, the same in one call, shutdown and metrics (feature `tower`).
 
 use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::Receiver;
 use crate::layer::{
-    self, FromDelivery, Guard, IntoAnswer, Settled, WebhookLayer, in_time, recorded_in_time,
-    under_lease,
+    self, FromDelivery, IntoAnswer, LATE_STORE_CALL, ReceiverInner, Settled, WebhookLayer,
+    commit_again, settle_once, under_lease,
 };
 use crate::outcome::{Outcome, Refusal, RefusalKind};
 #[cfg(feature = "metrics")]
 use crate::pipeline::Claims;
 #[cfg(doc)]
 use crate::pipeline::Delivery;
-use crate::pipeline::{Admission, ForHealth, Settlement, StoredDelivery};
-use crate::run::{Acknowledgement, Ran, Run};
+use crate::pipeline::{Admission, StoredDelivery};
+use crate::run::{Run, RunReport};
 
 impl Receiver {
     /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
@@ -46,8 +45,8 @@ impl Receiver {
     /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
     /// future is `Send` if the body is. A body that is already complete also works.
     ///
-    /// If the server drops the future, for example because its client hangs up, a run that has begun continues: it moves to its
-    /// own task on the tokio runtime that polled it. If a server stops such runtimes, as actix-web does with its workers, call
+    /// The handler runs in a task of its own, on the tokio runtime that polls the future. If the server drops the future, for example
+    /// because its client hangs up, a run that has begun continues. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
     /// The answer's extensions hold an [`Answer`](crate::layer::Answer).
@@ -152,7 +151,7 @@ impl Receiver {
     ///
     /// # Security
     /// As for [`verify_stored`](Self::verify_stored). Without a store, whoever can write to the queue can make an old event run again.
-    pub async fn run_stored<D, H, F>(&self, stored: &StoredDelivery, handler: H) -> Ran
+    pub async fn run_stored<D, H, F>(&self, stored: &StoredDelivery, handler: H) -> RunReport
     where
         D: FromDelivery + 'static,
         H: FnOnce(D) -> F + Send + 'static,
@@ -160,30 +159,32 @@ impl Receiver {
     {
         let delivery = match self.verify_stored(stored).await {
             Ok(delivery) => delivery,
-            Err(refusal) => return Ran::refused(refusal),
+            Err(refusal) => return RunReport::refused(refusal),
         };
-        let Guard { settings, next, .. } = &*self.shared;
-        let asked = Instant::now();
+        let ReceiverInner { settings, next, .. } = &*self.shared;
+        let called = Instant::now();
         let claim = match self.admit(&delivery).await {
             Ok(Admission::Fresh(claim)) => claim,
             Ok(Admission::Replayed { same_body }) => {
-                return Ran::without_handler(Outcome::Replayed { same_body });
+                return RunReport::without_handler(Outcome::Replayed { same_body });
             }
             Ok(Admission::Running { retry_after }) => {
                 let running = Refusal::new(RefusalKind::StillRunning);
-                return Ran::refused(running.retry_after_lease(retry_after));
+                return RunReport::refused(running.retry_after_lease(retry_after));
             }
-            Err(refusal) => return Ran::refused(refusal),
+            Err(refusal) => return RunReport::refused(refusal),
         };
         let run = Run::of(&delivery).limit(settings.run_limit);
-        let run = run.abort_on(settings.shutdown.aborted()).handler(handler);
-        let mut ran = under_lease(run, next.lease, asked, || claim.renew()).await;
-        let how = match ran.acknowledgement() {
-            Acknowledgement::Done => Settlement::Commit,
-            _ => Settlement::Release,
-        };
-        let answer = in_time(pin!(claim.settle(how, ForHealth::Counts)), || ()).await;
-        ran.outcome = recorded_in_time(&self.shared, answer, how, ran.outcome);
+        let run = run.abort_on(settings.drained.cancelled()).handler(handler);
+        let (mut ran, lease_ends) = under_lease(run, next.lease, called, || claim.renew()).await;
+        // A dead letter is released: it can be run again from where the caller puts it.
+        if ran.outcome == Outcome::DeadLettered {
+            let _ = timeout(LATE_STORE_CALL, claim.release()).await;
+        } else {
+            let settled = settle_once(&self.shared, &claim, ran.outcome).await;
+            let again = commit_again(&self.shared, &claim, lease_ends, ran.outcome, settled);
+            ran.outcome = again.await;
+        }
         self.shared.report_run(&Settled {
             outcome: ran.outcome,
             delivery,
@@ -224,8 +225,7 @@ impl Receiver {
     /// # }
     /// ```
     pub async fn drain(&self, limit: Duration) -> usize {
-        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
-        layer::drain(gate, &settings.shutdown, limit).await
+        self.shared.drain(limit).await
     }
 
     /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::builder::ReceiverBuilder;
 
 #[cfg(feature = "tower")]
-pub(super) use crate::layer::Guard;
+pub(super) use crate::layer::ReceiverInner;
 use crate::lookup::Keys;
 use crate::lookup::RingSearch;
 use crate::outcome::Refusal;
@@ -21,12 +21,12 @@ use crate::verify::BodyVerifier;
 /// See the [module docs](super) for the steps, and `Receiver::layer` (feature `tower`) for use in an axum app.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    pub(super) shared: Arc<Guard<Claims>>,
+    pub(super) shared: Arc<ReceiverInner<Claims>>,
 }
 
 #[cfg(not(feature = "tower"))]
 #[derive(Debug)]
-pub(super) struct Guard<N> {
+pub(super) struct ReceiverInner<N> {
     pub(super) auth: Authenticator,
     pub(super) next: N,
 }
@@ -202,7 +202,7 @@ impl Receiver {
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
-        let Guard { auth, next, .. } = &*self.shared;
+        let ReceiverInner { auth, next, .. } = &*self.shared;
         next.admit(auth, delivery, || true).await
     }
 

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,14 +11,23 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use tokio::time::Instant;
 use tower_service::Service;
 
-use super::accept::{Storing, accept};
-use super::contract::Sink;
+use super::{Accepted, Sink};
+use crate::catch_panic::catch_panic_in;
 use crate::config::ConfigError;
-use crate::layer::{self, Guard, ResponseBody, ResponseFuture, VerifiedBody};
+use crate::dedupe::{StoreError, StoreErrorKind};
+#[cfg(feature = "metrics")]
+use crate::layer;
+use crate::layer::{
+    LATE_STORE_CALL, ReceiverInner, Reply, RequestContext, ResponseBody, ResponseFuture, RunEnd,
+    VerifiedBody, spawn_run,
+};
 use crate::lookup::Keys;
-use crate::pipeline::Health;
+use crate::observe::{Reason, Settled};
+use crate::outcome::{Failure, Outcome, Refusal};
+use crate::pipeline::{Delivery, Health};
 #[cfg(doc)]
 use crate::receiver::Receiver;
 use crate::receiver::ReceiverBuilder;
@@ -87,7 +97,7 @@ use crate::receiver::ReceiverBuilder;
 /// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
 #[derive(Clone)]
 pub struct Acceptor {
-    shared: Arc<Guard<Storing>>,
+    shared: Arc<ReceiverInner<Storing>>,
 }
 
 /// Accepting in place of handling (feature `tower`).
@@ -126,9 +136,9 @@ impl ReceiverBuilder {
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {
         let scopes = sink.scopes_in_use().cloned();
         let sink: Box<dyn Sink> = Box::new(sink);
-        let guard = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
+        let inner = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
         Ok(Acceptor {
-            shared: Arc::new(guard),
+            shared: Arc::new(inner),
         })
     }
 }
@@ -155,8 +165,7 @@ impl Acceptor {
     /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
     /// that still go on after `limit` are dropped. Returns their number.
     pub async fn drain(&self, limit: Duration) -> usize {
-        let (gate, settings) = (&self.shared.auth.gate, &self.shared.settings);
-        layer::drain(gate, &settings.shutdown, limit).await
+        self.shared.drain(limit).await
     }
 
     /// Returns the health, for a readiness probe: see [`Receiver::health`]. The store is the sink.
@@ -201,7 +210,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let answer = accept(&self.shared, request);
-        Box::pin(async { Ok(answer.await) })
+        ResponseFuture::new(async { Ok(answer.await) })
     }
 }
 
@@ -212,4 +221,110 @@ impl fmt::Debug for Acceptor {
             .field("sink", &self.shared.next.sink)
             .finish()
     }
+}
+
+/// The step of an acceptor after the signature: the sink, and the time for which it remembers an event.
+#[derive(Debug)]
+struct Storing {
+    sink: Box<dyn Sink>,
+    retention: Duration,
+}
+
+/// Takes a delivery from its request to its answer. No copy waits for another copy: each calls the sink,
+/// whose answer is one indivisible step.
+///
+/// Not an `async fn`: the time for the answer counts from this call, not from the first poll.
+fn accept<B, R>(
+    acceptor: &Arc<ReceiverInner<Storing>>,
+    request: Request<B>,
+) -> impl Future<Output = Response<ResponseBody<R>>> + use<B, R>
+where
+    B: Body,
+    R: Send + 'static,
+{
+    let (head, body) = request.into_parts();
+    let mut context = RequestContext::begin(Arc::clone(acceptor), &head);
+    context.observation.span.clone().around(async move {
+        let delivery = match context.take_in(&head, pin!(body)).await {
+            Ok(delivery) => delivery,
+            Err(refused) => return refused,
+        };
+        let (inner, stored) = (Arc::clone(&context.inner), delivery.clone());
+        let end = spawn_run(context.answer_due(), |reply| store(inner, stored, reply)).await;
+        if end.outcome == Outcome::RunsOn {
+            // The sink has used up the time for the answer, so it counts as failed. Its late answer does
+            // not show that it works again.
+            context.inner.auth.gate.health_signs.store_failed();
+        }
+        match context.respond::<R, Infallible>(end, delivery) {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
+    })
+}
+
+/// Calls the sink, and reports the end like that of any run. It holds a permit, so that a drain waits.
+async fn store<R>(
+    inner: Arc<ReceiverInner<Storing>>,
+    delivery: Delivery,
+    mut reply: Reply<R, Infallible>,
+) {
+    let permit = match inner.auth.gate.enter() {
+        Ok(permit) => permit,
+        Err(kind) => {
+            let refusal = Refusal::new(kind);
+            let (outcome, reason) = (Outcome::Refused(kind), Arc::new(refusal.clone()));
+            inner.report_failure(delivery.verified(), Some(&delivery), outcome, Some(reason));
+            return reply.send(RunEnd::refused(refusal));
+        }
+    };
+    let started = Instant::now();
+    let Storing { sink, retention } = &inner.next;
+    let call = async { sink.accept(&delivery, *retention).await };
+    let longest = inner.settings.run_limit.min(LATE_STORE_CALL);
+    let answer = tokio::select! {
+        biased;
+        answer = catch_panic_in(call) => Ok(answer.unwrap_or_else(|panicked| {
+            let below = format!("the sink panicked: {panicked}");
+            Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(below))
+        })),
+        failure = reply.until_abort(&inner.settings.drained, started + longest) => match failure {
+            Failure::RunLimit => {
+                let below = format!("the sink has not answered for {} ms", longest.as_millis());
+                Ok(Err(StoreError::new(StoreErrorKind::TimedOut).caused_by(below)))
+            }
+            failure => Err(failure),
+        },
+    };
+    let health_signs = &inner.auth.gate.health_signs;
+    if let Ok(answer) = &answer
+        && !reply.is_sent()
+    {
+        health_signs.record_store_answer(answer);
+    }
+    let (outcome, refusal) = match answer {
+        Ok(Ok(accepted)) => {
+            health_signs.accepted();
+            let outcome = match accepted {
+                Accepted::New => Outcome::Accepted,
+                Accepted::Duplicate { same_body } => Outcome::Replayed { same_body },
+            };
+            (outcome, None)
+        }
+        Ok(Err(error)) => {
+            let refusal = Refusal::from(error);
+            (Outcome::Refused(refusal.kind()), Some(refusal))
+        }
+        Err(failure) => (Outcome::Failed(failure), None),
+    };
+    inner.report_run(&Settled {
+        outcome,
+        delivery,
+        reason: refusal.clone().map(|refusal| Arc::new(refusal) as Reason),
+        elapsed: started.elapsed(),
+        late: !reply.is_awaited(),
+    });
+    // Before the answer: when the sender has it, the permit is free.
+    drop(permit);
+    reply.send(refusal.map_or_else(|| RunEnd::own(outcome), RunEnd::refused));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::VerifyError;
 use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
 use super::signature::{MacStates, Signature};
 use super::timestamp::Timestamp;
 use super::verified::{Proof, Verified};
-use super::{VerifyError, VerifyErrorKind};
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MAX_COPIED: usize = 16 << 10;
@@ -49,8 +49,6 @@ pub struct BodyVerifier {
     ring: Arc<KeyRing>,
     timestamp: Timestamp,
     signature: Signature,
-    /// The refusal of a delivery outside the window: with any body, it ends without a proof.
-    stale: Option<VerifyErrorKind>,
     received: Received,
     /// The number of bytes received so far.
     length: usize,
@@ -85,17 +83,11 @@ impl BodyTooLarge {
 
 impl BodyVerifier {
     /// Begins with the ring of the delivery. The body may have `limit` bytes at most; exactly `limit` is accepted.
-    pub(crate) fn new(
-        ring: Arc<KeyRing>,
-        head: &DeliveryHeaders<'_>,
-        stale: Option<VerifyErrorKind>,
-        limit: usize,
-    ) -> Self {
+    pub(crate) fn new(ring: Arc<KeyRing>, head: &DeliveryHeaders<'_>, limit: usize) -> Self {
         Self {
             ring,
             timestamp: head.timestamp,
             signature: head.signature,
-            stale,
             received: Received::Nothing,
             length: 0,
             limit,
@@ -146,7 +138,7 @@ impl BodyVerifier {
                 macs.matched(&self.signature),
             ),
         };
-        let key = self.ring.verdict(&self.timestamp, self.stale, matched)?;
+        let key = self.ring.verdict(&self.timestamp, matched)?;
         let proof = Proof::new(self.timestamp, Some(self.signature), self.ring, key);
         // The size of a server's buffer is unknown. It is 8 KiB and more, so that a hundred bytes may hold a hundred
         // times as many.
@@ -193,11 +185,6 @@ impl BodyVerifier {
             Received::OneChunk(chunk) => chunk.clone(),
             Received::Chunks { bytes, .. } => Bytes::copy_from_slice(bytes),
         }
-    }
-
-    /// Returns the refusal of a delivery outside the window.
-    pub(crate) fn stale(&self) -> Option<VerifyError> {
-        self.stale.map(VerifyError::new)
     }
 
     /// Returns the number of MACs that are computed as chunks arrive.

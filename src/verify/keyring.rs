@@ -291,7 +291,7 @@ impl KeyRing {
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
         let matched = self.matched(timestamp, signature, body.as_ref());
-        let key = self.verdict(timestamp, None, matched)?;
+        let key = self.verdict(timestamp, matched)?;
         let proof = Proof::new(*timestamp, Some(*signature), self, key);
         Ok(Verified::new(proof, body))
     }
@@ -307,24 +307,19 @@ impl KeyRing {
         index_of_match(keys.map(|key| key.verifies(timestamp, body, signature)))
     }
 
-    /// Returns the key that matched, if that makes the delivery authentic and fresh. `stale` is the refusal of a delivery
-    /// outside the window. One of an unknown subscription that is stale too ends as stale, as it would have before its
-    /// body was read.
+    /// Returns the key that matched, if that makes the delivery authentic.
     pub(super) fn verdict(
         &self,
         timestamp: &Timestamp,
-        stale: Option<VerifyErrorKind>,
         matched: Option<u8>,
     ) -> Result<u8, VerifyError> {
         let has_ended =
             |key: u8| self.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
-        let kind = match (self.is_decoy, stale, matched) {
-            (false, None, Some(key)) if has_ended(key) => VerifyErrorKind::KeyEnded,
-            (false, None, Some(key)) => return Ok(key),
-            (false, None, None) => VerifyErrorKind::SignatureMismatch,
-            (false, Some(stale), Some(_)) => stale.but_authentic(),
-            (false, Some(stale), None) | (true, Some(stale), _) => stale,
-            (true, None, _) => VerifyErrorKind::UnknownSubscription,
+        let kind = match matched {
+            _ if self.is_decoy => VerifyErrorKind::UnknownSubscription,
+            Some(key) if has_ended(key) => VerifyErrorKind::KeyEnded,
+            Some(key) => return Ok(key),
+            None => VerifyErrorKind::SignatureMismatch,
         };
         Err(VerifyError::new(kind))
     }

@@ -86,13 +86,6 @@ pub enum VerifyErrorKind {
         .0.timestamp, .0.age(), .0.now, .0.limit.as_secs()
     )]
     Stale(StaleTimes),
-    /// The timestamp is stale, but the signature is valid. This is the only sign that retries carry their first timestamp. It
-    /// is checked at most eight times a second, and only by a [`Receiver`](crate::Receiver).
-    #[error(
-        "the delivery is stale but authentic: signed {} s ago; do retries carry their first timestamp?",
-        .0.age()
-    )]
-    StaleButAuthentic(StaleTimes),
     /// The timestamp is further ahead of the receiver's clock than the window allows.
     #[error(
         "the delivery is ahead of its time: its timestamp {} lies {} s after the clock's {}, at most {} s are accepted{}",
@@ -188,7 +181,6 @@ impl VerifyErrorKind {
         match self {
             Self::HeaderMissing(_) | Self::HeaderRepeated(_) | Self::HeaderMalformed(_) => "header",
             Self::Stale(_) => "stale",
-            Self::StaleButAuthentic(_) => "stale_but_authentic",
             Self::Ahead(_) => "ahead",
             Self::UnknownSubscription => "unknown_subscription",
             Self::NotLookedUp => "not_looked_up",
@@ -197,14 +189,6 @@ impl VerifyErrorKind {
             Self::WorkspaceMismatch => "workspace_mismatch",
             Self::ScopeMismatch => "scope_mismatch",
             Self::KeyRemoved => "key_removed",
-        }
-    }
-
-    /// Returns the kind for a stale delivery whose signature is valid. All other kinds stay the same.
-    pub(crate) fn but_authentic(self) -> Self {
-        match self {
-            Self::Stale(times) => Self::StaleButAuthentic(times),
-            other => other,
         }
     }
 }
@@ -230,21 +214,6 @@ mod tests {
         assert!(guesses(1_763_690_000_000));
         assert!(!guesses(1_763_690_301));
         assert!(!guesses(1_763_690_000 + 50 * 365 * 24 * 3600));
-    }
-
-    #[test]
-    fn a_stale_delivery_that_was_authentic_says_so() {
-        let kind = VerifyErrorKind::Stale(times(1_763_680_000));
-        assert_eq!(kind.name(), "stale");
-        let kind = kind.but_authentic();
-        assert_eq!(kind.name(), "stale_but_authentic");
-        let told = VerifyError::new(kind).to_string();
-        assert!(
-            told.contains("stale but authentic: signed 10000 s ago"),
-            "{told}"
-        );
-        let missing = VerifyErrorKind::HeaderMissing("x-service-signature");
-        assert_eq!(missing.but_authentic(), missing);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::future::{Future, pending};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use axum::response::Response;
 use axum::routing::post_service;
 use hookgate::{
     ConfigErrorKind, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
-    clock::{Clock, Monotonic, UnixSeconds},
     dedupe::{EventKey, StoreError, StoreErrorKind, StoreFuture},
     layer::Answer,
     outcome::{Failure, RefusalKind},
@@ -601,54 +600,6 @@ async fn a_drain_that_runs_out_of_time_cuts_acceptances_off_and_says_so() {
     let cut = Outcome::Failed(Failure::Drained);
     assert_eq!(rig.settled(), [(cut, false)]);
     assert_eq!((rig.answers(), rig.failed()), (vec![cut], vec![cut]));
-}
-
-/// A clock that panics from some time on.
-#[derive(Clone, Debug)]
-struct BreakingClock {
-    clock: TokioClock,
-    is_broken: Arc<AtomicBool>,
-}
-
-impl Clock for BreakingClock {
-    fn now(&self) -> UnixSeconds {
-        assert!(!self.is_broken.load(Ordering::SeqCst), "a broken clock");
-        self.clock.now()
-    }
-
-    fn monotonic(&self) -> Monotonic {
-        self.clock.monotonic()
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_clock_that_panics_changes_no_answer_and_costs_no_report() {
-    let clock = BreakingClock {
-        clock: TokioClock::start(),
-        is_broken: Arc::default(),
-    };
-    let is_broken = Arc::clone(&clock.is_broken);
-    let rig = Rig::new(
-        |builder| builder.clock(clock.clone()),
-        move |_, call| {
-            is_broken.store(true, Ordering::SeqCst);
-            async move {
-                if call == 2 {
-                    pending::<()>().await;
-                }
-                Ok(Accepted::New)
-            }
-        },
-    );
-    assert_eq!(rig.send(&Sent::event("evt_1")).await.status(), 200);
-    clock.is_broken.store(false, Ordering::SeqCst);
-    // Cut off, although it may be stored: the sender must try again.
-    let attached = rig.begin(&Sent::event("evt_2")).await;
-    rig.acceptor.drain(Duration::from_secs(2)).await;
-    assert!(not_now(&attached.await.unwrap()));
-    let cut = Outcome::Failed(Failure::Drained);
-    assert_eq!(rig.answers(), [Outcome::Accepted, cut]);
-    assert_eq!((rig.settled()[1], rig.failed()), ((cut, false), vec![cut]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,39 +180,17 @@ async fn what_is_stale_or_refused_by_its_head_is_not_looked_up() {
         age,
         ..event_of(subscription, "evt_1")
     };
-    // Too old for a retry, and too far ahead.
-    for age in [40 * 3_600, -301] {
+    for age in [301, 400, 40 * 3_600, -301] {
         let response = harness.send(&stale("wh_1", age)).await;
         assert_eq!(response.status(), 401);
     }
-    assert_eq!(provider.count(), 0);
-    // One that could be a retry is checked, up to eight times a second, and looked up for it.
-    let first = harness.send(&stale("wh_1", 301)).await;
-    assert_eq!(first.status(), 401);
-    let kind = verify_error(&first);
-    assert!(
-        matches!(kind, VerifyErrorKind::StaleButAuthentic(_)),
-        "{kind:?}"
-    );
-    for number in 2..100 {
-        let asked = provider.count();
-        let response = harness.send(&stale(&format!("wh_{number}"), 301)).await;
-        assert_eq!(response.status(), 401);
-        let authentic = !matches!(verify_error(&response), VerifyErrorKind::Stale(_));
-        assert_eq!(provider.count() - asked, usize::from(authentic));
-    }
-    let asked = provider.count();
-    assert!((6..=8).contains(&asked), "{asked}");
-    pass(60_000).await; // until one a second is few
-    harness.send(&stale("wh_100", 301)).await;
-    assert_eq!(provider.count(), asked + 1);
     // Neither is a head that is refused, nor one without an id.
     let mut request = event_of("wh_3", "evt_1").request(&harness.clock);
     *request.method_mut() = http::Method::PUT;
     let response = harness.app.clone().oneshot(request).await.unwrap();
     assert_eq!(response.status(), 405);
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 401);
-    assert_eq!(provider.count(), asked + 1);
+    assert_eq!(provider.count(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use axum::routing::post;
 use hookgate::{
     DeadLetter, Delivery, Event, KeyRing, MemoryStore, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    layer::DURATION_BUCKETS,
+    layer::{DURATION_BUCKETS, STALE_AGE_BUCKETS},
     sink::{Accepted, Sink},
 };
 use http::{Request, StatusCode};
@@ -31,6 +31,11 @@ fn recorder() -> PrometheusRecorder {
         .set_buckets_for_metric(
             Matcher::Suffix("_duration_seconds".into()),
             &DURATION_BUCKETS,
+        )
+        .unwrap()
+        .set_buckets_for_metric(
+            Matcher::Full("hookgate_stale_age_seconds".into()),
+            &STALE_AGE_BUCKETS,
         )
         .unwrap()
         .build_recorder()
@@ -372,33 +377,30 @@ async fn a_last_attempt_that_fails_late_is_counted_at_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn stale_but_authentic_has_a_count_of_its_own() {
+async fn the_ages_of_stale_refusals_are_a_histogram() {
     let recorder = recorder();
     let _installed = install(&recorder);
     let harness = Harness::of(|_, _| async { OK });
-    harness.receiver.record_metrics();
-    let count = || value(&recorder, "hookgate_stale_but_authentic_total");
-    assert_eq!(count(), Some(0.0), "known before it counts");
-    for (secret, expected) in [(FORGER, 0.0), (SECRET, 1.0)] {
-        pass(1_100).await;
+    // The ages of a sender's retries whose timestamps are the first one's, and one that is in time.
+    for age in [60, 360, 361, 2_160, 9_360, 95_760] {
         let sent = Sent {
-            secret,
-            age: 400,
+            age,
             ..Sent::event("evt_1")
         };
-        assert_eq!(harness.send(&sent).await.status(), 401);
-        assert_eq!(count(), Some(expected));
+        harness.send(&sent).await;
     }
-    assert_eq!(
-        of(&recorder, "hookgate_deliveries_total"),
-        is(&[
-            ("outcome=refused,reason=stale,scope=none,key=none", 1.0),
-            (
-                "outcome=refused,reason=stale_but_authentic,scope=none,key=none",
-                1.0
-            ),
-        ])
-    );
+    let sum = value(&recorder, "hookgate_stale_age_seconds_sum");
+    assert_eq!(sum, Some(108_001.0));
+    let buckets = of(&recorder, "hookgate_stale_age_seconds_bucket");
+    let at_most = |seconds: f64| buckets[&format!("le={seconds}")];
+    for (above, below, found) in [
+        (350.0, 420.0, 2.0),
+        (2_150.0, 2_250.0, 1.0),
+        (9_350.0, 9_450.0, 1.0),
+        (95_700.0, 95_900.0, 1.0),
+    ] {
+        assert_eq!(at_most(below) - at_most(above), found, "{below}");
+    }
 }
 
 /// A receiver with two subscriptions, of which one has two keys.

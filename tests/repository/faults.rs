@@ -118,13 +118,16 @@ fn every_promise_names_files_and_tests_that_exist() {
         for cell in [kept_in, shown_by] {
             let names: Vec<_> = cell.split('`').skip(1).step_by(2).collect();
             assert!(!names.is_empty(), "{line}");
+            // A bare file name stands in the folder that was named last.
+            let mut folder = String::new();
             for name in names {
-                // A file may be named within the folder before it.
-                let file = format!("/{name}");
-                let exists = root.join(name).exists()
-                    || sources.iter().any(|path| path.ends_with(&file))
-                    || tests.contains(name);
-                assert!(exists, "there is no {name:?}: {line}");
+                let within = format!("{folder}{name}");
+                let exists =
+                    root.join(name).exists() || sources.contains(&within) || tests.contains(name);
+                assert!(exists, "there is no {name:?} in {folder:?}: {line}");
+                if let Some((parent, _)) = name.rsplit_once('/') {
+                    folder = format!("{parent}/");
+                }
             }
         }
         promises += 1;

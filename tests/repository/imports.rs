@@ -287,7 +287,7 @@ fn no_file_is_part_of_a_circle() {
     let graph = compared(library().files());
     assert!(graph["event"].contains("event::parse"));
     assert!(graph["event::parse"].contains("event::content"));
-    assert!(graph["layer::take_in"].contains("pipeline::authenticate"));
+    assert!(graph["layer::request"].contains("pipeline::delivery"));
     assert_eq!(circles(&graph), [[""; 0]; 0]);
 }
 

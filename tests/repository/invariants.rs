@@ -222,7 +222,6 @@ fn frameworks_stay_in_their_folders() {
             "layer/",
             "receiver/serve.rs",
             "run.rs",
-            "sink/accept.rs",
             "sink/acceptor.rs",
             "inbox/workers/",
             "order/service.rs",
@@ -238,7 +237,7 @@ fn frameworks_stay_in_their_folders() {
     }
     for name in who_names(&["axum_core::", "axum::"]) {
         let apart = [
-            "body_limit.rs",
+            "layer/body.rs",
             "extract/",
             "order/extract.rs",
             "route/",

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::{caught, guarded},
+    receiver::{catch_panic, guarded},
 };
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
@@ -15,7 +15,7 @@ pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 /// Calls a hook, if it is set.
 pub(super) fn call_hook<T>(hook: Option<&Hook<T>>, report: &T) {
     if let Some(hook) = hook {
-        let _ = caught(|| hook(report));
+        let _ = catch_panic(|| hook(report));
     }
 }
 

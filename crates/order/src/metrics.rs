@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hookgate::receiver::caught;
+use hookgate::receiver::catch_panic;
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
 use super::judge::GapReason;
@@ -92,5 +92,5 @@ impl OrderMetrics {
     reason = "the metrics of a guard leave through this function"
 )]
 fn recorded(record: impl FnOnce(&dyn Recorder)) {
-    let _ = caught(|| metrics::with_recorder(record));
+    let _ = catch_panic(|| metrics::with_recorder(record));
 }

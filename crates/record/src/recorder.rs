@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::clock::Clock;
 use hookgate::layer::{ObservedRequest, RequestObserver};
-use hookgate::receiver::caught;
+use hookgate::receiver::catch_panic;
 use http::request::Parts;
 
 use crate::append::{LogFile, Rotation};
@@ -248,7 +248,7 @@ struct Writer {
 impl Writer {
     fn run(mut self) {
         let queue = Arc::clone(&self.queue);
-        let _ = caught(|| while self.write_batch() {});
+        let _ = catch_panic(|| while self.write_batch() {});
         queue.end();
     }
 
@@ -260,7 +260,7 @@ impl Writer {
         self.file.check_file();
         for delivery in waiting {
             let bytes = weight(&delivery);
-            let line = caught(|| delivery.redacted(&self.redaction).to_line() + "\n");
+            let line = catch_panic(|| delivery.redacted(&self.redaction).to_line() + "\n");
             let written = line.is_ok_and(|line| self.write(line.as_bytes()));
             self.queue.settle(bytes, written);
         }
@@ -304,7 +304,7 @@ impl Writer {
         let begins = state.last_error.replace(Arc::clone(&error)).is_none();
         drop(state);
         if let Some(hook) = self.on_error.as_ref().filter(|_| begins) {
-            let _ = caught(|| hook(&error));
+            let _ = catch_panic(|| hook(&error));
         }
     }
 }

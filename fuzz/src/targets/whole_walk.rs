@@ -272,15 +272,8 @@ impl Walk {
                     refusal.kind().name(),
                     refusal.verify_error().map(|error| error.kind().name()),
                 );
-                let is_same = found == (kind, why);
-                // A stale delivery's body is sometimes read all the same, which can find more faults; it is refused either way.
-                let is_stale = why == Some("stale")
-                    && (found == (kind, Some("stale_but_authentic"))
-                        || found == ("body_too_large", None)
-                        || found == (kind, Some("unknown_subscription"))
-                        || found == (kind, Some("header")));
                 assert!(
-                    is_same || is_stale,
+                    found == (kind, why),
                     "{found:?}, but {kind} {why:?}: {}",
                     shown()
                 );

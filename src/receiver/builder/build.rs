@@ -12,18 +12,18 @@ use crate::lookup::Resolver;
 use crate::lookup::{Keys, Verifier};
 use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::receiver::Receiver;
-use crate::receiver::steps::Guard;
+use crate::receiver::steps::ReceiverInner;
 use crate::verify::KeyRing;
 
 impl ReceiverBuilder {
-    /// Builds the guard of an acceptor. `next` gets the time for which its sink remembers an event. Setting a store is an error.
+    /// Builds what an acceptor shares. `next` gets the time for which its sink remembers an event. Setting a store is an error.
     /// `scopes` is the list of the sink.
     #[cfg(feature = "tower")]
     pub(crate) fn build_to_accept<N>(
         mut self,
         scopes: Option<ScopesInUse>,
         next: impl FnOnce(Duration) -> N,
-    ) -> Result<Guard<N>, ConfigError> {
+    ) -> Result<ReceiverInner<N>, ConfigError> {
         if self.store.is_some() || self.without_deduplication {
             return Err(ConfigError::saying(
                 Kind::StoreUnused,
@@ -62,9 +62,9 @@ impl ReceiverBuilder {
             lease,
             retention,
         };
-        let guard = self.check(keys, remembers, scopes, claims)?;
+        let inner = self.check(keys, remembers, scopes, claims)?;
         Ok(Receiver {
-            shared: Arc::new(guard),
+            shared: Arc::new(inner),
         })
     }
 
@@ -83,14 +83,14 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest, and returns the guard. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
+    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
     fn check<N>(
         self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
         next: impl FnOnce(Duration) -> N,
-    ) -> Result<Guard<N>, ConfigError> {
+    ) -> Result<ReceiverInner<N>, ConfigError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
         if remembers {
             let needed = self.schedule.minimum_retention(&self.window);
@@ -114,21 +114,16 @@ impl ReceiverBuilder {
             Some(scopes) => scopes.enter(&keys)?,
             None => None,
         };
-        #[cfg(feature = "tower")]
-        let on_idle = self.layer.shutdown.on_idle();
-        #[cfg(not(feature = "tower"))]
-        let on_idle = None;
         let clock = Arc::clone(&self.clock);
         let auth = Authenticator {
             verifier: Verifier::new(keys).with_window(self.window),
             clock: self.clock,
-            gate: Arc::new(Gate::new(self.max_runs, clock, scope, on_idle)),
+            gate: Arc::new(Gate::new(self.max_runs, clock, scope)),
             schedule: self.schedule,
             max_body: self.max_body,
             ignores_header_mismatch: self.ignores_header_mismatch,
-            stale: Default::default(),
         };
-        Ok(Guard {
+        Ok(ReceiverInner {
             auth,
             #[cfg(feature = "tower")]
             settings: self.layer,

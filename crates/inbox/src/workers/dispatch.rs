@@ -8,7 +8,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use hookgate::layer::VerifiedBody;
-use hookgate::receiver::caught;
+use hookgate::receiver::catch_panic;
 use http::{Request, Response};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
@@ -159,7 +159,7 @@ where
         let (id, shared) = (job.id, Arc::clone(&self.shared));
         let task = if shared.is_working() {
             // A service whose clone panics fails the run, as a handler that panics does.
-            let service = caught(|| self.service.clone());
+            let service = catch_panic(|| self.service.clone());
             self.running.spawn(work(shared, service, job, asked))
         } else {
             self.running.spawn(give_back(shared, job))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::{caught, guarded},
+    receiver::{catch_panic, guarded},
 };
 use tokio::time::timeout;
 
@@ -14,7 +14,7 @@ pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 /// Calls a hook, if it is set.
 pub(super) fn call<T>(hook: Option<&Hook<T>>, report: &T) {
     if let Some(hook) = hook {
-        let _ = caught(|| hook(report));
+        let _ = catch_panic(|| hook(report));
     }
 }
 

@@ -12,7 +12,7 @@ use hookgate::{
     dedupe::StoreError,
     event::{EventId, EventType},
     outcome::Failure,
-    receiver::caught,
+    receiver::catch_panic,
 };
 
 use super::guarded::{Hook, call};
@@ -193,7 +193,7 @@ pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
     }
     if let Some(reason) = reason {
         // The `Display` of a handler's own error may panic.
-        let said = caught(|| outcome::one_line(reason).to_string());
+        let said = catch_panic(|| outcome::one_line(reason).to_string());
         line.push_str(": ");
         line.push_str(&said.unwrap_or_else(|_| "the reason panicked when it was written".into()));
     }

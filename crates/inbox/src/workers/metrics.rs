@@ -3,7 +3,7 @@
 use std::iter;
 use std::time::Duration;
 
-use hookgate::{Outcome, dedupe::StoreError, receiver::caught};
+use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
 
 use super::hooks::{AttemptReport, Step};
@@ -38,7 +38,8 @@ impl WorkersMetrics {
     #[allow(clippy::disallowed_methods)] // the one way to the recorder from here
     fn with(&self, record: impl FnOnce(Meter<'_>)) {
         let inbox = &self.0;
-        let _ = caught(|| metrics::with_recorder(|recorder| record(Meter { inbox, recorder })));
+        let _ =
+            catch_panic(|| metrics::with_recorder(|recorder| record(Meter { inbox, recorder })));
     }
 }
 

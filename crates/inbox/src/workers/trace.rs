@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use hookgate::outcome::one_line;
-use hookgate::{Outcome, dedupe::StoreError, receiver::caught};
+use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
 use tracing::field::display;
 
 use super::hooks::{AttemptReport, Disposition, Step};
@@ -21,7 +21,7 @@ pub(super) struct Tracing {
 impl Tracing {
     pub(super) fn observe(&self, step: Step<'_>) {
         // An error's text may panic while it is written.
-        let _ = caught(|| self.log(step));
+        let _ = catch_panic(|| self.log(step));
     }
 
     fn log(&self, step: Step<'_>) {

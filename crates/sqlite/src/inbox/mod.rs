@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
-    receiver::caught,
+    receiver::catch_panic,
     sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
@@ -109,7 +109,7 @@ impl SqliteEngine {
         let question: Question = Box::new(move |reader| {
             if !reply.is_closed() {
                 // A clock that panics fails this answer, and does not end the thread.
-                let read = caught(|| read(reader)).map_err(|_| ended());
+                let read = catch_panic(|| read(reader)).map_err(|_| ended());
                 drop(reply.send(read.and_then(|read| read.map_err(store_error))));
             }
         });

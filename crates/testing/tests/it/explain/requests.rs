@@ -188,15 +188,7 @@ async fn answered(delivery: &LoggedDelivery) -> (u16, Reason) {
     let response = response.unwrap();
     let answer = response.extensions().get::<Answer>().unwrap();
     let reason = match answer.outcome {
-        Outcome::Refused(kind) => {
-            let error = answer.verify_error().map(|error| error.kind());
-            // Some stale deliveries, chosen at random, are verified all the same, and answered as the others.
-            let error = error.map(|error| match error {
-                VerifyErrorKind::StaleButAuthentic(times) => VerifyErrorKind::Stale(times),
-                error => error,
-            });
-            Some((kind, error))
-        }
+        Outcome::Refused(kind) => Some((kind, answer.verify_error().map(|error| error.kind()))),
         _ => None,
     };
     (response.status().as_u16(), reason)

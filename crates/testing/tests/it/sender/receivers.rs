@@ -128,7 +128,7 @@ struct Seen {
     runs: HashMap<String, usize>,
     handled: HashMap<String, usize>,
     answers: usize,
-    stale_but_authentic: usize,
+    stale: usize,
     /// Requests that are in the gate, by event, and the most that ever were.
     within: HashMap<String, (usize, usize)>,
 }
@@ -154,8 +154,8 @@ impl Gate {
                 });
                 while let Some(error) = source {
                     let error_kind = error.downcast_ref().map(VerifyError::kind);
-                    if matches!(error_kind, Some(VerifyErrorKind::StaleButAuthentic(_))) {
-                        seen.stale_but_authentic += 1;
+                    if matches!(error_kind, Some(VerifyErrorKind::Stale(_))) {
+                        seen.stale += 1;
                     }
                     source = error.source();
                 }
@@ -245,8 +245,8 @@ impl Gate {
         self.seen.lock().unwrap().answers
     }
 
-    pub fn stale_but_authentic(&self) -> usize {
-        self.seen.lock().unwrap().stale_but_authentic
+    pub fn stale(&self) -> usize {
+        self.seen.lock().unwrap().stale
     }
 
     /// How many copies of this event were in the gate at the same time, at most.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::contract::{Accepted, Sink};
+use super::{Accepted, Sink};
 use crate::dedupe::{
     ClaimToken, Claimed, DedupeStore, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
 };
@@ -94,7 +94,7 @@ where
                 Ok(Claimed::Fresh) => {
                     let publish = (self.publish)(delivery.clone());
                     let renew = || store.renew(key, token, self.lease);
-                    under_lease(publish, self.lease, asked, renew).await
+                    under_lease(publish, self.lease, asked, renew).await.0
                 }
                 Ok(Claimed::Running { .. }) => {
                     let message = "another copy of the event is being published";

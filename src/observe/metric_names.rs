@@ -16,6 +16,17 @@ pub const DURATION_BUCKETS: [f64; 14] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 4.5, 5.0,
 ];
 
+/// Upper bounds for the histogram of the ages of stale refusals, `hookgate_stale_age_seconds`. Each wait of
+/// the sender's schedule ends a little below one of them: 6, 36 and 156 minutes, and 26 h 36 min. Many ages
+/// in one of those buckets are the sign that retries carry their first timestamp.
+///
+/// ```
+/// assert!(hookgate::layer::STALE_AGE_BUCKETS.is_sorted());
+/// ```
+pub const STALE_AGE_BUCKETS: [f64; 9] = [
+    350.0, 420.0, 2_150.0, 2_250.0, 9_350.0, 9_450.0, 95_700.0, 95_900.0, 604_800.0,
+];
+
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Counter,
@@ -43,8 +54,8 @@ metrics! {
         "Ended runs of the handler, by outcome and reason, and whether the request had been answered before.";
     LAST_ATTEMPTS_FAILED: Counter, "hookgate_last_attempts_failed_total", Count,
         "Deliveries that were not handled and may have been the sender's last attempt for their event.";
-    STALE_BUT_AUTHENTIC: Counter, "hookgate_stale_but_authentic_total", Count,
-        "Deliveries refused as stale although their signature was right. Looked for in at most eight stale deliveries a second.";
+    STALE_AGE: Histogram, "hookgate_stale_age_seconds", Seconds,
+        "Age of each delivery that was refused as stale, by its timestamp, which is not verified then.";
     ANSWER: Histogram, "hookgate_answer_duration_seconds", Seconds,
         "Time from the request to its answer.";
     HANDLER: Histogram, "hookgate_handler_duration_seconds", Seconds,

@@ -1,43 +1,41 @@
-//! The guard: authentication and the settings of the layer, before a handler or before a sink.
+//! What all clones of a receiver or of an acceptor share: its policy and its settings.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
-use tokio::time::Instant;
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::{Response, StatusCode};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::body::ResponseBody;
 use super::budget::BodyBudget;
-use super::drain::ShutdownSignal;
-use super::marks::DeadLetterHook;
-use super::response::{Shape, own_response};
+use super::marks::{DeadLetterHook, mark_as_replayed};
 use super::waiting_copies::WaitingCopies;
-use crate::caught::caught;
+use crate::catch_panic::catch_panic;
 use crate::config::ConfigError;
 use crate::config::in_range;
 use crate::dedupe::RetrySchedule;
 use crate::observe::{Failed, Observation, Observers, Reason, Settled};
-use crate::outcome::{Outcome, RefusalKind};
+use crate::outcome::{DEFAULT_RETRY, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
 
 /// Authenticates requests, and answers them under the settings of the layer. `next` is the step after that: claims in a receiver, a
 /// sink in an acceptor.
-pub(crate) struct Guard<N> {
+pub(crate) struct ReceiverInner<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
     pub(crate) next: N,
 }
 
-impl<N> Guard<N> {
-    /// Reports the end of a run, and its delivery if it was not handled. A refusal that is sent as an answer is reported together
-    /// with that answer.
+impl<N> ReceiverInner<N> {
+    /// Reports the end of a run, and its delivery if it was not handled.
     pub(crate) fn report_run(&self, run: &Settled) {
         self.settings.observers.settled(run);
-        if matches!(run.outcome, Outcome::Failed(_))
-            || run.late && matches!(run.outcome, Outcome::Refused(_))
-        {
+        if matches!(run.outcome, Outcome::Failed(_) | Outcome::Refused(_)) {
             let (delivery, reason) = (&run.delivery, run.reason.clone());
             self.report_failure(delivery.verified(), Some(delivery), run.outcome, reason);
         }
@@ -80,30 +78,43 @@ impl<N> Guard<N> {
         // If the shape panics, the delivery still gets the default answer.
         let own = || own_response(outcome, retry_after);
         let shape = self.settings.shape.as_ref();
-        let shaped = shape.and_then(|shape| caught(|| shape(outcome, own())).ok());
+        let shaped = shape.and_then(|shape| catch_panic(|| shape(outcome, own())).ok());
         shaped.unwrap_or_else(own).map(ResponseBody::own)
+    }
+
+    /// Refuses new runs and waits for those under way. Runs that still go on after `limit` are aborted.
+    /// Returns their number.
+    pub(crate) async fn drain(&self, limit: Duration) -> usize {
+        let gate = &self.auth.gate;
+        gate.shut();
+        if timeout(limit, gate.idle()).await.is_ok() {
+            return 0;
+        }
+        let aborted = gate.runs();
+        self.settings.drained.cancel();
+        // A store that hangs must not block the shutdown. The lease ends claims that the store did not
+        // release.
+        let _ = timeout(TO_RELEASE, gate.idle()).await;
+        aborted
     }
 
     /// The latest time for the answer to a request.
     pub(super) fn answer_due(&self, request: &Observation) -> Instant {
         request.started + self.settings.answer_within
     }
-
-    /// The latest time for a request's body, of which the first byte was waited for since `since`.
-    pub(super) fn body_deadline(&self, request: &Observation, since: Instant) -> Instant {
-        self.answer_due(request)
-            .min(since + self.settings.body_deadline)
-    }
 }
 
-impl<N: fmt::Debug> fmt::Debug for Guard<N> {
+impl<N: fmt::Debug> fmt::Debug for ReceiverInner<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard")
+        f.debug_struct("ReceiverInner")
             .field("auth", &self.auth)
             .field("next", &self.next)
             .finish_non_exhaustive()
     }
 }
+
+/// The time that aborted runs get to release their claims.
+const TO_RELEASE: Duration = Duration::from_secs(1);
 
 /// If no more than this is left of the time after the body, no run is begun: its answer would be too late.
 pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
@@ -116,8 +127,8 @@ pub(crate) struct LayerSettings {
     pub(crate) bodies: BodyBudget,
     pub(crate) run_limit: Duration,
     pub(crate) waiting: Arc<WaitingCopies>,
-    /// Shared with the gate, which tells it the end of the last run.
-    pub(crate) shutdown: Arc<ShutdownSignal>,
+    /// Cancelled when the runs under way have to be aborted.
+    pub(crate) drained: CancellationToken,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     pub(crate) shape: Option<Arc<Shape>>,
     pub(crate) observers: Observers,
@@ -131,7 +142,7 @@ impl Default for LayerSettings {
             bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingCopies::new(64, 4)),
-            shutdown: Arc::default(),
+            drained: CancellationToken::new(),
             dead_letter: None,
             shape: None,
             observers: Observers::default(),
@@ -159,5 +170,63 @@ impl LayerSettings {
             Duration::MAX,
         )?;
         in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)
+    }
+}
+
+/// Shapes a response that the receiver makes itself.
+pub(crate) type Shape = dyn Fn(Outcome, Response<Bytes>) -> Response<Bytes> + Send + Sync;
+
+/// Returns the default response to an outcome: the service's error envelope.
+fn own_response(outcome: Outcome, retry_after: Option<Duration>) -> Response<Bytes> {
+    let error = outcome.error();
+    let body = error.map(|(code, message)| envelope(code, message).into());
+    let mut response = Response::new(body.unwrap_or_default());
+    let status = StatusCode::from_u16(outcome.own_status());
+    let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    if error.is_some() {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    }
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        let wait = retry_after.unwrap_or(DEFAULT_RETRY);
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if matches!(outcome, Outcome::Replayed { .. }) {
+        mark_as_replayed(headers);
+    }
+    response
+}
+
+/// Returns the service's error envelope. The texts are from this crate and need no escaping.
+pub(crate) fn envelope(code: &str, message: &str) -> String {
+    format!(r#"{{"error":{{"code":"{code}","message":"{message}"}}}}"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    #[test]
+    fn headers_follow_from_the_status() {
+        let header = |kind, name: HeaderName| {
+            let response = own_response(Outcome::Refused(kind), None);
+            response.headers().get(name).cloned()
+        };
+        assert_eq!(
+            header(RefusalKind::MethodNotAllowed, ALLOW).unwrap(),
+            "POST"
+        );
+        assert_eq!(header(RefusalKind::StoreFull, RETRY_AFTER).unwrap(), "10");
+        assert_eq!(header(RefusalKind::BodyTooSlow, RETRY_AFTER), None);
+        let replay = own_response(Outcome::Replayed { same_body: true }, None);
+        assert_eq!(replay.headers()["idempotent-replayed"], "true");
+        assert!(replay.body().is_empty() && replay.headers().len() == 1);
     }
 }

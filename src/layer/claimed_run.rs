@@ -1,0 +1,326 @@
+//! The run: claim, handler and commit in one task, which no end of the request cuts off.
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use http::{Request, Response};
+use tokio::task::unconstrained;
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tower_service::Service;
+
+use super::body::{VerifiedBody, request};
+use super::judge::{ask_dead_letter_hook, judge};
+use super::receiver_inner::ReceiverInner;
+use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
+use crate::catch_panic::catch_panic_in;
+use crate::dedupe::{Ownership, StoreError};
+use crate::observe::Settled;
+use crate::outcome::{Outcome, Refusal, RefusalKind, Unrecorded};
+use crate::pipeline::{Admission, Claim, Claims, Delivery, ForHealth, Settlement};
+
+/// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
+const FIRST_WAIT: Duration = Duration::from_millis(25);
+const LONGEST_WAIT: Duration = Duration::from_millis(400);
+
+/// The pauses between the calls of a commit that has failed: 100 ms, doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The parts of a run.
+pub(super) struct RunParts<S> {
+    pub(super) inner: Arc<ReceiverInner<Claims>>,
+    pub(super) delivery: Delivery,
+    pub(super) service: S,
+    pub(super) head: Parts,
+}
+
+/// Claims the event, calls the handler, and commits or releases. Reports the end to the operator.
+pub(super) async fn run<S, R>(parts: RunParts<S>, mut reply: Reply<R, S::Error>)
+where
+    S: Service<Request<VerifiedBody>, Response = Response<R>>,
+{
+    let RunParts {
+        inner,
+        delivery,
+        mut service,
+        head,
+    } = parts;
+    let Some((claim, claimed)) = claim(&inner, &delivery, &mut reply).await else {
+        return;
+    };
+    let started = Instant::now();
+    let mut lease_ends = claimed + inner.next.lease;
+    let handled = async {
+        let request = request(head, &delivery);
+        let called = catch_panic_in(async move { service.call(request).await }).await;
+        match judge(called) {
+            Ok(end) => end,
+            Err(letter) => ask_dead_letter_hook(&inner.settings, &delivery, letter).await,
+        }
+    };
+    let (drained, limit) = (&inner.settings.drained, started + inner.settings.run_limit);
+    let renewals = keep_lease(inner.next.lease, claimed, &mut lease_ends, || claim.renew());
+    // The handler is dropped before its claim is settled: everything that it holds is free then.
+    let end = tokio::select! {
+        biased;
+        end = handled => end,
+        failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
+        never = renewals => match never {},
+    };
+    let elapsed = started.elapsed();
+    let reason = end.reason.clone();
+    let (outcome, unsent) = settle(&inner, &claim, lease_ends, end, &mut reply).await;
+    inner.report_run(&Settled {
+        outcome,
+        delivery,
+        reason,
+        elapsed,
+        late: !reply.is_awaited(),
+    });
+    // Before the answer: when the sender has it, the permit is free.
+    drop(claim);
+    if let Some(end) = unsent {
+        reply.send(end);
+    }
+}
+
+/// Claims the event, and waits for another copy's run if there is one. Returns the claim and the time
+/// of the call, from which its lease counts; `None` if the request has another answer.
+async fn claim<R, E>(
+    inner: &ReceiverInner<Claims>,
+    delivery: &Delivery,
+    reply: &mut Reply<R, E>,
+) -> Option<(Claim, Instant)> {
+    let mut wait = FIRST_WAIT;
+    // Of a copy that waits: its place, and the rest of the lease of the run that it waits for.
+    let mut place = None;
+    let mut lease_left = None;
+    loop {
+        let called = Instant::now();
+        let latest = reply.due_for_store_call();
+        let is_in_time = || Instant::now() <= latest;
+        let mut call = pin!(inner.next.admit(&inner.auth, delivery, is_in_time));
+        let admitted = match reply.while_awaited(latest, call.as_mut()).await {
+            Some(admitted) => admitted,
+            None => {
+                place = None;
+                if reply.is_awaited() {
+                    refuse(inner, delivery, reply, too_slow(inner, lease_left));
+                }
+                let late = timeout_at(called + LATE_STORE_CALL, call).await;
+                late.unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
+            }
+        };
+        let lease = match admitted {
+            Ok(Admission::Fresh(claim)) if reply.is_awaited() => return Some((claim, called)),
+            Ok(Admission::Fresh(claim)) => {
+                // No request waits for this copy, and the sender will send another.
+                let late = Refusal::new(RefusalKind::StoreTooSlow);
+                refuse(inner, delivery, reply, late);
+                let release = claim.settle(Settlement::Release, ForHealth::Ignored);
+                let _ = timeout(LATE_STORE_CALL, release).await;
+                return None;
+            }
+            Ok(Admission::Replayed { same_body }) => {
+                reply.send(RunEnd::own(Outcome::Replayed { same_body }));
+                return None;
+            }
+            Ok(Admission::Running { retry_after }) => retry_after,
+            Err(refusal) => {
+                refuse(inner, delivery, reply, refusal);
+                return None;
+            }
+        };
+        lease_left = Some(lease);
+        let refused = |kind| Refusal::new(kind).retry_after_lease(lease);
+        if place.is_none() {
+            match inner.settings.waiting.enter(*delivery.key()) {
+                Ok(entered) => place = Some(entered),
+                Err(kind) => {
+                    refuse(inner, delivery, reply, refused(kind));
+                    return None;
+                }
+            }
+        }
+        let pause = sleep(wait.min(lease.max(Duration::from_millis(1))));
+        if reply.while_awaited(reply.due(), pause).await.is_none() {
+            refuse(inner, delivery, reply, refused(RefusalKind::StillRunning));
+            return None;
+        }
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+/// Returns the refusal of a copy that has waited too long for the store: for the answer to its claim,
+/// or to the question whether the run that it waits for has ended.
+fn too_slow(inner: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> Refusal {
+    match lease_left {
+        Some(left) => Refusal::new(RefusalKind::StillRunning).retry_after_lease(left),
+        None => {
+            inner.auth.gate.health_signs.store_failed();
+            Refusal::new(RefusalKind::StoreTooSlow)
+        }
+    }
+}
+
+/// Refuses the delivery, and reports it, unless its request has an answer already. The run reports it
+/// and not the request, which may be gone: it may have been the last attempt.
+fn refuse<N, R, E>(
+    inner: &ReceiverInner<N>,
+    delivery: &Delivery,
+    reply: &mut Reply<R, E>,
+    refusal: Refusal,
+) {
+    if !reply.is_sent() {
+        let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
+        inner.report_failure(delivery.verified(), Some(delivery), outcome, Some(reason));
+        reply.send(RunEnd::refused(refusal));
+    }
+}
+
+/// Commits or releases the claim. Returns the outcome of the run, and its end, unless that was sent:
+/// if the store is slow or a commit fails, the request is answered first.
+async fn settle<R, E>(
+    inner: &ReceiverInner<Claims>,
+    claim: &Claim,
+    lease_ends: Instant,
+    end: RunEnd<R, E>,
+    reply: &mut Reply<R, E>,
+) -> (Outcome, Option<RunEnd<R, E>>) {
+    let outcome = end.outcome;
+    let mut call = pin!(settle_once(inner, claim, outcome));
+    let latest = reply.due_for_store_call();
+    let settled = reply.while_awaited(latest, call.as_mut()).await;
+    if let Some(outcome) = settled
+        && !is_commit_failed(outcome)
+    {
+        return (outcome, Some(RunEnd { outcome, ..end }));
+    }
+    let too_slow = match how_to_settle(outcome) {
+        Settlement::Commit => Outcome::HandledUnrecorded(Unrecorded::TooSlow),
+        Settlement::Release => outcome,
+    };
+    reply.send(RunEnd {
+        outcome: settled.unwrap_or(too_slow),
+        ..end
+    });
+    let settled = match settled {
+        Some(settled) => settled,
+        None => call.await,
+    };
+    let outcome = commit_again(inner, claim, lease_ends, outcome, settled).await;
+    (outcome, None)
+}
+
+fn how_to_settle(outcome: Outcome) -> Settlement {
+    match outcome {
+        Outcome::Handled
+        | Outcome::Unhandled
+        | Outcome::DeadLettered
+        | Outcome::Replayed { .. } => Settlement::Commit,
+        _ => Settlement::Release,
+    }
+}
+
+/// Returns whether a commit can be repeated: the store has failed, or has not answered.
+fn is_commit_failed(outcome: Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
+    )
+}
+
+/// Commits or releases the claim of a run with this outcome. Returns the outcome with what is known
+/// of its record. A release that fails costs time, not the event: the lease ends by itself.
+pub(crate) async fn settle_once(
+    inner: &ReceiverInner<Claims>,
+    claim: &Claim,
+    outcome: Outcome,
+) -> Outcome {
+    let how = how_to_settle(outcome);
+    let call = claim.settle(how, ForHealth::Counts);
+    match (how, timeout(LATE_STORE_CALL, call).await) {
+        (Settlement::Release, _) => outcome,
+        (Settlement::Commit, Ok(answer)) => outcome.recorded(&answer),
+        (Settlement::Commit, Err(_)) => {
+            inner.auth.gate.health_signs.store_failed();
+            Outcome::HandledUnrecorded(Unrecorded::TooSlow)
+        }
+    }
+}
+
+/// Repeats a commit that has failed, until the lease ends or the receiver is drained. `outcome` is that
+/// of the handler, `settled` what the first commit has made of it.
+pub(crate) async fn commit_again(
+    inner: &ReceiverInner<Claims>,
+    claim: &Claim,
+    lease_ends: Instant,
+    outcome: Outcome,
+    mut settled: Outcome,
+) -> Outcome {
+    let mut pause = FIRST_PAUSE;
+    while is_commit_failed(settled) && Instant::now() + pause < lease_ends {
+        tokio::select! {
+            () = inner.settings.drained.cancelled() => break,
+            () = sleep(pause) => settled = settle_once(inner, claim, outcome).await,
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    settled
+}
+
+/// Awaits a future, and renews a lease meanwhile. The lease began at `claimed`, when the claim was
+/// called. Returns when the lease ends, by the last renewal.
+pub(crate) async fn under_lease<T, F>(
+    future: impl Future<Output = T>,
+    lease: Duration,
+    claimed: Instant,
+    renew: impl Fn() -> F,
+) -> (T, Instant)
+where
+    F: Future<Output = Result<Ownership, StoreError>>,
+{
+    let mut lease_ends = claimed + lease;
+    let output = tokio::select! {
+        biased;
+        output = future => output,
+        never = keep_lease(lease, claimed, &mut lease_ends, renew) => match never {},
+    };
+    (output, lease_ends)
+}
+
+/// Renews a lease after each third of its length, as long as the claim is held, and notes its end.
+async fn keep_lease<F>(
+    lease: Duration,
+    claimed: Instant,
+    lease_ends: &mut Instant,
+    renew: impl Fn() -> F,
+) -> Infallible
+where
+    F: Future<Output = Result<Ownership, StoreError>>,
+{
+    // A handler that uses up the task's budget of polls must not stop the timers.
+    unconstrained(async {
+        let every = (lease / 3).max(Duration::from_millis(1));
+        let mut next = claimed + every;
+        loop {
+            // There is no burst of renewals for time that has already passed.
+            next = next.max(Instant::now());
+            sleep_until(next).await;
+            let called = Instant::now();
+            // A call that hangs must not delay the next one. One that fails decides nothing.
+            match timeout(every, renew()).await {
+                Ok(Ok(Ownership::Held)) => *lease_ends = called + lease,
+                // The effects under way cannot be stopped; the commit will report the loss.
+                Ok(Ok(Ownership::Lost)) => return pending().await,
+                Ok(Err(_)) | Err(_) => {}
+            }
+            next += every;
+        }
+    })
+    .await
+}

@@ -1,0 +1,239 @@
+//! One request under way: from its head to a delivery, and from the end of its run to its answer.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Response, header};
+use http_body::Body;
+use tokio::time::{Instant, timeout};
+
+use super::body::ResponseBody;
+use super::read::{Reading, discard, is_read_on};
+use super::receiver_inner::{LEAST_TO_BEGIN, ReceiverInner};
+use super::reply::{RunAnswer, RunEnd, STORE_CALL};
+use crate::lookup::{LookupError, RingSearch};
+use crate::observe::{Answer, Observation, Reason};
+use crate::outcome::{Outcome, Refusal, RefusalKind};
+use crate::pipeline::{Delivery, RequestHead};
+use crate::verify::BodyVerifier;
+
+pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
+
+/// One request under way.
+pub(crate) struct RequestContext<N> {
+    pub(crate) inner: Arc<ReceiverInner<N>>,
+    pub(crate) observation: Observation,
+}
+
+impl<N> RequestContext<N> {
+    /// Begins a request. Its time for the answer counts from here.
+    pub(crate) fn begin(inner: Arc<ReceiverInner<N>>, parts: &Parts) -> Self {
+        let observers = &inner.settings.observers;
+        let observation = observers.begin(parts, &*inner.auth.clock);
+        Self { inner, observation }
+    }
+
+    /// The latest time for the answer.
+    pub(crate) fn answer_due(&self) -> Instant {
+        self.inner.answer_due(&self.observation)
+    }
+
+    /// Takes a delivery in: its head, the keys of its subscription, its body, its signature. Returns the
+    /// response to one that is refused, or that leaves too little time for a run.
+    pub(crate) async fn take_in<B: Body, R>(
+        &mut self,
+        parts: &Parts,
+        body: Pin<&mut B>,
+    ) -> Result<Delivery, Response<ResponseBody<R>>> {
+        let delivery = match self.authenticate(parts, body).await {
+            Ok(delivery) => delivery,
+            Err(refusal) => return Err(self.refuse(refusal)),
+        };
+        let observers = &self.inner.settings.observers;
+        observers.recognised(&mut self.observation, &delivery);
+        if self.answer_due().saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
+            let refusal = Refusal::new(RefusalKind::OutOfTime);
+            let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
+            let verified = delivery.verified();
+            self.inner
+                .report_failure(verified, Some(&delivery), outcome, Some(reason));
+            return Err(self.respond_refused(refusal, Some(delivery)));
+        }
+        Ok(delivery)
+    }
+
+    async fn authenticate<B: Body>(
+        &mut self,
+        parts: &Parts,
+        mut body: Pin<&mut B>,
+    ) -> Result<Delivery, Refusal> {
+        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
+            .announcing(body.size_hint().lower());
+        let (refusal, deadline) = match self.open(&head).await {
+            Ok((received, deadline)) => match self.receive(body.as_mut(), received, deadline).await
+            {
+                Ok(received) => {
+                    let recognised = self.inner.auth.recognise(received, &head);
+                    return recognised.map_err(|refusal| head.named_in(refusal));
+                }
+                Err(refusal) => (refusal, Some(deadline)),
+            },
+            // A sender that waits for `100 Continue` reads the answer before it sends the body.
+            Err(refusal) if awaits_continue(&parts.headers) => (refusal, None),
+            Err(refusal) => {
+                let deadline = self.body_deadline(self.observation.started);
+                (refusal, Some(deadline))
+            }
+        };
+        if let Some(deadline) = deadline
+            && is_read_on(&refusal)
+        {
+            discard(body, deadline).await;
+        }
+        Err(head.named_in(refusal))
+    }
+
+    /// Checks the head and finds the keys. Returns what receives the body, and the latest time for it.
+    async fn open(&mut self, head: &RequestHead<'_>) -> Result<(BodyVerifier, Instant), Refusal> {
+        let auth = &self.inner.auth;
+        let headers = head.read(auth.max_body)?;
+        let now = auth.clock.now();
+        self.observation.age_checked(now);
+        let checked = auth.check_age(headers, now)?;
+        let look_up = match auth.keys().find(checked.subscription()) {
+            Ok(RingSearch::Found(ring)) => {
+                let received = auth.receive::<Refusal>(&checked, Ok(ring))?;
+                return Ok((received, self.body_deadline(self.observation.started)));
+            }
+            Ok(RingSearch::Pending(look_up)) => look_up,
+            Err(error) => {
+                let received = auth.receive(&checked, Err(error))?;
+                return Ok((received, self.body_deadline(self.observation.started)));
+            }
+        };
+        // At most half of the time for the answer, and what is left of it: a queue in front may have
+        // polled this request late.
+        let longest = STORE_CALL.min(self.inner.settings.answer_within / 2);
+        let left = self.answer_due().saturating_duration_since(Instant::now());
+        let found = timeout(longest.min(left), look_up).await;
+        let found = found.unwrap_or_else(|_| Err(Arc::new(LookupError::TimedOut)));
+        let received = auth.receive(&checked, found)?;
+        // The time of the receiver's own look-up does not count as slowness of the sender.
+        Ok((received, self.body_deadline(Instant::now())))
+    }
+
+    /// Reads the body to its end. What was kept of a refused one is freed here, before the rest arrives.
+    async fn receive<B: Body>(
+        &mut self,
+        mut body: Pin<&mut B>,
+        mut received: BodyVerifier,
+        deadline: Instant,
+    ) -> Result<BodyVerifier, Refusal> {
+        let mut reading = Reading::until(deadline, &self.inner.settings.bodies);
+        let read = poll_fn(|context| reading.poll(body.as_mut(), &mut received, context)).await;
+        match read {
+            Ok(_) => {
+                self.observation.body_read(|| received.unverified());
+                Ok(received)
+            }
+            Err(refusal) => {
+                self.observation.body_broke_off(received.length());
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The latest time for the body, of which the first byte was waited for since `since`.
+    fn body_deadline(&self, since: Instant) -> Instant {
+        let deadline = since + self.inner.settings.body_deadline;
+        self.answer_due().min(deadline)
+    }
+
+    /// Refuses a request before its run. Reports it if it is authentic.
+    fn refuse<R>(&mut self, refusal: Refusal) -> Response<ResponseBody<R>> {
+        if let Some(verified) = refusal.authentic() {
+            let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
+            self.inner
+                .report_failure(verified, None, outcome, Some(reason));
+        }
+        self.respond_refused(refusal, None)
+    }
+
+    fn respond_refused<R>(
+        &mut self,
+        refusal: Refusal,
+        delivery: Option<Delivery>,
+    ) -> Response<ResponseBody<R>> {
+        let outcome = Outcome::Refused(refusal.kind());
+        let mut response = self.inner.own_response(outcome, refusal.retry_after());
+        let status = response.status().as_u16();
+        let answer = self.tell_answer(outcome, status, delivery, Some(Arc::new(refusal)));
+        response.extensions_mut().insert(answer);
+        response
+    }
+
+    /// Makes the response of a run.
+    pub(crate) fn respond<R, E>(
+        &mut self,
+        end: RunEnd<R, E>,
+        delivery: Delivery,
+    ) -> Answered<R, E> {
+        let (outcome, reason) = (end.outcome, end.reason);
+        let mut response = match end.answer {
+            RunAnswer::Refused(refusal) => {
+                return Ok(self.respond_refused(refusal, Some(delivery)));
+            }
+            RunAnswer::Own(own) => self.inner.own_response(own, None),
+            RunAnswer::Response(response) => response.map(ResponseBody::inner),
+            RunAnswer::Error(error) => {
+                // There is no response that could carry the answer, but the hooks still get it.
+                self.tell_answer(outcome, 500, Some(delivery), reason);
+                return Err(error);
+            }
+        };
+        let status = response.status().as_u16();
+        let answer = self.tell_answer(outcome, status, Some(delivery), reason);
+        response.extensions_mut().insert(answer);
+        Ok(response)
+    }
+
+    /// Tells the observers the answer.
+    fn tell_answer(
+        &mut self,
+        outcome: Outcome,
+        status: u16,
+        delivery: Option<Delivery>,
+        reason: Option<Reason>,
+    ) -> Answer {
+        let answer = Answer {
+            outcome,
+            status,
+            delivery,
+            reason,
+            elapsed: self.observation.started.elapsed(),
+        };
+        self.observation.end_is_told();
+        let ReceiverInner { auth, settings, .. } = &*self.inner;
+        let observers = &settings.observers;
+        observers.answered(auth, &mut self.observation, &answer);
+        answer
+    }
+}
+
+/// Tells the observers the end of a request that was not answered.
+impl<N> Drop for RequestContext<N> {
+    fn drop(&mut self) {
+        if !self.observation.is_end_told() {
+            let ReceiverInner { auth, settings, .. } = &*self.inner;
+            settings.observers.hung_up(auth, &mut self.observation);
+        }
+    }
+}
+
+/// Returns whether the sender waits for `100 Continue` before it sends the body.
+fn awaits_continue(headers: &HeaderMap) -> bool {
+    let mut expected = headers.get_all(header::EXPECT).iter();
+    expected.any(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}

@@ -1,0 +1,351 @@
+//! Metrics (feature `metrics`): through the facade crate, to the recorder that the program has installed.
+//!
+//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` at the end of a counter. `docs/operations.md`
+//! lists them. Data that a sender writes never becomes a label: no id, and only the known event types.
+//!
+//! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in `layer/gauges.rs`.
+
+use std::collections::HashMap;
+use std::iter;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
+
+use super::metric_names::{self as names, Kind, Table};
+use super::reports::{Answer, Failed, Settled};
+use crate::catch_panic::catch_panic;
+use crate::outcome::{Failure, Outcome, RefusalKind};
+use crate::pipeline::{Authenticator, Delivery};
+use crate::verify::{Verified, VerifyError, VerifyErrorKind};
+
+/// The value where there is none.
+const NONE: &str = "none";
+/// The value for all those beyond the limit.
+const OTHER: &str = "other";
+
+/// The default number of pairs of scope and key that have their own labels.
+const NAMED_KEYS: usize = 64;
+
+/// The state that a receiver keeps for its metrics.
+pub(crate) struct Metrics {
+    pub(crate) receiver: SharedString,
+    pub(crate) keys: NamedKeys,
+    pub(crate) described: AtomicBool,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            receiver: SharedString::const_str("default"),
+            keys: NamedKeys::up_to(NAMED_KEYS),
+            described: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Metrics {
+    /// Calls `record` with the meter of this receiver.
+    pub(crate) fn with(&self, record: impl FnOnce(Meter<'_>)) {
+        Meter::with(("receiver", &self.receiver), record);
+    }
+
+    pub(super) fn answered(&self, auth: &Authenticator, answer: &Answer) {
+        self.with(|to| {
+            let of = OutcomeLabels::of(answer.outcome, answer.verify_error());
+            self.delivered(to, auth, of, answer.authentic());
+            answered_after(to, of, answer.elapsed);
+            if let Some(VerifyErrorKind::Stale(times)) =
+                answer.verify_error().map(VerifyError::kind)
+                && let Some(age) = times.now.since(times.timestamp)
+            {
+                to.time(names::STALE_AGE, age, []);
+            }
+        });
+    }
+
+    pub(super) fn hung_up(
+        &self,
+        auth: &Authenticator,
+        recognised: Option<&Delivery>,
+        after: Duration,
+    ) {
+        self.with(|to| {
+            let of = OutcomeLabels::HUNG_UP;
+            let verified = recognised.map(Delivery::verified);
+            self.delivered(to, auth, of, verified);
+            // A client that opens and closes connections without the secret says nothing about the receiver's speed.
+            if verified.is_some() {
+                answered_after(to, of, after);
+            }
+        });
+    }
+
+    pub(super) fn settled(&self, run: &Settled) {
+        self.with(|to| {
+            let of = OutcomeLabels::of(run.outcome, None);
+            to.count(
+                names::RUNS,
+                1,
+                [
+                    ("outcome", of.outcome.into()),
+                    ("reason", of.reason.into()),
+                    ("late", if run.late { "true" } else { "false" }.into()),
+                ],
+            );
+            // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
+            if run.outcome != Outcome::Failed(Failure::Drained) {
+                handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+            }
+        });
+    }
+
+    pub(super) fn failed(&self, failed: &Failed) {
+        if failed
+            .attempt
+            .as_ref()
+            .is_some_and(|attempt| attempt.may_be_last)
+        {
+            self.with(|to| to.count(names::LAST_ATTEMPTS_FAILED, 1, []));
+        }
+    }
+
+    fn delivered(
+        &self,
+        to: Meter<'_>,
+        auth: &Authenticator,
+        of: OutcomeLabels,
+        verified: Option<&Verified>,
+    ) {
+        // A delivery that is not authentic has no scope and no key, whatever its headers contain.
+        let (scope, key) = match verified {
+            Some(verified) => self.keys.labels(verified.scope(), verified.key_name()),
+            None => (NONE.into(), NONE.into()),
+        };
+        let labels = [
+            ("outcome", of.outcome.into()),
+            ("reason", of.reason.into()),
+            ("scope", scope),
+            ("key", key),
+        ];
+        to.count(names::DELIVERIES, 1, labels);
+        if let Some(verified) = verified {
+            let number = auth.attempt(verified).map(|attempt| attempt.number);
+            let labels = [("attempt", attempt(number)), ("outcome", of.outcome.into())];
+            to.count(names::ATTEMPTS, 1, labels);
+        }
+    }
+}
+
+fn answered_after(to: Meter<'_>, of: OutcomeLabels, elapsed: Duration) {
+    to.time(names::ANSWER, elapsed, [("outcome", of.outcome.into())]);
+}
+
+/// Records the time in the handler, of a run of the layer or of a worker.
+pub(crate) fn handler_time(
+    to: Meter<'_>,
+    name: &'static str,
+    of: OutcomeLabels,
+    delivery: &Delivery,
+    elapsed: Duration,
+) {
+    let event_type = delivery.head().event_type.known().unwrap_or(OTHER);
+    let labels = [
+        ("outcome", of.outcome.into()),
+        ("event_type", event_type.into()),
+    ];
+    to.time(name, elapsed, labels);
+}
+
+static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
+
+/// Records metrics that share their first label: the name of a receiver or of an inbox.
+#[derive(Clone, Copy)]
+pub(crate) struct Meter<'a> {
+    source: (&'static str, &'a SharedString),
+    recorder: &'a dyn Recorder,
+}
+
+pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
+
+impl<'a> Meter<'a> {
+    /// Calls `record` with a meter. A recorder that panics does no harm.
+    #[expect(clippy::disallowed_methods, reason = "this is the one way")]
+    pub(crate) fn with(source: (&'static str, &SharedString), record: impl FnOnce(Meter<'_>)) {
+        let _ = catch_panic(|| {
+            metrics::with_recorder(|recorder| {
+                record(Meter { source, recorder });
+            });
+        });
+    }
+
+    fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
+        let (label, value) = self.source;
+        let labels = labels.map(|(name, value)| Label::new(name, value));
+        let all = iter::once(Label::new(label, value.clone())).chain(labels);
+        Key::from_parts(KeyName::from_const_str(name), all.collect::<Vec<_>>())
+    }
+
+    /// Adds to a counter. Zero registers the counter without counting.
+    pub(crate) fn count<const N: usize>(self, name: &'static str, more: u64, labels: Labels<N>) {
+        let key = self.key(name, labels);
+        self.recorder
+            .register_counter(&key, &METADATA)
+            .increment(more);
+    }
+
+    /// Sets a counter to a total that is counted elsewhere.
+    pub(crate) fn total(self, name: &'static str, total: u64) {
+        let key = self.key(name, []);
+        self.recorder
+            .register_counter(&key, &METADATA)
+            .absolute(total);
+    }
+
+    pub(crate) fn set<const N: usize>(self, name: &'static str, value: f64, labels: Labels<N>) {
+        let key = self.key(name, labels);
+        self.recorder.register_gauge(&key, &METADATA).set(value);
+    }
+
+    pub(crate) fn time<const N: usize>(
+        self,
+        name: &'static str,
+        time: Duration,
+        labels: Labels<N>,
+    ) {
+        let key = self.key(name, labels);
+        self.recorder
+            .register_histogram(&key, &METADATA)
+            .record(time);
+    }
+
+    /// Describes each metric of a table to the recorder.
+    pub(crate) fn describe(self, table: Table) {
+        for &(kind, name, unit, help) in table {
+            let (key, unit) = (KeyName::from_const_str(name), Some(unit));
+            match kind {
+                Kind::Counter => self.recorder.describe_counter(key, unit, help.into()),
+                Kind::Gauge => self.recorder.describe_gauge(key, unit, help.into()),
+                Kind::Histogram => self.recorder.describe_histogram(key, unit, help.into()),
+            }
+        }
+    }
+}
+
+/// The pairs of scope and key name that have their own labels.
+pub(crate) struct NamedKeys {
+    most: usize,
+    named: AtomicUsize,
+    scopes: RwLock<HashMap<Arc<str>, Vec<Arc<str>>>>,
+}
+
+impl NamedKeys {
+    pub(crate) fn up_to(most: usize) -> Self {
+        Self {
+            most,
+            named: AtomicUsize::new(0),
+            scopes: RwLock::default(),
+        }
+    }
+
+    /// Returns the labels for a scope and a key name.
+    fn labels(&self, scope: &str, key: &str) -> (SharedString, SharedString) {
+        use std::sync::atomic::Ordering::Relaxed;
+
+        if let Some(labels) = self.find(scope, key) {
+            return labels;
+        }
+        // Checked first without the lock that writers need: once all pairs have labels, no thread takes that lock any more.
+        if self.named.load(Relaxed) < self.most {
+            let mut scopes = self.scopes.write().unwrap_or_else(PoisonError::into_inner);
+            let known = scopes
+                .get(scope)
+                .is_some_and(|keys| keys.iter().any(|known| &**known == key));
+            if !known && self.named.load(Relaxed) < self.most {
+                scopes.entry(scope.into()).or_default().push(key.into());
+                self.named.fetch_add(1, Relaxed);
+            }
+        }
+        self.find(scope, key).unwrap_or_else(|| {
+            let other = SharedString::const_str(OTHER);
+            (other.clone(), other)
+        })
+    }
+
+    fn find(&self, scope: &str, key: &str) -> Option<(SharedString, SharedString)> {
+        let scopes = self.scopes.read().unwrap_or_else(PoisonError::into_inner);
+        let (scope, keys) = scopes.get_key_value(scope)?;
+        let key = keys.iter().find(|known| &***known == key)?;
+        Some((
+            SharedString::from_shared(Arc::clone(scope)),
+            SharedString::from_shared(Arc::clone(key)),
+        ))
+    }
+}
+
+/// The outcome of a delivery or a run, and the reason.
+#[derive(Clone, Copy)]
+pub(crate) struct OutcomeLabels {
+    pub(crate) outcome: &'static str,
+    pub(crate) reason: &'static str,
+}
+
+impl OutcomeLabels {
+    /// The sender hung up before the answer.
+    const HUNG_UP: Self = Self {
+        outcome: "hung_up",
+        reason: NONE,
+    };
+
+    pub(crate) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
+        let (name, remarkable) = match outcome {
+            Outcome::Refused(_) => ("refused", true),
+            Outcome::Replayed { same_body } => ("replayed", !same_body),
+            Outcome::Accepted => ("accepted", false),
+            Outcome::Handled => ("handled", false),
+            Outcome::HandledUnrecorded(_) => ("handled", true),
+            Outcome::Unhandled => ("unhandled", false),
+            Outcome::DeadLettered => ("dead_lettered", false),
+            Outcome::Failed(_) => ("failed", true),
+            Outcome::RunsOn => ("runs_on", false),
+        };
+        let reason = match (outcome, not_authentic) {
+            (Outcome::Refused(RefusalKind::NotAuthentic), Some(error)) => error.kind().name(),
+            // The same words as in logs and hooks.
+            _ if remarkable => outcome.name(),
+            _ => NONE,
+        };
+        Self {
+            outcome: name,
+            reason,
+        }
+    }
+}
+
+/// Returns the label for the number of an attempt. Only numbers over ten need an allocated text.
+fn attempt(number: Option<u32>) -> SharedString {
+    const FIRST: [&str; 10] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
+    let Some(number) = number else {
+        return SharedString::const_str("unknown");
+    };
+    let at = usize::try_from(number).unwrap_or(usize::MAX);
+    match at.checked_sub(1).and_then(|at| FIRST.get(at)) {
+        Some(text) => SharedString::const_str(text),
+        None => SharedString::from_owned(number.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_numbers() {
+        let texts = [None, Some(1), Some(10), Some(11)].map(attempt);
+        assert_eq!(
+            texts.each_ref().map(|text| &**text),
+            ["unknown", "1", "10", "11"]
+        );
+    }
+}

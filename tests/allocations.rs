@@ -79,7 +79,7 @@ fn looked_up(known: usize) -> (Receiver, impl Fn(&str)) {
     let look_up = move |id: &str| {
         let id = [("x-service-webhook-id", id)];
         let head = RequestHead::new("POST", delivery.pairs().into_iter().chain(id));
-        assert!(block_on(opening.open_async(&head)).is_ok());
+        assert!(block_on(opening.check_head_async(&head)).is_ok());
     };
     (receiver, look_up)
 }

@@ -79,11 +79,11 @@ fn take_in_at_once<'a, N, B: Body>(
     });
     let deadline = guard.body_deadline(observation, observation.started);
     match opened {
-        Ok(Ok(mut intake)) => {
+        Ok(Ok(mut received)) => {
             let mut reading = Reading::until(deadline, &guard.settings.bodies);
-            match reading.poll(body, &mut intake, context) {
-                Poll::Ready(read) => complete(guard, observation, (head, intake, reading), read),
-                Poll::Pending => Err(Box::new(Wait::Body(head, intake, reading))),
+            match reading.poll(body, &mut received, context) {
+                Poll::Ready(read) => complete(guard, observation, (head, received, reading), read),
+                Poll::Pending => Err(Box::new(Wait::Body(head, received, reading))),
             }
         }
         Ok(Err((checked, waiting))) => Err(Box::new(Wait::LookUp(head, checked, waiting))),
@@ -105,7 +105,7 @@ async fn take_in_late<'a, N, B: Body>(
     mut body: Pin<&mut B>,
 ) -> TakenIn {
     loop {
-        let (head, mut intake, mut reading) = match *wait {
+        let (head, mut received, mut reading) = match *wait {
             Wait::LookUp(head, checked, waiting) => {
                 // The time for the answer starts at `call`, so it may be nearly over when the future is first polled.
                 let due = guard.answer_due(observation);
@@ -113,20 +113,20 @@ async fn take_in_late<'a, N, B: Body>(
                 let longest = LONGEST_LOOK_UP.min(guard.settings.answer_within / 2);
                 let found = look_up(longest.min(left), waiting).await;
                 let opened = guard.auth.receive(&checked, found);
-                let intake = opened.map_err(|refusal| head.named_in(refusal))?;
+                let received = opened.map_err(|refusal| head.named_in(refusal))?;
                 // The time of the receiver's own look-up does not count as slowness of the sender.
                 let deadline = guard.body_deadline(observation, Instant::now());
                 let reading = Reading::until(deadline, &guard.settings.bodies);
-                (head, intake, reading)
+                (head, received, reading)
             }
-            Wait::Body(head, intake, reading) => (head, intake, reading),
+            Wait::Body(head, received, reading) => (head, received, reading),
             Wait::Discard(refusal, until) => {
                 discard(body, until).await;
                 return Err(refusal);
             }
         };
-        let read = poll_fn(|context| reading.poll(body.as_mut(), &mut intake, context)).await;
-        match complete(guard, observation, (head, intake, reading), read) {
+        let read = poll_fn(|context| reading.poll(body.as_mut(), &mut received, context)).await;
+        match complete(guard, observation, (head, received, reading), read) {
             Ok(taken_in) => return taken_in,
             Err(discard) => wait = discard,
         }
@@ -138,22 +138,22 @@ async fn take_in_late<'a, N, B: Body>(
 fn complete<'a, N>(
     guard: &Guard<N>,
     observation: &mut Observation,
-    (head, intake, reading): (RequestHead<'_>, BodyVerifier, Reading<'_>),
+    (head, received, reading): (RequestHead<'_>, BodyVerifier, Reading<'_>),
     read: Result<Instant, Refusal>,
 ) -> Result<TakenIn, Box<Wait<'a>>> {
     let refusal = match read {
         Ok(at) => {
-            observation.body_read(|| intake.unverified());
-            match guard.auth.recognise(intake, &head) {
+            observation.body_read(|| received.unverified());
+            match guard.auth.verify(received, &head) {
                 Ok(delivery) => return Ok(Ok((delivery, at))),
                 Err(refusal) => refusal,
             }
         }
         Err(refusal) => {
-            observation.body_broke_off(intake.length());
+            observation.body_broke_off(received.length());
             let is_read_on = is_read_on(&refusal);
             // Some stale deliveries are read to check their signature. Their answer is the same.
-            let refusal = intake.stale().map_or(refusal, Refusal::from);
+            let refusal = received.stale().map_or(refusal, Refusal::from);
             if is_read_on {
                 let refusal = head.named_in(refusal);
                 return Err(Box::new(Wait::Discard(refusal, reading.deadline())));

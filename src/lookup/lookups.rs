@@ -198,7 +198,7 @@ impl Lookups {
             Ok(_) if now.saturating_since(began) >= LIFETIME => {
                 Err(Arc::new(LookupError::TimedOut))
             }
-            Ok(Some(ring)) => Ok(Arc::new(ring.of_subscription(&pending.id))),
+            Ok(Some(ring)) => Ok(Arc::new(ring.with_subscription(&pending.id))),
             Ok(None) => Ok(Arc::clone(self.cache.decoy(now))),
             Err(error) => Err(Arc::new(error)),
         };

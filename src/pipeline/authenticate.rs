@@ -81,13 +81,13 @@ impl Authenticator {
     }
 
     /// Compares the signature, and reads id and type from the signed body.
-    pub(crate) fn recognise(
+    pub(crate) fn verify(
         &self,
         body: BodyVerifier,
         head: &RequestHead<'_>,
     ) -> Result<Delivery, Refusal> {
         let verified = body.finish()?;
-        let event = match EventHead::of(&verified) {
+        let event = match EventHead::from_verified(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),
         };

@@ -631,12 +631,12 @@ fn found_behind(forged: usize, tries: usize) -> (usize, usize) {
             for sent in std::iter::repeat_n(&other, forged).chain(last) {
                 let headers = sent.headers.iter().map(|(name, value)| (name, value));
                 let head = RequestHead::new("POST", headers);
-                let refused = match receiver.open(&head) {
+                let refused = match receiver.check_head(&head) {
                     Err(refusal) => refusal,
-                    Ok(mut intake) => {
+                    Ok(mut received) => {
                         checked += 1;
-                        intake.push(sent.body.clone().into()).unwrap();
-                        receiver.recognise(intake, &head).unwrap_err()
+                        received.push(sent.body.clone().into()).unwrap();
+                        receiver.verify(received, &head).unwrap_err()
                     }
                 };
                 let kind = refused.verify_error().unwrap().kind();

@@ -165,9 +165,9 @@ fn looked_up() {
     let (_, signature) = signatures().pop().unwrap();
     let pairs = pairs(&signature).into_iter();
     let head = RequestHead::new("POST", pairs.chain([("x-service-webhook-id", "wh_1")]));
-    let mut body = block_on(receiver.open_async(&head)).unwrap();
+    let mut body = block_on(receiver.check_head_async(&head)).unwrap();
     body.push(Bytes::from_static(BODY)).unwrap();
-    assert!(receiver.recognise(body, &head).is_err());
+    assert!(receiver.verify(body, &head).is_err());
 }
 
 fn secret() -> Secret {

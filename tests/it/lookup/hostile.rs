@@ -138,7 +138,7 @@ async fn opens(receiver: &Receiver, sent: &support::Sent, id: &str) -> bool {
     let headers = headers.filter(|(name, _)| *name != "X-Service-Webhook-Id");
     let id = ("X-Service-Webhook-Id", id.as_bytes());
     let head = RequestHead::new("POST", headers.chain([id]));
-    let opened = tokio::time::timeout(Duration::from_secs(1), receiver.open_async(&head));
+    let opened = tokio::time::timeout(Duration::from_secs(1), receiver.check_head_async(&head));
     opened.await.is_ok_and(|opened| opened.is_ok())
 }
 
@@ -323,7 +323,7 @@ fn a_waker_that_panics_keeps_no_other_task_asleep() {
     ];
     let mut waiting = Vec::new();
     for waker in &wakers {
-        let mut opening = Box::pin(receiver.open_async(&head));
+        let mut opening = Box::pin(receiver.check_head_async(&head));
         let mut context = Context::from_waker(waker);
         assert!(opening.as_mut().poll(&mut context).is_pending());
         waiting.push(opening);
@@ -364,7 +364,7 @@ fn an_error_is_dropped_where_it_may_come_back() {
         let _done = done;
         let sent = sent("wh_1");
         let head = head(&sent);
-        let open = || Box::pin(receiver.open_async(&head));
+        let open = || Box::pin(receiver.check_head_async(&head));
         let (mut first, mut second) = (open(), open());
         let mut context = Context::from_waker(Waker::noop());
         assert!(first.as_mut().poll(&mut context).is_pending());
@@ -472,7 +472,7 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
         for _ in 0..200 {
             match numbers.below(8) {
                 0..=2 => {
-                    let opening = receiver.open_async(&heads[numbers.below(heads.len())]);
+                    let opening = receiver.check_head_async(&heads[numbers.below(heads.len())]);
                     let woken = Arc::new(Woken(AtomicBool::new(true)));
                     requests.push((Box::pin(opening) as _, woken));
                 }

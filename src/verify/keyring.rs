@@ -18,7 +18,6 @@ const FIRST_KEY: &str = "primary";
 /// The scope of a single ring that names none.
 const DEFAULT_SCOPE: &str = "default";
 const MAX_NAME_BYTES: usize = 256;
-const MAX_KEYS: usize = 4;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
@@ -42,7 +41,7 @@ pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     /// The last timestamp that each key signs, if it has an end date.
-    ends: [Option<UnixSeconds>; MAX_KEYS],
+    ends: [Option<UnixSeconds>; KeyRing::MAX_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -54,7 +53,7 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
-    pub const MAX_KEYS: usize = MAX_KEYS;
+    pub const MAX_KEYS: usize = 4;
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
@@ -243,7 +242,7 @@ impl KeyRing {
     fn with_keys(keys: Vec<Key>) -> Self {
         Self {
             keys,
-            ends: [None; MAX_KEYS],
+            ends: [None; Self::MAX_KEYS],
             scope: None,
             workspace: None,
             subscription: None,

@@ -100,7 +100,8 @@ fn no_freed_memory_of_the_heap_holds_key_material() {
     let keyed = || Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     let moved = found(|| {
         let mut states = Vec::with_capacity(1);
-        states.extend([keyed(), keyed()]);
+        states.push(keyed());
+        states.push(keyed());
         states
     });
     assert_eq!(moved, 2, "two states of the first one");

@@ -100,8 +100,7 @@ fn no_freed_memory_of_the_heap_holds_key_material() {
     let keyed = || Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
     let moved = found(|| {
         let mut states = Vec::with_capacity(1);
-        states.push(keyed());
-        states.push(keyed());
+        (0..2).for_each(|_| states.push(keyed()));
         states
     });
     assert_eq!(moved, 2, "two states of the first one");

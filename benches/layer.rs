@@ -222,15 +222,15 @@ fn look_at(event: Event<Order>) {
 
 fn step_by_step(receiver: &Receiver, signed: &Signed, up_to: LastStep) {
     let head = RequestHead::new("POST", &signed.headers).announcing(signed.body.len() as u64);
-    let mut intake = receiver.open(&head).unwrap();
+    let mut received = receiver.check_head(&head).unwrap();
     if up_to == Head {
-        return drop(black_box(intake));
+        return drop(black_box(received));
     }
-    intake.push(signed.body.clone()).unwrap();
+    received.push(signed.body.clone()).unwrap();
     if up_to == Mac {
-        return drop(black_box(intake.finish().unwrap()));
+        return drop(black_box(received.finish().unwrap()));
     }
-    let delivery: Delivery = receiver.recognise(intake, &head).unwrap();
+    let delivery: Delivery = receiver.verify(received, &head).unwrap();
     if up_to == Recognise {
         return drop(black_box(delivery));
     }

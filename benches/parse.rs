@@ -153,7 +153,7 @@ fn compare_all(name: &str, verified: &Verified<String>, misfit: &Verified<String
     let more: [Contestant<'_>; 4] = [
         (
             HEAD,
-            Box::new(|| EventHead::of(black_box(verified)).is_ok()),
+            Box::new(|| EventHead::from_verified(black_box(verified)).is_ok()),
         ),
         (
             TYPE_MISMATCH,

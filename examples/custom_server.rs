@@ -78,15 +78,15 @@ fn serve(mut stream: TcpStream, receiver: &Receiver) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives a delivery: open on the head, push the body, recognise, admit, handle, commit.
+/// Receives a delivery: check the head, push the body, verify, admit, handle, commit.
 fn receive(
     receiver: &Receiver,
     request: &Request,
     body: &mut impl Read,
 ) -> io::Result<Result<&'static str, Refusal>> {
     let head = RequestHead::new(&request.method, request.headers());
-    let mut intake = match receiver.open(&head) {
-        Ok(intake) => intake,
+    let mut received = match receiver.check_head(&head) {
+        Ok(received) => received,
         Err(refusal) => return Ok(Err(refusal)), // before a byte of the body is read
     };
     let mut body = body.take(request.body_bytes());
@@ -96,11 +96,11 @@ fn receive(
             0 => break,
             length => length,
         };
-        if let Err(too_large) = intake.push(chunk[..length].to_vec().into()) {
+        if let Err(too_large) = received.push(chunk[..length].to_vec().into()) {
             return Ok(Err(too_large.into()));
         }
     }
-    Ok(receiver.recognise(intake, &head).and_then(|delivery| {
+    Ok(receiver.verify(received, &head).and_then(|delivery| {
         match block_on(receiver.admit(&delivery))? {
             Admission::Fresh(claim) => Ok(run(claim, &delivery)),
             Admission::Replayed { .. } => Ok("200 OK"),

@@ -46,7 +46,7 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         id: EventId::parse(&stored.event_id)?,
         event_type: EventType::parse(&stored.event_type)?,
     };
-    let ring = KeyRing::noted(
+    let ring = KeyRing::from_stored(
         &stored.scope,
         &stored.key_name,
         stored.subscription_id.as_deref(),
@@ -54,7 +54,7 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
     );
     let verified = Verified::restored(
         Timestamp::parse(stored.timestamp.as_bytes())?,
-        stored.signature.clone(),
+        stored.signature,
         ring,
         stored.body.clone(),
     );

@@ -87,7 +87,7 @@ mod looked_up_rings {
         let look_up = move |id: &str| {
             let id = [("x-service-webhook-id", id)];
             let head = RequestHead::new("POST", delivery.pairs().into_iter().chain(id));
-            assert!(block_on(opening.open_async(&head)).is_ok());
+            assert!(block_on(opening.check_head_async(&head)).is_ok());
         };
         (receiver, look_up)
     }

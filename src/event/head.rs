@@ -35,7 +35,7 @@ use crate::verify::{Malformed, SignedBytes, Verified};
 /// # let headers = DeliveryHeaders::from_pairs(pairs)?;
 /// # let verified = Verifier::new(secret).verify(&headers, body, UnixSeconds::new(1_763_690_000))?;
 ///
-/// let head = EventHead::of(&verified)?;
+/// let head = EventHead::from_verified(&verified)?;
 /// assert_eq!(head.id, "evt_1");
 /// assert_eq!(head.event_type, EventType::ROW_CREATED);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,7 +59,7 @@ impl EventHead {
     /// `WorkspaceMismatch` for a workspace that is another one, missing, repeated or no text. It takes precedence over all
     /// others: the delivery is then **not authentic** for these keys. Otherwise `Syntax`, `NotAnObject`, or `Missing`,
     /// `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type`.
-    pub fn of<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
+    pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         read(verified.body(), verified.pinned_workspace())
     }
 }

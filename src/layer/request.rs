@@ -71,11 +71,11 @@ impl<N> RequestContext<N> {
     ) -> Result<Delivery, Refusal> {
         let head = RequestHead::new(parts.method.as_str(), &parts.headers)
             .announcing(body.size_hint().lower());
-        let (refusal, deadline) = match self.open(&head).await {
+        let (refusal, deadline) = match self.check_head(&head).await {
             Ok((received, deadline)) => match self.receive(body.as_mut(), received, deadline).await
             {
                 Ok(received) => {
-                    let recognised = self.inner.auth.recognise(received, &head);
+                    let recognised = self.inner.auth.verify(received, &head);
                     return recognised.map_err(|refusal| head.named_in(refusal));
                 }
                 Err(refusal) => (refusal, Some(deadline)),
@@ -96,7 +96,7 @@ impl<N> RequestContext<N> {
     }
 
     /// Checks the head and finds the keys. Returns what receives the body, and the latest time for it.
-    async fn open(&mut self, head: &RequestHead<'_>) -> Result<(BodyVerifier, Instant), Refusal> {
+    async fn check_head(&mut self, head: &RequestHead<'_>) -> Result<(BodyVerifier, Instant), Refusal> {
         let auth = &self.inner.auth;
         let headers = head.read(auth.max_body)?;
         let now = auth.clock.now();

@@ -86,7 +86,7 @@ impl Keys {
         let mut map = HashMap::new();
         for (id, ring) in rings {
             let id = usable_name(id.as_ref())?;
-            let ring = Arc::new(KeyRing::of_subscription(ring.into(), &id));
+            let ring = Arc::new(KeyRing::with_subscription(ring.into(), &id));
             if map.insert(Arc::clone(&id), ring).is_some() {
                 let message = format!("two rings for the same subscription: {id:?}");
                 return Err(unusable(message).about(&*id));
@@ -140,7 +140,7 @@ impl Keys {
         };
         let ring = match rings.get(&id) {
             Some(current) => current.succeeded_by(ring),
-            None => ring.of_subscription(&id),
+            None => ring.with_subscription(&id),
         };
         let mut rings = rings.clone();
         rings.insert(id, Arc::new(ring));

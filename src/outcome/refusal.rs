@@ -29,7 +29,7 @@ use crate::verify::{VerifyError, VerifyErrorKind};
 ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
 ///     .store(MemoryStore::default())
 ///     .build()?;
-/// let refusal = receiver.open(&RequestHead::new("POST", [("x-service-timestamp", "1763690000")])).unwrap_err();
+/// let refusal = receiver.check_head(&RequestHead::new("POST", [("x-service-timestamp", "1763690000")])).unwrap_err();
 /// // To the log:
 /// assert_eq!(
 ///     format!("{refusal:#}"),
@@ -83,8 +83,8 @@ pub enum RefusalKind {
     /// were taken: 503.
     SecretsTooSlow,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
-    /// [`Receiver::open`](crate::Receiver::open) refuses in this way, if rings are looked up; see
-    /// [`open_async`](crate::Receiver::open_async).
+    /// [`Receiver::check_head`](crate::Receiver::check_head) refuses in this way, if rings are looked up; see
+    /// [`check_head_async`](crate::Receiver::check_head_async).
     NotLookedUp,
     /// The arriving bodies held the most bytes that they may hold, and this body, which came in pieces, found no room: 503.
     /// See `ReceiverBuilder::body_budget`.

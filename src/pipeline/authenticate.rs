@@ -62,7 +62,7 @@ impl Authenticator {
     }
 
     /// Compares the signature, and reads id and type from the signed body.
-    pub(crate) fn recognise(
+    pub(crate) fn verify(
         &self,
         body: BodyVerifier,
         head: &RequestHead<'_>,
@@ -70,7 +70,7 @@ impl Authenticator {
         let verified = body.finish().inspect_err(|error| {
             self.keys().not_verified(head.webhook_hint(), error);
         })?;
-        let event = match EventHead::of(&verified) {
+        let event = match EventHead::from_verified(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::of_event_head(error, verified)),
         };

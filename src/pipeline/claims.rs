@@ -249,9 +249,9 @@ mod tests {
                 ("x-service-signature", &signature),
             ],
         );
-        let mut received = receiver.open(&head).unwrap();
+        let mut received = receiver.check_head(&head).unwrap();
         received.push(body.into()).unwrap();
-        let delivery = receiver.recognise(received, &head).unwrap();
+        let delivery = receiver.verify(received, &head).unwrap();
         let Admission::Fresh(claim) = block_on(receiver.admit(&delivery)).unwrap() else {
             panic!("nothing else was claimed");
         };

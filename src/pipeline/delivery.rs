@@ -18,7 +18,7 @@ use crate::verify::Verified;
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
-/// Only [`Receiver::recognise`](crate::Receiver::recognise) makes one, so a `Delivery` is proof that it is authentic; and, from a
+/// Only [`Receiver::verify`](crate::Receiver::verify) makes one, so a `Delivery` is proof that it is authentic; and, from a
 /// store or a queue, the two ways back that [`Verified`] compares.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
@@ -29,15 +29,15 @@ struct Recognised {
     /// Computed when it is first asked for: without deduplication nothing else does.
     key: OnceLock<EventKey>,
     received_at: UnixSeconds,
-    by: RecognisedBy,
+    by: ReceiverId,
     traceparent: Option<Traceparent>,
 }
 
 /// Identifies a receiver or acceptor among all of this process, also among those that were dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RecognisedBy(u64);
+pub(crate) struct ReceiverId(u64);
 
-impl RecognisedBy {
+impl ReceiverId {
     /// Returns an identity that no other receiver has.
     pub(crate) fn new() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -50,7 +50,7 @@ impl Delivery {
         verified: Verified,
         head: EventHead,
         received_at: UnixSeconds,
-        by: RecognisedBy,
+        by: ReceiverId,
         traceparent: Option<Traceparent>,
     ) -> Self {
         Self(Arc::new(Recognised {
@@ -76,13 +76,13 @@ impl Delivery {
             verified,
             head,
             stored.received_at,
-            RecognisedBy(0),
+            ReceiverId(0),
             traceparent,
         )
     }
 
     /// Returns the receiver that has recognised it.
-    pub(crate) fn by(&self) -> RecognisedBy {
+    pub(crate) fn by(&self) -> ReceiverId {
         self.0.by
     }
 
@@ -214,9 +214,9 @@ impl Delivery {
     /// let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     /// let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature), ("traceparent", trace)];
     /// let head = RequestHead::new("POST", headers);
-    /// let mut intake = receiver.open(&head)?;
-    /// intake.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(intake, &head)?.traceparent(), Some(trace));
+    /// let mut received = receiver.check_head(&head)?;
+    /// received.push(body.as_slice().into())?;
+    /// assert_eq!(receiver.verify(received, &head)?.traceparent(), Some(trace));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn no_receiver_has_the_identity_of_another_one_or_of_none() {
-        let (first, second) = (RecognisedBy::new(), RecognisedBy::new());
-        assert!(first != second && first != RecognisedBy(0) && second != RecognisedBy(0));
+        let (first, second) = (ReceiverId::new(), ReceiverId::new());
+        assert!(first != second && first != ReceiverId(0) && second != ReceiverId(0));
     }
 }

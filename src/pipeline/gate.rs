@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::delivery::RecognisedBy;
+use super::delivery::ReceiverId;
 use super::health::{Health, HealthSigns};
 use crate::clock::Clock;
 use crate::dedupe::ScopeHeld;
@@ -14,7 +14,7 @@ use crate::sync::{AtomicBool, AtomicUsize};
 /// Counts the runs under way and enforces their limit.
 pub(crate) struct Gate {
     /// Identifies the receiver or acceptor.
-    pub(crate) id: RecognisedBy,
+    pub(crate) id: ReceiverId,
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,
@@ -30,7 +30,7 @@ pub(crate) struct Gate {
 impl Gate {
     pub(crate) fn new(max_runs: usize, clock: Arc<dyn Clock>, scope: Option<ScopeHeld>) -> Self {
         Self {
-            id: RecognisedBy::new(),
+            id: ReceiverId::new(),
             max_runs,
             runs: AtomicUsize::new(0),
             shut: AtomicBool::new(false),

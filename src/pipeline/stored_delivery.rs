@@ -166,7 +166,7 @@ impl StoredDelivery {
 
     fn verified_by(&self, ring: Arc<KeyRing>) -> Result<Delivery, Refusal> {
         let verified = self.authentic(ring)?;
-        match EventHead::of(&verified) {
+        match EventHead::from_verified(&verified) {
             Ok(head) => Ok(Delivery::from_stored(verified, head, self)),
             Err(error) => Err(Refusal::of_event_head(error, verified)),
         }

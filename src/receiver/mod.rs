@@ -2,9 +2,9 @@
 //!
 //! | step | takes | gives | waits |
 //! |---|---|---|---|
-//! | [`open`](Receiver::open), [`open_async`](Receiver::open_async) | the request's head | a [`BodyVerifier`](crate::verify::BodyVerifier) | no; for a [look-up](crate::lookup) |
+//! | [`check_head`](Receiver::check_head), [`check_head_async`](Receiver::check_head_async) | the request's head | a [`BodyVerifier`](crate::verify::BodyVerifier) | no; for a [look-up](crate::lookup) |
 //! | [`push`](crate::verify::BodyVerifier::push) | a chunk of the body | | no |
-//! | [`recognise`](Receiver::recognise) | the body | a [`Delivery`](crate::Delivery) | no |
+//! | [`verify`](Receiver::verify) | the body | a [`Delivery`](crate::Delivery) | no |
 //! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
 //! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
 //!
@@ -28,9 +28,9 @@
 //! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 //!
 //! let head = RequestHead::new("POST", headers);
-//! let mut body = receiver.open(&head)?;
+//! let mut body = receiver.check_head(&head)?;
 //! body.push(body.as_slice().into())?;
-//! let delivery = receiver.recognise(body, &head)?;
+//! let delivery = receiver.verify(body, &head)?;
 //! match block_on(receiver.admit(&delivery))? {
 //!     Admission::Fresh(claim) => {
 //!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then

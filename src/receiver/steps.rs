@@ -39,22 +39,22 @@ impl Receiver {
 
     /// Checks the head, before a byte of the body is read.
     ///
-    /// If keys are [looked up](crate::lookup), this answers only from the cache; [`open_async`](Self::open_async) looks them
+    /// If keys are [looked up](crate::lookup), this answers only from the cache; [`check_head_async`](Self::check_head_async) looks them
     /// up.
     ///
     /// # Errors
     /// Method, encoding, type or announced size; headers, age or a missing subscription id; `NotLookedUp` if the keys would
     /// have to be looked up: see [`RefusalKind`](crate::outcome::RefusalKind). An unknown subscription is refused only by
-    /// [`recognise`](Self::recognise), after as much work as for a known one.
-    pub fn open(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
-        let opened = self.check_head(head).and_then(|checked| {
+    /// [`verify`](Self::verify), after as much work as for a known one.
+    pub fn check_head(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
+        let begun = self.read_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
             self.auth().receive(&checked, ring)
         });
-        opened.map_err(|refusal| head.named_in(refusal))
+        begun.map_err(|refusal| head.named_in(refusal))
     }
 
-    /// As [`open`](Self::open), and waits if the subscription's keys have to be looked up: this applies to keys of a
+    /// As [`check_head`](Self::check_head), and waits if the subscription's keys have to be looked up: this applies to keys of a
     /// [provider](crate::lookup). With other keys it never waits.
     ///
     /// The future can be dropped safely at any time. There is no time limit: use the time-out of your runtime, and answer 503
@@ -85,26 +85,26 @@ impl Receiver {
     ///     .build()?;
     ///
     /// let head = RequestHead::new("POST", headers);
-    /// assert_eq!(receiver.open(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
-    /// let mut received = block_on(receiver.open_async(&head))?;
+    /// assert_eq!(receiver.check_head(&head).unwrap_err().kind(), RefusalKind::NotLookedUp);
+    /// let mut received = block_on(receiver.check_head_async(&head))?;
     /// received.push(body.as_slice().into())?;
-    /// assert_eq!(receiver.recognise(received, &head)?.verified().scope(), "wh_1");
+    /// assert_eq!(receiver.verify(received, &head)?.verified().scope(), "wh_1");
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open), but never `NotLookedUp`; and `SecretsUnavailable` or `SecretsTooSlow`.
-    pub async fn open_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
-        let opened = async {
-            let checked = self.check_head(head)?;
+    /// As [`check_head`](Self::check_head), but never `NotLookedUp`; and `SecretsUnavailable` or `SecretsTooSlow`.
+    pub async fn check_head_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
+        let begun = async {
+            let checked = self.read_head(head)?;
             match self.keys().find(checked.subscription()) {
                 Ok(RingSearch::Pending(waiting)) => self.auth().receive(&checked, waiting.await),
                 Ok(RingSearch::Found(ring)) => self.auth().receive::<Refusal>(&checked, Ok(ring)),
                 Err(error) => self.auth().receive(&checked, Err(error)),
             }
         };
-        opened.await.map_err(|refusal| head.named_in(refusal))
+        begun.await.map_err(|refusal| head.named_in(refusal))
     }
 
     /// Compares the signature, and reads id and type from the signed body.
@@ -112,13 +112,9 @@ impl Receiver {
     /// # Errors
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
     /// event.
-    pub fn recognise(
-        &self,
-        body: BodyVerifier,
-        head: &RequestHead<'_>,
-    ) -> Result<Delivery, Refusal> {
-        let recognised = self.auth().recognise(body, head);
-        recognised.map_err(|refusal| head.named_in(refusal))
+    pub fn verify(&self, body: BodyVerifier, head: &RequestHead<'_>) -> Result<Delivery, Refusal> {
+        let verified = self.auth().verify(body, head);
+        verified.map_err(|refusal| head.named_in(refusal))
     }
 
     /// Verifies a delivery that a store or a queue has kept, by the MAC of the stored bytes: the other side of
@@ -144,9 +140,9 @@ impl Receiver {
     /// #     let signature = Signature::sign(secret, &now, body).to_header_value();
     /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
     /// #     let head = RequestHead::new("POST", headers);
-    /// #     let mut body = receiver.open(&head)?;
+    /// #     let mut body = receiver.check_head(&head)?;
     /// #     body.push(body.as_slice().into())?;
-    /// #     Ok(receiver.recognise(body, &head)?)
+    /// #     Ok(receiver.verify(body, &head)?)
     /// # }
     /// # let secret = || Secret::new("whsec_made_up_for_this_example");
     /// let receiver = Receiver::builder().secret(secret()?).without_deduplication().build()?;
@@ -245,7 +241,7 @@ impl Receiver {
         self.auth().verifier.window()
     }
 
-    fn check_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
+    fn read_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
         let auth = self.auth();
         auth.check_age(head.read(auth.max_body)?, auth.clock.now())
     }

@@ -18,7 +18,6 @@ const FIRST_KEY: &str = "primary";
 /// The scope of a single ring that names none.
 const DEFAULT_SCOPE: &str = "default";
 const MAX_NAME_BYTES: usize = 256;
-const MAX_KEYS: usize = 4;
 
 /// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
 ///
@@ -42,7 +41,7 @@ pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     /// The last timestamp that each key signs, if it has an end date.
-    ends: [Option<UnixSeconds>; MAX_KEYS],
+    ends: [Option<UnixSeconds>; KeyRing::MAX_KEYS],
     /// The scope that was named for it.
     scope: Option<Arc<str>>,
     workspace: Option<Arc<str>>,
@@ -54,11 +53,11 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
-    pub const MAX_KEYS: usize = MAX_KEYS;
+    pub const MAX_KEYS: usize = 4;
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
-        Self::of(vec![Key::new(FIRST_KEY.into(), &secret)])
+        Self::with_keys(vec![Key::new(FIRST_KEY.into(), &secret)])
     }
 
     /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
@@ -66,7 +65,7 @@ impl KeyRing {
     /// # Errors
     /// `UnusableName`.
     pub fn named(name: &str, secret: Secret) -> Result<Self, ConfigError> {
-        Ok(Self::of(vec![Key::new(usable_name(name)?, &secret)]))
+        Ok(Self::with_keys(vec![Key::new(usable_name(name)?, &secret)]))
     }
 
     /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
@@ -220,12 +219,12 @@ impl KeyRing {
         let keys = (0..keys.max(1)).map(|_| Key::decoy("".into()));
         Arc::new(Self {
             is_decoy: true,
-            ..Self::of(keys.collect())
+            ..Self::with_keys(keys.collect())
         })
     }
 
     /// Returns the ring that a store has noted. Its key verifies nothing: the key that signed may no longer exist.
-    pub(crate) fn noted(
+    pub(crate) fn from_stored(
         scope: &str,
         key_name: &str,
         subscription: Option<&str>,
@@ -236,14 +235,14 @@ impl KeyRing {
             workspace: workspace.map(Into::into),
             subscription: subscription.map(Into::into),
             is_decoy: true,
-            ..Self::of(vec![Key::decoy(key_name.into())])
+            ..Self::with_keys(vec![Key::decoy(key_name.into())])
         }
     }
 
-    fn of(keys: Vec<Key>) -> Self {
+    fn with_keys(keys: Vec<Key>) -> Self {
         Self {
             keys,
-            ends: [None; MAX_KEYS],
+            ends: [None; Self::MAX_KEYS],
             scope: None,
             workspace: None,
             subscription: None,
@@ -252,7 +251,7 @@ impl KeyRing {
     }
 
     /// Returns the ring as that of this subscription.
-    pub(crate) fn of_subscription(mut self, id: &Arc<str>) -> Self {
+    pub(crate) fn with_subscription(mut self, id: &Arc<str>) -> Self {
         self.subscription = Some(Arc::clone(id));
         self
     }

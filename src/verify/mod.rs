@@ -96,10 +96,10 @@ pub enum VerifyErrorKind {
     #[error("x-service-webhook-id names no subscription that has keys here")]
     UnknownSubscription,
     /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
-    /// not 401: it is not known whether the delivery is authentic. [`Receiver::open_async`](crate::Receiver::open_async)
+    /// not 401: it is not known whether the delivery is authentic. [`Receiver::check_head_async`](crate::Receiver::check_head_async)
     /// looks the ring up.
     #[error(
-        "the subscription's keys have not been looked up: open the delivery with .open_async(…)"
+        "the subscription's keys have not been looked up: check the head with .check_head_async(…)"
     )]
     NotLookedUp,
     /// No live key of the ring gives this signature for these bytes.

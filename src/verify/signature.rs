@@ -177,7 +177,8 @@ impl MacStates {
 
     /// Returns the index of the key that signed this body.
     pub(super) fn matched(self, signature: &Signature) -> Option<u8> {
-        let tags = self.0.into_iter().map(MacState::finalize);
+        // Cloned, since a state that is moved out of the list leaves its bytes there.
+        let tags = self.0.iter().map(|state| state.clone().finalize());
         index_of_match(tags.map(|tag| is_equal(&tag, signature)))
     }
 

@@ -30,7 +30,7 @@ pub struct Verified<B = Bytes> {
 }
 
 impl<B: SignedBytes> Verified<B> {
-    /// Restores a value from a store that is trusted. The ring is [noted](KeyRing::noted).
+    /// Restores a value from a store that is trusted. The ring is one [from a store](KeyRing::from_stored).
     pub(crate) fn restored(
         timestamp: Timestamp,
         signature: Option<Signature>,

@@ -192,10 +192,10 @@ fn the_steps_without_the_layer_name_it_too() {
         error.claimed_subscription().unwrap().as_str().to_owned()
     };
     let head = RequestHead::new("POST", [("X-Service-Webhook-Id", "wh_1")]);
-    let error = receiver.open(&head).unwrap_err();
+    let error = receiver.check_head(&head).unwrap_err();
     assert_eq!(named(RefusalKind::NotAuthentic, error), "wh_1");
     let head = RequestHead::new("GET", [("X-Service-Webhook-Id", "wh_9")]);
-    let error = receiver.open(&head).unwrap_err();
+    let error = receiver.check_head(&head).unwrap_err();
     assert_eq!(named(RefusalKind::MethodNotAllowed, error), "wh_9");
 }
 

@@ -865,10 +865,12 @@ fn a_pinned_ring_takes_its_own_workspace_only() {
     for body in [CREATED.to_owned(), data_first(CREATED)] {
         let ring = |workspace| KeyRing::new(secret()).with_workspace(workspace).unwrap();
         let own = verified_by(ring("ws_1"), &secret(), &body);
-        assert!(EventHead::of(&own).is_ok() && Event::<Order>::from_verified(&own).is_ok());
+        assert!(
+            EventHead::from_verified(&own).is_ok() && Event::<Order>::from_verified(&own).is_ok()
+        );
         for body in [&body, &body.replace("12.50", "null")] {
             let foreign = verified_by(ring("ws_2"), &secret(), body);
-            let head = EventHead::of(&foreign).unwrap_err();
+            let head = EventHead::from_verified(&foreign).unwrap_err();
             let whole = Event::<Order>::from_verified(&foreign).unwrap_err();
             assert_eq!([head.kind(), whole.kind()], [Kind::WorkspaceMismatch; 2]);
         }
@@ -969,7 +971,7 @@ fn no_truncation_is_an_event_and_none_panics() {
             let verified = verified(&body.as_bytes()[..end]);
             assert!(Event::<Properties>::from_verified(&verified).is_err());
             assert!(Event::<Order>::from_verified(&verified).is_err());
-            let _ = EventHead::of(&verified);
+            let _ = EventHead::from_verified(&verified);
         }
     }
 }
@@ -983,7 +985,7 @@ fn no_edit_of_a_byte_panics() {
             for edit in *b"\"\\{}[]:,u0-e\x00\x1f\x80\xff " {
                 bytes[at] = edit;
                 let verified = verified(&bytes);
-                let head = EventHead::of(&verified);
+                let head = EventHead::from_verified(&verified);
                 if let Ok(event) = Event::<Properties>::from_verified(&verified) {
                     assert_eq!(head.unwrap().id, event.id);
                     let again = serde_json::to_string(&event).unwrap();
@@ -1109,7 +1111,7 @@ proptest! {
     fn any_event_in_any_order_of_fields_is_written_again_as_it_was_read(body in any_event()) {
         let verified = verified(&body);
         let event = Event::<Properties>::from_verified(&verified).unwrap();
-        prop_assert_eq!(&EventHead::of(&verified).unwrap().id, &event.id);
+        prop_assert_eq!(&EventHead::from_verified(&verified).unwrap().id, &event.id);
         let again = serde_json::to_string(&event).unwrap();
         prop_assert_eq!(canonical(&again), canonical(&body));
     }
@@ -1140,7 +1142,7 @@ proptest! {
     fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
         let verified = verified(&body);
         prop_assert!(Event::<Properties>::from_verified(&verified).is_err());
-        prop_assert!(EventHead::of(&verified).is_err());
+        prop_assert!(EventHead::from_verified(&verified).is_err());
     }
 
     #[test]

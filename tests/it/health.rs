@@ -303,9 +303,9 @@ fn recognise(receiver: &Receiver, id: &str) -> hookgate::Delivery {
         ("x-service-signature", &signature),
     ];
     let head = hookgate::receiver::RequestHead::new("POST", headers);
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(body.into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(body.into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 #[tokio::test(start_paused = true)]

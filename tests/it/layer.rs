@@ -969,9 +969,9 @@ async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
     let receiver = &harness.receiver;
     let request = Sent::event("evt_1").request(&harness.clock);
     let head = RequestHead::new("POST", request.headers());
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(Sent::event("evt_1").body.into()).unwrap();
-    let delivery = receiver.recognise(intake, &head).unwrap();
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(Sent::event("evt_1").body.into()).unwrap();
+    let delivery = receiver.verify(received, &head).unwrap();
     let fresh = async || match receiver.admit(&delivery).await.unwrap() {
         Admission::Fresh(claim) => claim,
         other => panic!("{other:?}"),

@@ -101,9 +101,9 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
         headers.extend(id.map(|id| ("x-service-event-id", id)));
         let head = RequestHead::new("POST", headers.iter().copied());
         shown.debug(&head.clone().announcing(9));
-        let mut intake = receiver.open(&head).unwrap();
-        intake.push(Bytes::from_static(body.as_bytes())).unwrap();
-        receiver.recognise(intake, &head)
+        let mut received = receiver.check_head(&head).unwrap();
+        received.push(Bytes::from_static(body.as_bytes())).unwrap();
+        receiver.verify(received, &head)
     };
     let delivery = recognised(&mut shown, TYPED, None).unwrap();
     shown.debug(&delivery);
@@ -125,10 +125,10 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
         recognised(&mut shown, r#"{"id":"LEAKED","id":7}"#, None).unwrap_err(),
         recognised(&mut shown, r#"["LEAKED"]"#, None).unwrap_err(),
         receiver
-            .open(&RequestHead::new("GET", [("x-service-signature", SECRET)]))
+            .check_head(&RequestHead::new("GET", [("x-service-signature", SECRET)]))
             .unwrap_err(),
         receiver
-            .open(&RequestHead::new("POST", [("x-service-signature", SECRET)]))
+            .check_head(&RequestHead::new("POST", [("x-service-signature", SECRET)]))
             .unwrap_err(),
     ] {
         shown.debug(&refusal.kind());
@@ -188,14 +188,14 @@ fn what_is_looked_up_shows_none_of_it_either() {
         .store(MemoryStore::default());
     shown.debug(&builder);
     let receiver = builder.build().unwrap();
-    let mut opening = Box::pin(async { receiver.open_async(&head("wh_1")).await });
+    let mut opening = Box::pin(async { receiver.check_head_async(&head("wh_1")).await });
     shown.debug(&block_on(opening.as_mut()).unwrap());
     for id in ["wh_2", "wh_3", "wh_4"] {
-        let refusal = block_on(receiver.open_async(&head(id))).unwrap_err();
+        let refusal = block_on(receiver.check_head_async(&head(id))).unwrap_err();
         shown.error(&refusal);
         shown.debug(&refusal.kind());
     }
-    shown.error(&receiver.open(&head("wh_5")).unwrap_err());
+    shown.error(&receiver.check_head(&head("wh_5")).unwrap_err());
     shown.debug(&receiver);
     shown.debug(receiver.keys());
     shown.debug(&receiver.keys().lookup_stats());

@@ -191,9 +191,9 @@ fn without_a_runtime_too_a_claim_that_comes_too_late_is_released_and_refused() {
             .map(|(name, value)| (name.as_str(), str::from_utf8(value).unwrap()))
             .collect();
         let head = RequestHead::new("POST", names);
-        let mut intake = receiver.open(&head).unwrap();
-        intake.push(sent.body.clone().into()).unwrap();
-        let delivery = receiver.recognise(intake, &head).unwrap();
+        let mut received = receiver.check_head(&head).unwrap();
+        received.push(sent.body.clone().into()).unwrap();
+        let delivery = receiver.verify(received, &head).unwrap();
         let admitted = block_on(receiver.admit(&delivery));
         assert_eq!(local.stats().running, usize::from(held), "{millis}");
         if held {

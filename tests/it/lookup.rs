@@ -314,7 +314,7 @@ fn without_a_runtime_a_look_up_ends_with_its_future_and_another_delivery_begins_
     let head = RequestHead::new("POST", headers);
     let running = || receiver.keys().lookup_stats().unwrap().running;
     let begin = || {
-        let mut opening = Box::pin(receiver.open_async(&head));
+        let mut opening = Box::pin(receiver.check_head_async(&head));
         let mut context = Context::from_waker(Waker::noop());
         assert!(opening.as_mut().poll(&mut context).is_pending());
         opening
@@ -576,7 +576,7 @@ async fn a_flood_of_invented_ids_evicts_no_ring() {
         let headers = headers.map(|(name, value)| (name, value.as_bytes()));
         let id = ("x-service-webhook-id", id.as_bytes());
         let head = RequestHead::new("POST", headers.chain([id]));
-        assert!(harness.receiver.open_async(&head).await.is_ok());
+        assert!(harness.receiver.check_head_async(&head).await.is_ok());
     }
     let stats = harness.receiver.keys().lookup_stats().unwrap();
     assert_eq!((stats.found, stats.unknown, stats.evicted), (2, 4_096, 0));
@@ -887,14 +887,14 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_refuses_no_id_as_unkno
             .with("X-Service-Webhook-Id", id);
         let headers = sent.headers.iter().map(|(name, value)| (name, value));
         let head = RequestHead::new("POST", headers);
-        let intake = if asynchronous {
-            block_on(receiver.open_async(&head))
+        let received = if asynchronous {
+            block_on(receiver.check_head_async(&head))
         } else {
-            receiver.open(&head)
+            receiver.check_head(&head)
         };
-        let mut intake = intake.map_err(|refusal| refusal.kind())?;
-        intake.push(sent.body.clone().into()).unwrap();
-        let delivery = receiver.recognise(intake, &head);
+        let mut received = received.map_err(|refusal| refusal.kind())?;
+        received.push(sent.body.clone().into()).unwrap();
+        let delivery = receiver.verify(received, &head);
         let delivery = delivery.map_err(|refusal| refusal.kind())?;
         Ok(delivery.verified().scope().to_owned())
     };
@@ -972,7 +972,7 @@ fn with_keys_that_are_here_the_step_that_could_wait_does_not() {
     let sent = support::Sent::at(support::NOW, support::event("evt_1"));
     let headers = sent.headers.iter().map(|(name, value)| (name, value));
     let head = RequestHead::new("POST", headers);
-    let mut opening = pin!(receiver.open_async(&head));
+    let mut opening = pin!(receiver.check_head_async(&head));
     let mut context = Context::from_waker(Waker::noop());
     assert!(opening.as_mut().poll(&mut context).is_ready());
 }
@@ -1017,7 +1017,7 @@ async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
                 let sent = sent.clone().with("X-Service-Webhook-Id", &id);
                 let headers = sent.headers.iter().map(|(name, value)| (name, value));
                 let head = RequestHead::new("POST", headers);
-                let opening = receiver.open_async(&head);
+                let opening = receiver.check_head_async(&head);
                 nudge.notify_one();
                 if step % 3 == 0 {
                     // Gone at some point on the way.

@@ -356,9 +356,9 @@ async fn the_claim_of_a_dead_process_is_free_when_its_lease_ends() {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_slice())),
     );
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(sent.body.clone().into()).unwrap();
-    let delivery = receiver.recognise(intake, &head).unwrap();
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(sent.body.clone().into()).unwrap();
+    let delivery = receiver.verify(received, &head).unwrap();
     // Claimed, and neither committed nor released: as a crash leaves it.
     drop(receiver.admit(&delivery).await.unwrap());
     assert!(matches!(

@@ -132,9 +132,9 @@ fn delivery_of(body: String) -> Delivery {
     let headers = sent.headers.iter().map(|(name, value)| (name, value));
     let head = RequestHead::new("POST", headers);
     let receiver = consumer_without_store();
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(sent.body.clone().into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(sent.body.clone().into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 fn delivery() -> Delivery {

@@ -80,9 +80,9 @@ fn deliver(receiver: &Receiver, secret: &str, id: &str, webhook: Option<&str>) -
         headers.push(("X-Service-Webhook-Id", webhook.as_bytes()));
     }
     let head = RequestHead::new("POST", headers);
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(sent.body.into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(sent.body.into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 fn claim(receiver: &Receiver, secret: &str) -> Claim {

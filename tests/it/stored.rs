@@ -52,9 +52,9 @@ fn received(receiver: &Receiver, secret: &str) -> Delivery {
         .with("traceparent", TRACE);
     let headers = sent.headers.iter().map(|(name, value)| (name, value));
     let head = RequestHead::new("POST", headers);
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(sent.body.clone().into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(sent.body.clone().into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 fn stored() -> StoredDelivery {

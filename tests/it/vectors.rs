@@ -1,4 +1,4 @@
-//! Deliveries and their verdicts from `tests/vectors`, judged in one call, in pieces and through an intake; and judged
+//! Deliveries and their verdicts from `tests/vectors`, judged in one call, in pieces and through an received; and judged
 //! by the two checkers that share no code with the crate.
 
 use std::collections::BTreeMap;

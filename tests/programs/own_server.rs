@@ -34,9 +34,9 @@ fn admit(
     body: Vec<u8>,
 ) -> Result<(Delivery, Admission), Refusal> {
     let head = RequestHead::new(method, pairs(headers)); // those of the request, all of them
-    let mut intake = receiver.open(&head)?;
-    intake.push(body.into())?;
-    let delivery = receiver.recognise(intake, &head)?;
+    let mut received = receiver.check_head(&head)?;
+    received.push(body.into())?;
+    let delivery = receiver.verify(received, &head)?;
     let admission = block_on(receiver.admit(&delivery))?;
     Ok((delivery, admission))
 }

@@ -76,7 +76,7 @@ pub fn event<R: DeserializeOwned>(json: impl AsRef<[u8]>) -> Result<Event<R>, Ev
 /// ```
 pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
     let json = json.as_ref();
-    EventHead::of(&verified(json))?;
+    EventHead::from_verified(&verified(json))?;
     let (signer, secret) = made_up();
     let headers = signer.at(MOMENT).headers(json);
     let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
@@ -89,9 +89,9 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
         .body_budget(2 * json.len().max(1))
         .build();
     let recognised = receiver.ok().and_then(|receiver| {
-        let mut intake = receiver.open(&head).ok()?;
-        intake.push(Bytes::copy_from_slice(json)).ok()?;
-        receiver.recognise(intake, &head).ok()
+        let mut received = receiver.check_head(&head).ok()?;
+        received.push(Bytes::copy_from_slice(json)).ok()?;
+        receiver.verify(received, &head).ok()
     });
     #[allow(clippy::expect_used)]
     // the settings are valid, and signature and head were checked above

@@ -276,9 +276,9 @@ fn delivery(scope: &str, id: &str, note: &str) -> Delivery {
     let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
     let head = RequestHead::new("POST", headers);
     let receiver = receiver(scope);
-    let mut intake = receiver.open(&head).expect("a head of this file");
-    intake.push(body.into()).expect("a small body");
+    let mut received = receiver.check_head(&head).expect("a head of this file");
+    received.push(body.into()).expect("a small body");
     receiver
-        .recognise(intake, &head)
+        .verify(received, &head)
         .expect("an authentic delivery")
 }

@@ -113,9 +113,9 @@ fn updated(second: u32) -> Delivery {
     let head = RequestHead::new("POST", headers);
     let builder = Receiver::builder().secret(secret);
     let receiver = builder.without_deduplication().build().unwrap();
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(body.into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(body.into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 #[tokio::test]

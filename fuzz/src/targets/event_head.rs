@@ -14,7 +14,7 @@ pub fn run(input: &[u8]) {
     if body.len() > MAX_BODY {
         return;
     }
-    let found = EventHead::of(&verified(&body, pinned));
+    let found = EventHead::from_verified(&verified(&body, pinned));
     let shown = || String::from_utf8_lossy(&body).into_owned();
     match head(&body, pinned) {
         Head::NoOpinion => {}

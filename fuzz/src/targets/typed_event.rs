@@ -57,7 +57,7 @@ pub fn run(input: &[u8]) {
         judge(&read, &faults(&json, false), is_foreign, &json);
     }
     let Ok(event) = event else { return };
-    let head = EventHead::of(&verified).expect("what is an event has a head");
+    let head = EventHead::from_verified(&verified).expect("what is an event has a head");
     assert_eq!(
         (&head.id, head.event_type.as_str()),
         (&event.id, event.event_type())

@@ -292,15 +292,15 @@ impl Walk {
     ) -> Result<Admission, Refusal> {
         let receiver = self.receiver();
         let head = RequestHead::new(method, headers.iter().map(|(name, value)| (name, value)));
-        let mut intake = receiver.open(&head)?;
+        let mut received = receiver.check_head(&head)?;
         let mut rest = body;
         for piece in pieces {
             let (piece, after) = rest.split_at(usize::from(*piece).min(rest.len()));
-            intake.push(Bytes::copy_from_slice(piece))?;
+            received.push(Bytes::copy_from_slice(piece))?;
             rest = after;
         }
-        intake.push(Bytes::copy_from_slice(rest))?;
-        let delivery = receiver.recognise(intake, &head)?;
+        received.push(Bytes::copy_from_slice(rest))?;
+        let delivery = receiver.verify(received, &head)?;
         assert_eq!(delivery.body(), body, "the very bytes");
         assert_eq!(delivery.received_at(), self.clock.now());
         block_on(receiver.admit(&delivery))

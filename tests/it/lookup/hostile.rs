@@ -117,7 +117,7 @@ async fn opens(receiver: &Receiver, sent: &support::Sent, id: &str) -> bool {
     let headers = headers.filter(|(name, _)| *name != "X-Service-Webhook-Id");
     let id = ("X-Service-Webhook-Id", id.as_bytes());
     let head = RequestHead::new("POST", headers.chain([id]));
-    let opened = tokio::time::timeout(Duration::from_secs(1), receiver.open_async(&head));
+    let opened = tokio::time::timeout(Duration::from_secs(1), receiver.check_head_async(&head));
     opened.await.is_ok_and(|opened| opened.is_ok())
 }
 
@@ -299,7 +299,7 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
         for _ in 0..200 {
             match numbers.below(8) {
                 0..=2 => {
-                    let opening = receiver.open_async(&heads[numbers.below(heads.len())]);
+                    let opening = receiver.check_head_async(&heads[numbers.below(heads.len())]);
                     let woken = Arc::new(Woken(AtomicBool::new(true)));
                     requests.push((Box::pin(opening) as _, woken));
                 }

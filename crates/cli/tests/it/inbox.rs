@@ -104,9 +104,9 @@ async fn an_entry_is_shown_with_the_trace_of_its_request() {
     let receiver = Receiver::builder().secret(secret());
     let receiver = receiver.without_deduplication().build().unwrap();
     let head = RequestHead::new("POST", headers.iter().map(|(name, value)| (*name, value)));
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(body.into()).unwrap();
-    let delivery = receiver.recognise(intake, &head).unwrap();
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(body.into()).unwrap();
+    let delivery = receiver.verify(received, &head).unwrap();
 
     let folder = Folder::new();
     let inbox = folder.inbox();

@@ -65,9 +65,9 @@ fn delivery(receiver: &Receiver, id: &str) -> Delivery {
 fn delivery_of(receiver: &Receiver, body: String) -> Delivery {
     let headers = Signer::new(secret()).headers(&body);
     let head = RequestHead::new("POST", headers.iter().map(|(name, value)| (*name, value)));
-    let mut intake = receiver.open(&head).unwrap();
-    intake.push(body.into()).unwrap();
-    receiver.recognise(intake, &head).unwrap()
+    let mut received = receiver.check_head(&head).unwrap();
+    received.push(body.into()).unwrap();
+    receiver.verify(received, &head).unwrap()
 }
 
 /// An app that verifies, stores, and answers.

@@ -101,7 +101,7 @@ pub trait LoggedDeliveryExt: Sized {
     /// ```
     ///
     /// # Errors
-    /// As [`Receiver::open`] and [`Receiver::recognise`].
+    /// As [`Receiver::check_head`] and [`Receiver::verify`].
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal>;
 
     /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
@@ -192,10 +192,10 @@ impl LoggedDeliveryExt for LoggedDelivery {
             .expect("a receiver of one ring");
         let headers = self.headers.iter();
         let head = RequestHead::new(&self.method, headers.map(|(name, value)| (name, value)));
-        let mut intake = receiver.open(&head)?;
+        let mut received = receiver.check_head(&head)?;
         window.check(signed?, self.received_at)?;
-        intake.push(self.body.clone().unwrap_or_default())?;
-        receiver.recognise(intake, &head)
+        received.push(self.body.clone().unwrap_or_default())?;
+        receiver.verify(received, &head)
     }
 
     fn to_curl(&self, url: &str) -> Option<String> {

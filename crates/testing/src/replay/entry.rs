@@ -71,7 +71,7 @@ pub(super) struct EventIdentity {
 
 impl EventIdentity {
     pub(super) fn of(verified: &Verified<impl hookgate::verify::SignedBytes>) -> Option<Self> {
-        let head = EventHead::of(verified).ok()?;
+        let head = EventHead::from_verified(verified).ok()?;
         let (scope, id) = (verified.scope(), head.id.as_str());
         Some(Self {
             key: EventKey::new(scope, id),

@@ -45,7 +45,7 @@ impl Verifier {
     /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
     /// [`SystemClock`](crate::clock::SystemClock)`.now()` with the trait [`Clock`](crate::clock::Clock) in scope.
     ///
-    /// No heap allocation, for any result.
+    /// No heap allocation, for any result; the cache of keys that were looked up has some housekeeping.
     ///
     /// # Errors
     /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
@@ -66,7 +66,7 @@ impl Verifier {
     /// Begins a check on the head alone, before the body is read.
     ///
     /// # Errors
-    /// `Stale`, `Ahead`, `Header` where the subscription id is required and missing, or `NotLookedUp`. A subscription that is unknown
+    /// `Stale`, `Ahead`, `HeaderMissing` where the subscription id is required, or `NotLookedUp`. A subscription that is unknown
     /// ends only in [`Check::finish`], after no less work than a known one.
     pub fn begin(
         &self,

@@ -1,18 +1,16 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
 use std::collections::HashMap;
-use std::error::Error;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
+use super::provider::LookUp;
+#[cfg(feature = "lookup")]
+use super::provider::as_looked_up;
 #[cfg(feature = "lookup")]
 use super::resolver::{LookupStats, Resolver};
 use crate::config::ConfigError;
-use crate::text_id::text_id;
 use crate::verify::{
-    KeyRing, Malformed, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable,
-    usable_name,
+    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable, usable_name,
 };
 
 /// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a `SecretProvider`
@@ -168,11 +166,11 @@ impl Keys {
     /// Returns the single ring, where it has the default scope of single rings.
     pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<KeyRing>> {
         let table = match &*self.0 {
-            Rings::Held(table) => table,
+            Rings::Held(table) => table.read(),
             #[cfg(feature = "lookup")]
             Rings::LookedUp(_) => return None,
         };
-        match &*table.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*table.unwrap_or_else(PoisonError::into_inner) {
             KeyTable::Single(ring) if !ring.has_own_scope() => Some(Arc::clone(ring)),
             KeyTable::Single(_) | KeyTable::BySubscription { .. } => None,
         }
@@ -321,67 +319,6 @@ pub(crate) enum RingSearch {
     Pending(LookUp),
 }
 
-pub(crate) type LookUp = Pin<Box<dyn Future<Output = LookupResult> + Send>>;
-
-/// The end of a look-up, for all its deliveries: a ring, which is a decoy for an unknown subscription.
-pub(crate) type LookupResult = Result<Arc<KeyRing>, Arc<LookupError>>;
-
-/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown subscription.
-#[derive(Debug, thiserror::Error)]
-#[cfg_attr(not(feature = "lookup"), allow(dead_code))]
-pub(crate) enum LookupError {
-    #[error("the provider of secrets could not answer")]
-    Unavailable(#[source] Box<dyn Error + Send + Sync>),
-    /// The provider found a secret or a ring that is refused.
-    #[error("the keys that the provider of secrets found can't be used")]
-    Unusable(#[source] Box<dyn Error + Send + Sync>),
-    #[error("the provider of secrets did not answer in time")]
-    TimedOut,
-    #[error("the provider of secrets panicked")]
-    Panicked,
-}
-
-text_id! {
-    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
-    ///
-    /// # Security
-    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
-    /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
-    ///
-    /// ```
-    /// use hookgate::lookup::SubscriptionId;
-    ///
-    /// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
-    /// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
-    ///     assert!(SubscriptionId::parse(other).is_err());
-    /// }
-    /// # Ok::<(), hookgate::verify::Malformed>(())
-    /// ```
-    SubscriptionId(pub(super) Arc<str>)
-}
-
-impl SubscriptionId {
-    /// Makes an id from its text.
-    ///
-    /// # Errors
-    /// [`Malformed`] for any other form.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        as_looked_up(text.as_bytes())
-            .map(|id| Self(id.into()))
-            .ok_or(Malformed)
-    }
-}
-
-/// Returns the id in a header, if it has the form that may be looked up: `wh_`, then 1 to 64 characters.
-pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
-    let tail = id.strip_prefix(b"wh_")?;
-    let of_form = (1..=64).contains(&tail.len())
-        && tail
-            .iter()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    of_form.then(|| std::str::from_utf8(id).ok())?
-}
-
 const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
 
 fn missing() -> VerifyError {
@@ -448,6 +385,8 @@ mod tests {
     #[cfg(feature = "lookup")]
     #[test]
     fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
+        use super::super::provider::{LookupError, SubscriptionId};
+
         let provider = async |id: SubscriptionId| {
             let count = id
                 .as_str()
@@ -497,12 +436,12 @@ mod tests {
         struct Looks(Keys);
         impl From<Looks> for KeyRing {
             fn from(Looks(keys): Looks) -> Self {
-                let table = match &*keys.0 {
-                    Rings::Held(table) => table,
+                let is_free = match &*keys.0 {
+                    Rings::Held(table) => table.try_read().is_ok(),
                     #[cfg(feature = "lookup")]
                     Rings::LookedUp(_) => panic!("these keys are held"),
                 };
-                assert!(table.try_read().is_ok(), "the lock is free");
+                assert!(is_free);
                 KeyRing::new(secret("2"))
             }
         }
@@ -572,48 +511,5 @@ mod tests {
             Keys::by_subscription(none).unwrap_err().kind(),
             Kind::UnusableKeys
         );
-    }
-
-    #[test]
-    fn of_every_byte_only_sixty_four_may_stand_in_an_id() {
-        let mut taken = Vec::new();
-        for byte in 0..=u8::MAX {
-            let whole = [b"wh_", [byte].as_slice()].concat();
-            let inside = [b"wh_a", [byte].as_slice(), b"z"].concat();
-            assert_eq!(
-                as_looked_up(&whole).is_some(),
-                as_looked_up(&inside).is_some()
-            );
-            taken.extend(as_looked_up(&whole).map(|_| byte));
-        }
-        let alphabet = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-        assert_eq!(taken, alphabet);
-    }
-
-    #[test]
-    fn length_and_prefix_are_exact() {
-        let long = |tail: usize| format!("wh_{}", "a".repeat(tail));
-        for (id, taken) in [
-            (long(0), false),
-            (long(1), true),
-            (long(64), true),
-            (long(65), false),
-            (long(10_000), false),
-            (String::new(), false),
-            ("wh".into(), false),
-            ("wh-1".into(), false),
-            ("Wh_1".into(), false),
-            (" wh_1".into(), false),
-            ("wh_1 ".into(), false),
-            ("wh_1\n".into(), false),
-            ("wh_%".into(), false),
-            ("wh_1'--".into(), false),
-            ("wh_\u{661}".into(), false),
-            ("wh_wh_".into(), true),
-        ] {
-            assert_eq!(as_looked_up(id.as_bytes()).is_some(), taken, "{id:?}");
-            assert_eq!(SubscriptionId::parse(&id).is_ok(), taken, "{id:?}");
-        }
-        assert!(as_looked_up(b"wh_\xff\xfe").is_none());
     }
 }

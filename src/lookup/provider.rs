@@ -1,12 +1,16 @@
-//! The provider of secrets, which answers look-ups.
+//! The provider of secrets: the id that it is asked for, and its answer.
 
 use std::error::Error;
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
 
-use super::keys::{LookupError, SubscriptionId};
+#[cfg(feature = "lookup")]
 use crate::config::{ConfigError, ConfigErrorKind};
+#[cfg(feature = "lookup")]
 use crate::future::StoreFuture;
-use crate::verify::KeyRing;
+use crate::text_id::text_id;
+use crate::verify::{KeyRing, Malformed};
 
 /// An error of a provider: any error. Its text is reported to the operator.
 type ProviderError = Box<dyn Error + Send + Sync>;
@@ -65,6 +69,7 @@ type ProviderError = Box<dyn Error + Send + Sync>;
 ///   to one subscription could then be replayed to the other by changing the unsigned id. Give each subscription its own secret
 ///   (a unique index over a hash of it), or let both name one scope.
 /// - Put no part of a secret in an error: errors are reported to the operator.
+#[cfg(feature = "lookup")]
 pub trait SecretProvider: Send + Sync + 'static {
     /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription. The delivery of an error, of any kind, is
     /// answered 503; the operator gets it as the source of the refusal.
@@ -77,6 +82,7 @@ pub trait SecretProvider: Send + Sync + 'static {
     ) -> StoreFuture<'a, Option<KeyRing>, ProviderError>;
 }
 
+#[cfg(feature = "lookup")]
 impl<F, A, K, E> SecretProvider for F
 where
     F: Fn(SubscriptionId) -> A + Send + Sync + 'static,
@@ -102,15 +108,126 @@ where
     }
 }
 
+#[cfg(feature = "lookup")]
 fn config_error(error: &ProviderError) -> Option<ConfigErrorKind> {
     error.downcast_ref().map(ConfigError::kind)
 }
 
+#[cfg(feature = "lookup")]
 impl From<ProviderError> for LookupError {
     fn from(error: ProviderError) -> Self {
         match config_error(&error) {
             Some(_) => Self::Unusable(error),
             None => Self::Unavailable(error),
         }
+    }
+}
+
+pub(crate) type LookUp = Pin<Box<dyn Future<Output = LookupResult> + Send>>;
+
+/// The end of a look-up, for all its deliveries: a ring, which is a decoy for an unknown subscription.
+pub(crate) type LookupResult = Result<Arc<KeyRing>, Arc<LookupError>>;
+
+/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown subscription.
+#[derive(Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "lookup"), allow(dead_code))]
+pub(crate) enum LookupError {
+    #[error("the provider of secrets could not answer")]
+    Unavailable(#[source] ProviderError),
+    /// The provider found a secret or a ring that is refused.
+    #[error("the keys that the provider of secrets found can't be used")]
+    Unusable(#[source] ProviderError),
+    #[error("the provider of secrets did not answer in time")]
+    TimedOut,
+    #[error("the provider of secrets panicked")]
+    Panicked,
+}
+
+text_id! {
+    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
+    ///
+    /// # Security
+    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
+    /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
+    ///
+    /// ```
+    /// use hookgate::lookup::SubscriptionId;
+    ///
+    /// assert_eq!(SubscriptionId::parse("wh_1-a_B")?.as_str(), "wh_1-a_B");
+    /// for other in ["wh_", "wh_a b", "wh_é", "WH_1", "evt_1", &format!("wh_{}", "a".repeat(65))] {
+    ///     assert!(SubscriptionId::parse(other).is_err());
+    /// }
+    /// # Ok::<(), hookgate::verify::Malformed>(())
+    /// ```
+    SubscriptionId(pub(super) Arc<str>)
+}
+
+impl SubscriptionId {
+    /// Makes an id from its text.
+    ///
+    /// # Errors
+    /// [`Malformed`] for any other form.
+    pub fn parse(text: &str) -> Result<Self, Malformed> {
+        as_looked_up(text.as_bytes())
+            .map(|id| Self(id.into()))
+            .ok_or(Malformed)
+    }
+}
+
+/// Returns the id in a header, if it has the form that may be looked up: `wh_`, then 1 to 64 characters.
+pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
+    let tail = id.strip_prefix(b"wh_")?;
+    let of_form = (1..=64).contains(&tail.len())
+        && tail
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    of_form.then(|| std::str::from_utf8(id).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_every_byte_only_sixty_four_may_stand_in_an_id() {
+        let mut taken = Vec::new();
+        for byte in 0..=u8::MAX {
+            let whole = [b"wh_", [byte].as_slice()].concat();
+            let inside = [b"wh_a", [byte].as_slice(), b"z"].concat();
+            assert_eq!(
+                as_looked_up(&whole).is_some(),
+                as_looked_up(&inside).is_some()
+            );
+            taken.extend(as_looked_up(&whole).map(|_| byte));
+        }
+        let alphabet = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+        assert_eq!(taken, alphabet);
+    }
+
+    #[test]
+    fn length_and_prefix_are_exact() {
+        let long = |tail: usize| format!("wh_{}", "a".repeat(tail));
+        for (id, taken) in [
+            (long(0), false),
+            (long(1), true),
+            (long(64), true),
+            (long(65), false),
+            (long(10_000), false),
+            (String::new(), false),
+            ("wh".into(), false),
+            ("wh-1".into(), false),
+            ("Wh_1".into(), false),
+            (" wh_1".into(), false),
+            ("wh_1 ".into(), false),
+            ("wh_1\n".into(), false),
+            ("wh_%".into(), false),
+            ("wh_1'--".into(), false),
+            ("wh_\u{661}".into(), false),
+            ("wh_wh_".into(), true),
+        ] {
+            assert_eq!(as_looked_up(id.as_bytes()).is_some(), taken, "{id:?}");
+            assert_eq!(SubscriptionId::parse(&id).is_ok(), taken, "{id:?}");
+        }
+        assert!(as_looked_up(b"wh_\xff\xfe").is_none());
     }
 }

@@ -14,8 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
-use super::keys::{LookupError, LookupResult, SubscriptionId, as_looked_up};
-use super::provider::SecretProvider;
+use super::provider::{LookupError, LookupResult, SecretProvider, SubscriptionId, as_looked_up};
 use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, Monotonic};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, lock};

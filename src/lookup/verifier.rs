@@ -82,7 +82,7 @@ impl Verifier {
     /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
     /// [`SystemClock`](crate::clock::SystemClock)`.now()` with the trait [`Clock`](crate::clock::Clock) in scope.
     ///
-    /// No heap allocation, for any result.
+    /// No heap allocation, for any result; the cache of keys that were looked up has some housekeeping.
     ///
     /// # Errors
     /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.

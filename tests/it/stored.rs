@@ -1,9 +1,5 @@
 //! Deliveries that come back from a store or a queue.
 
-#[cfg(feature = "lookup")]
-use std::sync::Arc;
-#[cfg(feature = "lookup")]
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hookgate::dedupe::body_digest;
@@ -12,13 +8,9 @@ use hookgate::{
     clock::UnixSeconds,
     dangerous,
     lookup::Keys,
-    outcome::RefusalKind,
     receiver::{Admission, RequestHead, StoredDelivery},
     verify::{Malformed, VerifyErrorKind},
 };
-
-#[cfg(feature = "lookup")]
-use hookgate::lookup::SubscriptionId;
 
 use crate::support::*;
 
@@ -221,46 +213,54 @@ fn a_key_that_has_left_the_ring_refuses_its_backlog_and_says_so() {
     );
 }
 
-/// Another process has accepted the delivery under it, and the sender sends it no more.
 #[cfg(feature = "lookup")]
-#[test]
-fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
-    let is_there = Arc::new(AtomicBool::new(false));
-    let database = Arc::clone(&is_there);
-    let builder = Receiver::builder().provider(move |_: SubscriptionId| {
-        let found = database.load(Ordering::SeqCst).then(ring);
-        async { Ok::<_, String>(found) }
-    });
-    let receiver = builder.without_deduplication().build().unwrap();
-    let stored = stored();
-    let verified = || kind(block_on(receiver.verify_stored(&stored)));
-    assert_eq!(verified(), Err(Some(VerifyErrorKind::UnknownSubscription)));
-    is_there.store(true, Ordering::SeqCst);
-    assert_eq!(verified(), Ok(()));
-}
+mod looked_up {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-#[cfg(feature = "lookup")]
-#[test]
-fn the_keys_of_stored_bytes_are_looked_up() {
-    let builder = Receiver::builder().provider(async |id: SubscriptionId| match id.as_str() {
-        "wh_1" => Ok(Some(ring())),
-        "wh_2" => Err("made-up outage"),
-        _ => Ok(None),
-    });
-    let receiver = builder.without_deduplication().build().unwrap();
-    let mut stored = stored();
-    let at_once = Verifier::new(receiver.keys().clone());
-    let not_looked_up = at_once.verify_stored(&stored).unwrap_err();
-    assert_eq!(not_looked_up.kind(), RefusalKind::NotLookedUp);
-    assert!(block_on(receiver.verify_stored(&stored)).is_ok());
-    assert!(at_once.verify_stored(&stored).is_ok());
-    stored.subscription_id = Some("wh_2".into());
-    let outage = block_on(receiver.verify_stored(&stored)).unwrap_err();
-    assert_eq!(outage.kind(), RefusalKind::SecretsUnavailable);
-    assert!(outage.retry_after().is_some());
-    stored.subscription_id = Some("wh_3".into());
-    assert_eq!(
-        kind(block_on(receiver.verify_stored(&stored))),
-        Err(Some(VerifyErrorKind::UnknownSubscription))
-    );
+    use hookgate::{lookup::SubscriptionId, outcome::RefusalKind};
+
+    use super::*;
+
+    /// Another process has accepted the delivery under it, and the sender sends it no more.
+    #[test]
+    fn a_remembered_ring_that_refuses_stored_bytes_is_looked_up_once_more() {
+        let is_there = Arc::new(AtomicBool::new(false));
+        let database = Arc::clone(&is_there);
+        let builder = Receiver::builder().provider(move |_: SubscriptionId| {
+            let found = database.load(Ordering::SeqCst).then(ring);
+            async { Ok::<_, String>(found) }
+        });
+        let receiver = builder.without_deduplication().build().unwrap();
+        let stored = stored();
+        let verified = || kind(block_on(receiver.verify_stored(&stored)));
+        assert_eq!(verified(), Err(Some(VerifyErrorKind::UnknownSubscription)));
+        is_there.store(true, Ordering::SeqCst);
+        assert_eq!(verified(), Ok(()));
+    }
+
+    #[test]
+    fn the_keys_of_stored_bytes_are_looked_up() {
+        let builder = Receiver::builder().provider(async |id: SubscriptionId| match id.as_str() {
+            "wh_1" => Ok(Some(ring())),
+            "wh_2" => Err("made-up outage"),
+            _ => Ok(None),
+        });
+        let receiver = builder.without_deduplication().build().unwrap();
+        let mut stored = stored();
+        let at_once = Verifier::new(receiver.keys().clone());
+        let not_looked_up = at_once.verify_stored(&stored).unwrap_err();
+        assert_eq!(not_looked_up.kind(), RefusalKind::NotLookedUp);
+        assert!(block_on(receiver.verify_stored(&stored)).is_ok());
+        assert!(at_once.verify_stored(&stored).is_ok());
+        stored.subscription_id = Some("wh_2".into());
+        let outage = block_on(receiver.verify_stored(&stored)).unwrap_err();
+        assert_eq!(outage.kind(), RefusalKind::SecretsUnavailable);
+        assert!(outage.retry_after().is_some());
+        stored.subscription_id = Some("wh_3".into());
+        assert_eq!(
+            kind(block_on(receiver.verify_stored(&stored))),
+            Err(Some(VerifyErrorKind::UnknownSubscription))
+        );
+    }
 }

@@ -49,7 +49,8 @@ async fn a_server_ends_in_time_with_connections_held_open_and_reports_its_runs()
     };
     let receiver = builder()
         .on_failed(move |run| {
-            let report = (run.delivery.event_id().to_owned(), run.to_string());
+            let delivery = run.delivery.as_ref().unwrap();
+            let report = (delivery.event_id().to_owned(), run.to_string());
             fails.lock().unwrap().push(report);
         })
         .build()

@@ -99,7 +99,6 @@ mod receiver_inner;
 mod reply;
 mod request;
 pub(crate) mod service;
-mod timer;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};

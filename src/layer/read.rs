@@ -1,102 +1,95 @@
 //! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and keeps no bytes.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
 
 use bytes::Buf;
-use http_body::Body;
+use http_body::{Body, Frame};
 use tokio::task::consume_budget;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::budget::{BodyBudget, BodyShare, BudgetSpent};
-use super::timer::Timer;
 use crate::outcome::{Refusal, RefusalKind};
 use crate::verify::BodyVerifier;
 
 /// The most bytes that are read of a body after its refusal is known.
 const MAX_DISCARDED: u64 = 16 << 20;
 
-/// A body that is being read. The deadline applies to the whole body, not to a chunk, so a body that arrives very slowly ends
-/// too. Trailers are skipped: the headers that count for the signature cannot be hidden in them.
-pub(super) struct Reading<'b> {
-    share: BodyShare<'b>,
+/// Reads a body to its end, or returns the refusal that ends it. The deadline applies to the whole body, not to a chunk,
+/// so a body that arrives very slowly ends too. Trailers are skipped: the headers that count for the signature cannot be
+/// hidden in them.
+pub(super) async fn read<B: Body>(
+    body: Pin<&mut B>,
+    received: &mut BodyVerifier,
     deadline: Instant,
-    timer: Timer,
+    budget: &BodyBudget,
+) -> Result<(), Refusal> {
+    let mut share = budget.share();
+    let read = timeout_at(deadline, read_chunks(body, received, deadline, &mut share)).await;
+    read.unwrap_or_else(|_| Err(Refusal::new(RefusalKind::BodyTooSlow)))
 }
 
-impl<'b> Reading<'b> {
-    pub(super) fn until(deadline: Instant, budget: &'b BodyBudget) -> Self {
-        Self {
-            share: budget.share(),
-            deadline,
-            timer: Timer::default(),
+async fn read_chunks<B: Body>(
+    mut body: Pin<&mut B>,
+    received: &mut BodyVerifier,
+    deadline: Instant,
+    share: &mut BodyShare<'_>,
+) -> Result<(), Refusal> {
+    loop {
+        let has_ended = poll_fn(|context| match body.as_mut().poll_frame(context) {
+            Poll::Pending => match hold(received, share) {
+                Ok(()) => Poll::Pending,
+                Err(spent) => Poll::Ready(Err(spent.into())),
+            },
+            Poll::Ready(None) => Poll::Ready(Ok(true)),
+            Poll::Ready(Some(Ok(frame))) => {
+                Poll::Ready(take(frame, received, share).map(|()| false))
+            }
+            Poll::Ready(Some(Err(_))) => {
+                Poll::Ready(Err(Refusal::new(RefusalKind::BodyIncomplete)))
+            }
+        });
+        if has_ended.await? {
+            return Ok(());
         }
-    }
-
-    /// Reads on. Returns the time of the body's end, or the refusal that ends it.
-    pub(super) fn poll<B: Body>(
-        &mut self,
-        mut body: Pin<&mut B>,
-        received: &mut BodyVerifier,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Instant, Refusal>> {
-        loop {
-            let Poll::Ready(frame) = body.as_mut().poll_frame(context) else {
-                return self.poll_end(received, context).map(Err);
-            };
-            let Some(frame) = frame else {
-                return Poll::Ready(Ok(Instant::now()));
-            };
-            let Ok(frame) = frame else {
-                return refused(RefusalKind::BodyIncomplete);
-            };
-            if let Ok(data) = frame.into_data() {
-                self.take(data, received)?;
-            }
-            let now = Instant::now();
-            if now >= self.deadline {
-                return refused(RefusalKind::BodyTooSlow);
-            }
-            if body.is_end_stream() {
-                return Poll::Ready(Ok(now));
-            }
-            // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
-            ready!(pin!(consume_budget()).poll(context));
+        if Instant::now() >= deadline {
+            return Err(Refusal::new(RefusalKind::BodyTooSlow));
         }
+        if body.is_end_stream() {
+            return Ok(());
+        }
+        // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
+        consume_budget().await;
     }
+}
 
-    fn take(&mut self, mut data: impl Buf, received: &mut BodyVerifier) -> Result<(), Refusal> {
+/// Takes the bytes of a frame.
+fn take(
+    frame: Frame<impl Buf>,
+    received: &mut BodyVerifier,
+    share: &mut BodyShare<'_>,
+) -> Result<(), Refusal> {
+    if let Ok(mut data) = frame.into_data() {
         let more = data.remaining();
         // Checked first: a body that is too large is refused as such.
         received.check_room(more)?;
         if received.length() > 0 {
-            self.share.grow_to(received.buffer_size_with(more))?;
+            share.grow_to(received.buffer_size_with(more))?;
         }
         received.push(data.copy_to_bytes(more))?;
-        Ok(())
     }
-
-    /// Waits for the sender. The bytes that are held meanwhile are counted, in a buffer of their own: that of the server
-    /// may be much larger than the first piece.
-    fn poll_end(
-        &mut self,
-        received: &mut BodyVerifier,
-        context: &mut Context<'_>,
-    ) -> Poll<Refusal> {
-        if received.length() > 0 {
-            if let Err(spent) = self.share.grow_to(received.buffer_size_with(0)) {
-                return Poll::Ready(spent.into());
-            }
-            received.detach();
-        }
-        let over = self.timer.poll(self.deadline, context);
-        over.map(|()| Refusal::new(RefusalKind::BodyTooSlow))
-    }
+    Ok(())
 }
 
-fn refused<T>(kind: RefusalKind) -> Poll<Result<T, Refusal>> {
-    Poll::Ready(Err(Refusal::new(kind)))
+/// Counts the bytes that are held while the sender is waited for, in a buffer of their own: that of the server may be
+/// much larger than the first piece.
+fn hold(received: &mut BodyVerifier, share: &mut BodyShare<'_>) -> Result<(), BudgetSpent> {
+    if received.length() > 0 {
+        share.grow_to(received.buffer_size_with(0))?;
+        received.detach();
+    }
+    Ok(())
 }
 
 /// Reads on and drops the bytes, so that a sender that writes its whole body before it reads gets the refusal: if the
@@ -106,18 +99,22 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     if body.size_hint().lower() > MAX_DISCARDED {
         return;
     }
-    let mut timer = Timer::default();
-    let mut discarded = 0_u64;
-    while discarded <= MAX_DISCARDED && Instant::now() < deadline {
-        let frame = poll_fn(|context| match body.as_mut().poll_frame(context) {
-            Poll::Pending => timer.poll(deadline, context).map(|()| None),
-            frame => frame,
-        });
-        let Some(Ok(frame)) = frame.await else { return };
-        let bytes = frame.into_data().map_or(0, |data| data.remaining() as u64);
-        discarded = discarded.saturating_add(bytes);
-        consume_budget().await;
-    }
+    let read = async {
+        let mut discarded = 0_u64;
+        while discarded <= MAX_DISCARDED {
+            let bytes = poll_fn(|context| {
+                let length = |frame: Frame<B::Data>| {
+                    frame.into_data().map_or(0, |data| data.remaining() as u64)
+                };
+                let polled = body.as_mut().poll_frame(context);
+                polled.map(|frame| frame.and_then(Result::ok).map(length))
+            });
+            let Some(bytes) = bytes.await else { return };
+            discarded = discarded.saturating_add(bytes);
+            consume_budget().await;
+        }
+    };
+    let _ = timeout_at(deadline, read).await;
 }
 
 /// Returns whether the sender may still be writing when it gets this refusal, so that the rest of its body has to be read first.

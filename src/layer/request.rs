@@ -1,6 +1,5 @@
 //! One request under way: from its head to a delivery, and from the end of its run to its answer.
 
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use http_body::Body;
 use tokio::time::{Instant, timeout};
 
 use super::body::ResponseBody;
-use super::read::{Reading, discard, is_read_on};
+use super::read::{discard, is_read_on, read};
 use super::receiver_inner::{LEAST_TO_BEGIN, ReceiverInner};
 use super::reply::{RunAnswer, RunEnd, STORE_CALL};
 use crate::lookup::{LookupError, RingSearch};
@@ -127,14 +126,12 @@ impl<N> RequestContext<N> {
     /// Reads the body to its end. What was kept of a refused one is freed here, before the rest arrives.
     async fn receive<B: Body>(
         &mut self,
-        mut body: Pin<&mut B>,
+        body: Pin<&mut B>,
         mut received: BodyVerifier,
         deadline: Instant,
     ) -> Result<BodyVerifier, Refusal> {
-        let mut reading = Reading::until(deadline, &self.inner.settings.bodies);
-        let read = poll_fn(|context| reading.poll(body.as_mut(), &mut received, context)).await;
-        match read {
-            Ok(_) => {
+        match read(body, &mut received, deadline, &self.inner.settings.bodies).await {
+            Ok(()) => {
                 self.observation.body_read(|| received.unverified());
                 Ok(received)
             }

@@ -1405,6 +1405,7 @@ async fn a_request_dropped_outside_the_runtime_ends_nothing() {
         std::task::Poll::Ready(request.as_mut().poll(context).is_pending())
     });
     assert!(begun.await);
+    pass(100).await; // the handler has begun
     std::thread::spawn(move || drop(request)).join().unwrap();
     pass(3_000).await;
     assert_eq!(harness.told.settled(), [Outcome::Handled]);

@@ -460,8 +460,8 @@ async fn a_long_run_keeps_its_lease_and_a_copy_meanwhile_is_delivered_again() {
     let copy = receiver.run_stored(&stored, panics).await;
     assert_eq!(copy.outcome, Outcome::Refused(RefusalKind::StillRunning));
     assert_eq!(copy.acknowledgement(), Acknowledgement::Retry);
-    // A run whose commit fails is done, and said so.
-    store.failing_commits.store(2, Ordering::SeqCst);
+    // A commit that fails is repeated until the lease ends. Its run is done then, and said so.
+    store.failing_commits.store(usize::MAX, Ordering::SeqCst);
     let ran = long.await.unwrap();
     assert_eq!(
         ran.outcome,

@@ -6,13 +6,13 @@
 #[cfg(not(all(test, shuttle)))]
 pub(crate) use std::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    atomic::{AtomicBool, AtomicUsize},
 };
 
 #[cfg(all(test, shuttle))]
 pub(crate) use shuttle::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    atomic::{AtomicBool, AtomicUsize},
 };
 
 /// Locks a mutex. Every step leaves the state behind it consistent, so it stays usable after a panic elsewhere (in a clock, for

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::expiry::Nanos;
+use super::running::Nanos;
 
-/// The number of records that a store in memory holds, and its behaviour when it is full.
+/// The number of records that a store in memory remembers, and its behaviour when it is full.
 ///
-/// By default a full store forgets the done record that was committed first. Running claims are never forgotten and do not count
+/// By default a full store forgets the done records that were committed first, and always remembers this number of the newest. Running claims are never forgotten and do not count
 /// towards the capacity. Every event is accepted; in return, a late copy of a forgotten event runs again. The other behaviour is
 /// [`refusing_when_full`](Self::refusing_when_full).
 ///
@@ -90,13 +90,7 @@ impl Capacity {
         self
     }
 
-    /// Returns the same with at most this number of records.
-    pub(super) fn at_most(mut self, records: usize) -> Self {
-        self.records = self.records.min(records);
-        self
-    }
-
-    /// Returns the greatest number of records held.
+    /// Returns the number of records.
     #[must_use]
     pub const fn records(&self) -> usize {
         self.records
@@ -125,7 +119,7 @@ pub struct StoreStats {
     /// How long the record evicted last was remembered. Where the oldest is evicted first, this is how far back the store
     /// remembers at the present rate: unlike the shortest time, it grows again when the rate falls.
     pub last_evicted: Option<Duration>,
-    /// The greatest number of done records held, where there is a limit.
+    /// The [capacity](Capacity::records), where there is one. [`MemoryStore`](crate::MemoryStore) may hold an eighth more.
     pub capacity: Option<usize>,
 }
 

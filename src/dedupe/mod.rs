@@ -38,35 +38,29 @@
 //! A store is never chosen implicitly. A store written outside this crate is checked by the same suite as the ones inside:
 //! `StoreConformance` of the package `hookgate-testing`.
 
-#[cfg(feature = "moka")]
-mod cache;
 mod capacity;
-mod claim_values;
-mod claimed_in;
-mod expiry;
-mod hash;
+mod claim_in;
 mod key;
-mod longest_lease;
 pub(crate) mod memory;
+#[cfg(feature = "moka")]
+mod moka_store;
 #[cfg(all(test, shuttle))]
 pub(crate) mod races;
 mod running;
 mod schedule;
 mod scopes;
-pub(crate) mod store;
+pub(crate) mod store_contract;
 
 pub use crate::future::StoreFuture;
 pub use crate::store_error::{StoreError, StoreErrorKind};
-#[cfg(feature = "moka")]
-pub use cache::MokaStore;
 pub use capacity::{Capacity, StoreStats};
-pub use claim_values::ClaimValues;
-pub use claimed_in::{ClaimedIn, NotFresh};
+pub use claim_in::{ClaimValues, ClaimedIn, NotFresh};
 pub use key::{ClaimToken, EventKey, body_digest};
-pub use longest_lease::LongestLease;
+#[cfg(feature = "moka")]
+pub use moka_store::MokaStore;
 pub use schedule::{Attempt, RetrySchedule};
 pub use scopes::ScopesInUse;
-pub(crate) use store::DedupeStore;
-pub use store::{Claimed, Ownership};
+pub(crate) use store_contract::DedupeStore;
+pub use store_contract::{Claimed, LongestLease, Ownership};
 
-pub(crate) use scopes::ScopeHeld;
+pub(crate) use scopes::ScopeEntry;

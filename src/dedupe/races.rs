@@ -31,7 +31,7 @@ pub(crate) fn explore(race: impl Fn() + Send + Sync + 'static) {
     let race = Arc::new(race);
     let again = Arc::clone(&race);
     let mut config = Config::new();
-    // 64 shards and moka's builder are on the stack for a moment.
+    // moka's builder is on the stack for a moment.
     config.stack_size = 1 << 20;
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || race());
     Runner::new(PctScheduler::new(3, schedules), config).run(move || again());

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::delivery::RecognisedBy;
 use super::health::{Health, HealthSigns};
 use crate::clock::Clock;
-use crate::dedupe::ScopeHeld;
+use crate::dedupe::ScopeEntry;
 use crate::outcome::RefusalKind;
 use crate::sync::{AtomicBool, AtomicUsize};
 
@@ -21,7 +21,7 @@ pub(crate) struct Gate {
     /// Here, because every permit has the gate: a claim notes its own end.
     pub(crate) health_signs: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
-    _scope: Option<ScopeHeld>,
+    _scope: Option<ScopeEntry>,
     /// Called when the last run behind the shut gate has ended.
     on_idle: Option<OnIdle>,
 }
@@ -32,7 +32,7 @@ impl Gate {
     pub(crate) fn new(
         max_runs: usize,
         clock: Arc<dyn Clock>,
-        scope: Option<ScopeHeld>,
+        scope: Option<ScopeEntry>,
         on_idle: Option<OnIdle>,
     ) -> Self {
         Self {

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::capacity::StoreStats;
 use super::key::{ClaimToken, EventKey};
+use super::running::nanos_of;
 use super::scopes::ScopesInUse;
 use crate::future::StoreFuture;
 
@@ -109,8 +111,46 @@ pub enum Ownership {
 impl Ownership {
     /// Returns `Held` where the token holds the record, and otherwise `Lost`.
     #[must_use]
-    pub fn held(is_held: bool) -> Self {
+    pub fn from_held(is_held: bool) -> Self {
         if is_held { Self::Held } else { Self::Lost }
+    }
+}
+
+/// The longest lease that was given to a store and its clones. A receiver has one length of leases.
+///
+/// A [commit can be repeated](super::DedupeStore::commit) for one lease. A store whose records do not hold the length of their
+/// lease takes this one.
+///
+/// ```
+/// use std::time::Duration;
+/// use hookgate::dedupe::LongestLease;
+///
+/// let longest = LongestLease::default();
+/// assert_eq!(longest.get(), Duration::MAX); // none is known
+/// longest.note(Duration::from_secs(30));
+/// longest.note(Duration::from_secs(10));
+/// assert_eq!(longest.get(), Duration::from_secs(30));
+/// ```
+#[derive(Debug, Default)]
+pub struct LongestLease(AtomicU64);
+
+impl LongestLease {
+    /// Notes the lease of a claim or a renewal.
+    pub fn note(&self, lease: Duration) {
+        let lease = nanos_of(lease);
+        // A load first: a write would take the cache line from the other threads at each claim.
+        if self.0.load(Ordering::Relaxed) < lease {
+            self.0.fetch_max(lease, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the longest lease. Where none was noted, the claim was made by another store, with a lease of any length.
+    #[must_use]
+    pub fn get(&self) -> Duration {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Duration::MAX,
+            lease => Duration::from_nanos(lease),
+        }
     }
 }
 

@@ -1,15 +1,13 @@
 //! A store on the cache of the crate moka.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::{cell::Cell, fmt, sync::Arc, time::Duration};
 
 use moka::{notification::RemovalCause, policy::EvictionPolicy, sync::Cache};
 
-use super::expiry::{Nanos, nanos, nanos_of};
-use super::hash::KeyState;
-use super::running::{Lease, Running};
-use super::{Capacity, ClaimToken, Claimed, DedupeStore, EventKey, Ownership};
-use super::{ScopesInUse, StoreStats, store::Answer};
+use super::running::{Lease, Nanos, Running, nanos, nanos_of};
+use super::store_contract::{Answer, Claimed, DedupeStore, LongestLease, Ownership};
+use super::{Capacity, ClaimToken, EventKey, ScopesInUse, StoreStats};
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, MutexGuard, lock};
 
@@ -40,7 +38,9 @@ pub struct MokaStore {
     capacity: Capacity,
     clock: Arc<dyn Clock>,
     running: Arc<Mutex<Running>>,
-    done: Cache<Keyed<Done>, (), KeyState>,
+    hasher: RandomState,
+    done: Cache<Keyed<Done>, ()>,
+    longest_lease: Arc<LongestLease>,
     evictions: Arc<Mutex<StoreStats>>,
     scopes: ScopesInUse,
 }
@@ -60,19 +60,21 @@ impl MokaStore {
         let (now, counts) = (Arc::clone(&clock), Arc::clone(&evictions));
         let count = move |record: Arc<Keyed<Done>>, (), why| {
             if why == RemovalCause::Size {
-                let Done { at, end, .. } = record.with;
-                lock(&counts).count_eviction(at, end, nanos(now.monotonic()));
+                let Done { committed, end, .. } = record.with;
+                lock(&counts).count_eviction(committed, end, nanos(now.monotonic()));
             }
         };
         Self {
             capacity,
             clock,
             running: Arc::default(),
+            hasher: RandomState::new(),
             done: Cache::builder()
                 .eviction_policy(EvictionPolicy::lru())
                 .max_capacity(u64::try_from(capacity.records()).unwrap_or(u64::MAX))
                 .eviction_listener(count)
-                .build_with_hasher(KeyState::default()),
+                .build(),
+            longest_lease: Arc::default(),
             evictions,
             scopes: ScopesInUse::default(),
         }
@@ -100,7 +102,7 @@ impl MokaStore {
     fn enter(&self) -> (MutexGuard<'_, Running>, Nanos) {
         let mut running = lock(&self.running);
         let now = nanos(self.clock.monotonic());
-        running.free(now);
+        running.free(now, &self.hasher);
         (running, now)
     }
 
@@ -126,46 +128,46 @@ impl fmt::Debug for MokaStore {
 
 impl DedupeStore for MokaStore {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
+        self.longest_lease.note(lease);
         let (mut running, now) = self.enter();
-        let lease = || Lease::new(token, now, lease);
-        let claimed = running.claim_again(key, lease());
+        let lease = Lease::new(token, now, lease);
+        let hash = self.hasher.hash_one(key);
+        let claimed = running.claim_running(hash, key, lease);
         Answer::ready(Ok(claimed.unwrap_or_else(|| match self.find(key, now) {
-            Some(Done { by, .. }) => Claimed::Done {
-                body_mark: by.body_mark(),
+            Some(done) => Claimed::Done {
+                body_mark: done.token.body_mark(),
             },
-            None => running.claim(key, lease()),
+            None => running.insert(hash, *key, lease, &self.hasher),
         })))
     }
 
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Ownership> {
+        self.longest_lease.note(lease);
         let (mut running, now) = self.enter();
-        Answer::ready(Ok(running.renew(key, Lease::new(token, now, lease))))
+        let lease = Lease::new(token, now, lease);
+        Answer::ready(Ok(running.renew(self.hasher.hash_one(key), key, lease)))
     }
 
-    fn commit(&self, key: &EventKey, by: ClaimToken, retain: Duration) -> Answer<Ownership> {
-        let (mut running, at) = self.enter();
-        let is_held = match running.release(key, by) {
-            Some(lease) => {
-                let with = Done {
-                    by,
-                    at,
-                    end: at.saturating_add(nanos_of(retain)),
-                    repeatable: at.saturating_add(lease),
-                };
-                self.done.insert(Keyed { key: *key, with }, ());
-                true
-            }
-            None => self
-                .find(key, at)
-                .is_some_and(|done| done.by == by && at < done.repeatable),
-        };
-        Answer::ready(Ok(Ownership::held(is_held)))
+    fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Answer<Ownership> {
+        let (mut running, now) = self.enter();
+        if running.remove(self.hasher.hash_one(key), key, token) {
+            let (key, with) = (*key, Done::new(token, now, retain));
+            self.done.insert(Keyed { key, with }, ());
+            return Answer::ready(Ok(Ownership::Held));
+        }
+        let longest = nanos_of(self.longest_lease.get());
+        let done = self.find(key, now);
+        let is_repeated = |done: Done| done.token == token && now - done.committed < longest;
+        Answer::ready(Ok(Ownership::from_held(done.is_some_and(is_repeated))))
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
         let (mut running, _) = self.enter();
-        let is_held = running.release(key, token).is_some();
-        Answer::ready(Ok(Ownership::held(is_held)))
+        Answer::ready(Ok(Ownership::from_held(running.remove(
+            self.hasher.hash_one(key),
+            key,
+            token,
+        ))))
     }
 
     fn observe(&self) -> Option<StoreStats> {
@@ -185,11 +187,19 @@ struct Keyed<T> {
 
 #[derive(Clone, Copy)]
 struct Done {
-    by: ClaimToken,
-    at: Nanos,
+    token: ClaimToken,
+    committed: Nanos,
     end: Nanos,
-    /// The end of the time in which the commit can be repeated.
-    repeatable: Nanos,
+}
+
+impl Done {
+    fn new(token: ClaimToken, committed: Nanos, retain: Duration) -> Self {
+        Self {
+            token,
+            committed,
+            end: committed.saturating_add(nanos_of(retain)),
+        }
+    }
 }
 
 impl PartialEq for Keyed<Done> {

@@ -1,4 +1,5 @@
-//! The future of a call of a store, a sink or a provider, and a way to wait for one without a runtime.
+//! The future of a call of a store, a sink or a provider, and a way to wait for one without a
+//! runtime.
 
 use std::fmt;
 use std::future::{Future, Ready, ready};
@@ -11,8 +12,8 @@ use crate::store_error::StoreError;
 
 /// The future of a call of a store, a sink or a provider, which ends in a `T` or in an `E`.
 ///
-/// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits uses
-/// [`boxed`](Self::boxed).
+/// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one
+/// that waits uses [`boxed`](Self::boxed).
 ///
 /// ```
 /// use hookgate::{
@@ -63,10 +64,11 @@ impl<T, E> fmt::Debug for StoreFuture<'_, T, E> {
     }
 }
 
-/// Runs a future to its end on this thread. The thread sleeps while it waits. For servers without a runtime.
+/// Runs a future to its end on this thread. The thread sleeps while it waits. For servers without a
+/// runtime.
 ///
-/// [`MemoryStore`](crate::MemoryStore) answers at once, so with it the thread never sleeps. A store that needs a runtime of its
-/// own needs that runtime's `block_on`.
+/// [`MemoryStore`](crate::MemoryStore) answers at once, so with it the thread never sleeps. A store
+/// that needs a runtime of its own needs that runtime's `block_on`.
 ///
 /// ```
 /// assert_eq!(hookgate::block_on(async { 1 + 1 }), 2);

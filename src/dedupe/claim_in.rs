@@ -13,8 +13,9 @@ pub struct ClaimValues {
 }
 
 impl ClaimValues {
-    /// Returns the values of an event to the program of this name, remembered for `retain`. `body` is the body that was signed.
-    /// [`Delivery::claim_values`](crate::Delivery::claim_values) returns those of a delivery.
+    /// Returns the values of an event to the program of this name, remembered for `retain`. `body`
+    /// is the body that was signed. [`Delivery::claim_values`](crate::Delivery::claim_values)
+    /// returns those of a delivery.
     ///
     /// ```
     /// use std::time::Duration;
@@ -66,13 +67,14 @@ fn micros(time: Duration) -> i64 {
 pub enum ClaimedIn {
     /// The event belongs to this transaction: write the effects, and commit.
     Fresh,
-    /// The event's effects are committed, or were written earlier in this transaction. Answer 2xx, and write none.
+    /// The event's effects are committed, or were written earlier in this transaction. Answer 2xx,
+    /// and write none.
     Duplicate {
         /// Whether they were written for the same body.
         same_body: bool,
     },
-    /// Another transaction has claimed the event and has not ended. Answer 503: its outcome is not known yet. On SQLite it
-    /// does not occur, since one transaction writes at a time.
+    /// Another transaction has claimed the event and has not ended. Answer 503: its outcome is not
+    /// known yet. On SQLite it does not occur, since one transaction writes at a time.
     Running,
 }
 
@@ -80,7 +82,8 @@ impl ClaimedIn {
     /// Returns `Ok` where the event is fresh, for use with `?`.
     ///
     /// # Errors
-    /// The event is not fresh. A handler returns the error as its answer, or passes it on with `?` as a `HandlerError`.
+    /// The event is not fresh. A handler returns the error as its answer, or passes it on with `?`
+    /// as a `HandlerError`.
     ///
     /// ```
     /// use hookgate::dedupe::{ClaimedIn, NotFresh};
@@ -97,8 +100,8 @@ impl ClaimedIn {
     }
 }
 
-/// The reason why a handler has nothing to do. As a handler's answer, also as a `HandlerError`, a duplicate is 200 like
-/// `AlreadyHandled`, and a running event is 503 with `Retry-After`.
+/// The reason why a handler has nothing to do. As a handler's answer, also as a `HandlerError`, a
+/// duplicate is 200 like `AlreadyHandled`, and a running event is 503 with `Retry-After`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotFresh {
     /// The event's effects are committed.

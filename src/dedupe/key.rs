@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::clock;
 use crate::verify::signature::fingerprint;
 
-/// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
-/// length. It is the same in every process and replica; the id can't be read from it.
+/// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed
+/// body, each with its length. It is the same in every process and replica; the id can't be read
+/// from it.
 ///
 /// ```
 /// use hookgate::dedupe::EventKey;
@@ -34,8 +35,9 @@ impl EventKey {
         Self::from_id_bytes(scope, id.as_bytes())
     }
 
-    /// Returns the key of something other than an event, which these names identify together, in a database that has keys of
-    /// events too: a row, by scope, data model and row. It is computed as [`new`](Self::new) does.
+    /// Returns the key of something other than an event, which these names identify together, in a
+    /// database that has keys of events too: a row, by scope, data model and row. It is computed as
+    /// [`new`](Self::new) does.
     ///
     /// ```
     /// use hookgate::dedupe::EventKey;
@@ -59,9 +61,10 @@ impl EventKey {
         Self(bytes)
     }
 
-    /// Returns the key of the event for the program of this name, in a database that programs share. Without a name, two programs
-    /// with the same scope and id would have the same key, and each would find its events claimed by the other. The name
-    /// `default` leaves the key unchanged.
+    /// Returns the key of the event for the program of this name, in a database that programs
+    /// share. Without a name, two programs with the same scope and id would have the same key, and
+    /// each would find its events claimed by the other. The name `default` leaves the key
+    /// unchanged.
     ///
     /// ```
     /// use hookgate::dedupe::EventKey;
@@ -75,7 +78,8 @@ impl EventKey {
         if name == "default" {
             return *self;
         }
-        // A digest combined with another one: an id under one name never has the key of another id under another name.
+        // A digest combined with another one: an id under one name never has the key of another id
+        // under another name.
         let name = Self::new("namespace", name);
         Self(std::array::from_fn(|at| self.0[at] ^ name.0[at]))
     }
@@ -101,9 +105,10 @@ impl fmt::Debug for EventKey {
 
 /// The claim token: 128 bits that the caller of a claim chose.
 ///
-/// One half is unique to the claim: a hash of a counter, of the nanoseconds of the wall clock and of the process id, under a key
-/// that the operating system draws at random for each process. The other half is a digest of the body that the claim was made
-/// for, so that a done record can distinguish a redelivery from another body under the same id.
+/// One half is unique to the claim: a hash of a counter, of the nanoseconds of the wall clock and
+/// of the process id, under a key that the operating system draws at random for each process. The
+/// other half is a digest of the body that the claim was made for, so that a done record can
+/// distinguish a redelivery from another body under the same id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
@@ -134,7 +139,8 @@ impl ClaimToken {
         &self.0
     }
 
-    /// Returns the mark of the body that the token was made for: 32 bits of its digest, which a done record keeps.
+    /// Returns the mark of the body that the token was made for: 32 bits of its digest, which a
+    /// done record keeps.
     #[must_use]
     pub fn body_mark(&self) -> u32 {
         let [.., a, b, c, d, _, _, _, _] = self.0;
@@ -148,9 +154,9 @@ impl fmt::Debug for ClaimToken {
     }
 }
 
-/// Returns a digest that distinguishes bodies, the same in every process and build: for a store that forgets the body and still
-/// reports another body under the same id. It is not cryptographic and need not be: the bodies are signed, and only a report
-/// depends on it.
+/// Returns a digest that distinguishes bodies, the same in every process and build: for a store
+/// that forgets the body and still reports another body under the same id. It is not cryptographic
+/// and need not be: the bodies are signed, and only a report depends on it.
 ///
 /// ```
 /// use hookgate::dedupe::body_digest;
@@ -160,8 +166,8 @@ impl fmt::Debug for ClaimToken {
 /// ```
 #[must_use]
 pub fn body_digest(body: &[u8]) -> u64 {
-    // Four lanes whose multiplications do not wait for each other: with one lane this would take a good quarter of the MAC's
-    // time.
+    // Four lanes whose multiplications do not wait for each other: with one lane this would take a
+    // good quarter of the MAC's time.
     let mut lanes = [1, 2, 3, 4];
     let (blocks, rest) = body.as_chunks::<32>();
     for block in blocks {
@@ -192,7 +198,8 @@ mod tests {
 
     #[test]
     fn keys_are_the_same_in_every_process() {
-        // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's hashlib.
+        // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's
+        // hashlib.
         assert_eq!(
             format!("{:?}", EventKey::new("default", "evt_1")),
             "EventKey(a355b10ab145bb47668b3dc5cd5e8f7d)"
@@ -277,7 +284,8 @@ mod tests {
             body_digest(&words([1, 2, 3, 4])),
             body_digest(&words([2, 1, 3, 4]))
         );
-        // Stores keep tokens: the digest must not change with a release. Computed with Python's integers.
+        // Stores keep tokens: the digest must not change with a release. Computed with Python's
+        // integers.
         assert_eq!(body_digest(b"{}"), 0xef33_0372_41b9_62af);
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
     }

@@ -1,4 +1,5 @@
-//! The store in memory: running claims in a map, done records in a queue of commits with a map of their places, by shard.
+//! The store in memory: running claims in a map, done records in a queue of commits with a map of
+//! their places, by shard.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,29 +19,36 @@ use crate::clock::{Clock, SystemClock};
 use crate::store_error::{StoreError, StoreErrorKind};
 use crate::sync::{AtomicUsize, Mutex, MutexGuard, lock};
 
-/// Remembers in this process, with the standard library and the crate `hashbrown`. It is the store for one process, and the
-/// reference for every other.
+/// Remembers in this process, with the standard library and the crate `hashbrown`. It is the store
+/// for one process, and the reference for every other.
 ///
-/// The events are spread over shards by a hash that is keyed at random for each store, so a sender can't choose ids that lie in
-/// one shard, or in one place of it. **All steps of one event happen under the lock of its shard.** A store for fewer than
-/// 16,384 records has one shard; a larger one has one for each 8,192 records, at most 64.
+/// The events are spread over shards by a hash that is keyed at random for each store, so a sender
+/// can't choose ids that lie in one shard, or in one place of it. **All steps of one event happen
+/// under the lock of its shard.** A store for fewer than 16,384 records has one shard; a larger one
+/// has one for each 8,192 records, at most 64.
 ///
-/// - **Capacity.** The newest `capacity` events are always remembered, until their retention ends. By default, a commit to a
-///   full shard evicts the record in it that was committed first. With one shard the capacity is exact. With several, each takes
-///   its share plus an eighth, so the store may hold an eighth more. One of the newest would be forgotten early only if more
-///   than a share and an eighth of them fell into one shard: the probability is below 10⁻²⁴ at each commit, and no sender can
-///   raise it. With [`refusing_when_full`](Capacity::refusing_when_full) the capacity is exact at every size; while another
-///   thread is about to free a place, a claim can still be refused.
-/// - **Retention.** Except by eviction, no record is forgotten before its end; one that has ended no longer counts. Each length
-///   of retention has a queue of its own in each shard: use few, as receivers do.
-/// - **Memory.** A remembered event takes at most [`BYTES_PER_RECORD`](Self::BYTES_PER_RECORD) bytes in a store for 10,000 or
-///   more, 63 in one for a million (growth of the resident set of a full store, x86-64 Linux, the allocator of glibc). The store grows with its records.
-///   Size it by `rate × retention`: see [`Capacity`].
+/// - **Capacity.** The newest `capacity` events are always remembered, until their retention ends.
+///   By default, a commit to a full shard evicts the record in it that was committed first. With
+///   one shard the capacity is exact. With several, each takes its share plus an eighth, so the
+///   store may hold an eighth more. One of the newest would be forgotten early only if more than a
+///   share and an eighth of them fell into one shard: the probability is below 10⁻²⁴ at each
+///   commit, and no sender can raise it. With [`refusing_when_full`](Capacity::refusing_when_full)
+///   the capacity is exact at every size; while another thread is about to free a place, a claim
+///   can still be refused.
+/// - **Retention.** Except by eviction, no record is forgotten before its end; one that has ended
+///   no longer counts. Each length of retention has a queue of its own in each shard: use few, as
+///   receivers do.
+/// - **Memory.** A remembered event takes at most [`BYTES_PER_RECORD`](Self::BYTES_PER_RECORD)
+///   bytes in a store for 10,000 or more, 63 in one for a million (growth of the resident set of a
+///   full store, x86-64 Linux, the allocator of glibc). The store grows with its records. Size it
+///   by `rate × retention`: see [`Capacity`].
 /// - **Identity.** A record holds the 128 bits of its key.
-/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of a finished event runs again.
-/// - **The work is done when the method is called**, and the future it returns is ready. A call whose future is never polled
-///   has taken effect all the same.
-/// - **Monotonic time only.** A stepped wall clock neither frees a running claim nor forgets a finished event.
+/// - **Per process.** Replicas share nothing, and nothing survives a restart: after one, a copy of
+///   a finished event runs again.
+/// - **The work is done when the method is called**, and the future it returns is ready. A call
+///   whose future is never polled has taken effect all the same.
+/// - **Monotonic time only.** A stepped wall clock neither frees a running claim nor forgets a
+///   finished event.
 /// - Clones share their records.
 ///
 /// ```
@@ -80,10 +88,12 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// The number of bytes that a remembered event takes in a full store: measured, see the [type's docs](Self).
+    /// The number of bytes that a remembered event takes in a full store: measured, see the [type's
+    /// docs](Self).
     pub const BYTES_PER_RECORD: usize = 72;
 
-    /// Returns a store for `capacity` done records, at least one: a number, or a [`Capacity`], which says how to size it.
+    /// Returns a store for `capacity` done records, at least one: a number, or a [`Capacity`],
+    /// which says how to size it.
     #[must_use]
     pub fn new(capacity: impl Into<Capacity>) -> Self {
         Self::with(capacity.into(), Arc::new(SystemClock))
@@ -108,8 +118,8 @@ impl MemoryStore {
         self.table.capacity
     }
 
-    /// Returns the numbers of records held now and of evictions so far. It locks each shard once: call it for a metric, not at
-    /// each delivery.
+    /// Returns the numbers of records held now and of evictions so far. It locks each shard once:
+    /// call it for a metric, not at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         self.table.stats()
@@ -155,9 +165,9 @@ impl DedupeStore for MemoryStore {
 
 const MAX_SHARDS: usize = 64;
 
-/// The least share of a shard, where there are several. So large that an eighth of it is eleven standard deviations of the
-/// number of the newest events that fall into one shard: by Chernoff's bound, more fall into a given one with a probability
-/// below e⁻⁶¹.
+/// The least share of a shard, where there are several. So large that an eighth of it is eleven
+/// standard deviations of the number of the newest events that fall into one shard: by Chernoff's
+/// bound, more fall into a given one with a probability below e⁻⁶¹.
 const MIN_SHARE: usize = 8_192;
 
 /// The greatest number of ended records that a call frees, so that no call frees a whole backlog.
@@ -173,7 +183,8 @@ struct Table {
     share: usize,
     hasher: RandomState,
     longest_lease: LongestLease,
-    /// The number of done records and running claims, where a full store refuses. Reserved before a claim is admitted.
+    /// The number of done records and running claims, where a full store refuses. Reserved before a
+    /// claim is admitted.
     reserved: AtomicUsize,
     /// Only the fields about evictions are used. Locked after a shard, for an eviction.
     evictions: Mutex<StoreStats>,
@@ -202,33 +213,26 @@ impl Table {
     fn stats(&self) -> StoreStats {
         let mut stats = StoreStats {
             capacity: Some(self.capacity.records()),
-            ..StoreStats::default()
+            ..*lock(&self.evictions)
         };
         for shard in &self.shards {
             let (shard, _) = self.enter(shard);
             stats.running += shard.running.len();
             stats.done += shard.done();
         }
-        StoreStats {
-            running: stats.running,
-            done: stats.done,
-            capacity: stats.capacity,
-            ..*lock(&self.evictions)
-        }
+        stats
     }
 
     /// Claims the event. Returns `None` where there is no place for a fresh event.
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
         self.longest_lease.note(lease);
-        let claimed = self.try_claim(key, token, lease);
-        if claimed.is_none() {
+        self.try_claim(key, token, lease).or_else(|| {
             // Ended claims and records in other shards may hold places.
             for shard in &self.shards {
                 drop(self.enter(shard));
             }
-            return self.try_claim(key, token, lease);
-        }
-        claimed
+            self.try_claim(key, token, lease)
+        })
     }
 
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
@@ -255,24 +259,25 @@ impl Table {
             .renew(hash, key, Lease::new(token, now, lease))
     }
 
-    /// Returns whether this token held the claim, or has committed the record within the longest lease.
+    /// Returns whether this token held the claim, or has committed the record within the longest
+    /// lease.
     fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> bool {
         let hash = self.hasher.hash_one(key);
         let (mut shard, now) = self.enter(self.shard(hash));
         if !shard.running.remove(hash, key, token) {
-            let longest = nanos_of(self.longest_lease.get());
-            let done = shard.find(hash, key, now);
-            return done.is_some_and(|done| done.token == token && now - done.committed < longest);
+            let lease = nanos_of(self.longest_lease.get());
+            let is_repeated =
+                |done: &Done| done.token == token && now.saturating_sub(done.committed) < lease;
+            return shard.find(hash, key, now).is_some_and(is_repeated);
         }
         // The place that was reserved for the claim passes to the record.
         if !self.capacity.refuses_when_full() && shard.done() >= self.share {
             shard.evict(now, &self.hasher, &mut lock(&self.evictions));
         }
-        let (key, committed) = (*key, now);
         let done = Done {
-            key,
+            key: *key,
             token,
-            committed,
+            committed: now,
         };
         shard.push(nanos_of(retain), hash, done, &self.hasher);
         true
@@ -286,14 +291,15 @@ impl Table {
         is_held
     }
 
-    /// Returns the shard of this hash. By other bits than those that the map of places takes: the lowest and the highest.
+    /// Returns the shard of this hash. By other bits than those that the map of places takes: the
+    /// lowest and the highest.
     #[allow(clippy::cast_possible_truncation)] // the lower half of what is left is enough
     fn shard(&self, hash: u64) -> &Mutex<Shard> {
         &self.shards[(hash >> 32) as usize % self.shards.len()]
     }
 
-    /// Locks a shard, reads the time, and frees the ended claims and some ended records in it. The time is read under the lock, so
-    /// that the steps on an event and the readings have one order.
+    /// Locks a shard, reads the time, and frees the ended claims and some ended records in it. The
+    /// time is read under the lock, so that the steps on an event and the readings have one order.
     fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos) {
         let mut shard = lock(shard);
         let now = nanos(self.clock.monotonic());
@@ -302,7 +308,8 @@ impl Table {
         (shard, now)
     }
 
-    /// Reserves the place for a claim and for the record that it becomes. Returns false where there is none.
+    /// Reserves the place for a claim and for the record that it becomes. Returns false where there
+    /// is none.
     fn reserve(&self) -> bool {
         let next = |reserved| (reserved < self.capacity.records()).then_some(reserved + 1);
         let relaxed = Ordering::Relaxed;
@@ -346,7 +353,8 @@ impl Shard {
         self.queues[at].push(hash, done, hasher);
     }
 
-    /// Forgets the record that was committed first, and counts it. Called after `free_done`: no first record of a queue has ended.
+    /// Forgets the record that was committed first, and counts it. Called after `free_done`: no
+    /// first record of a queue has ended.
     fn evict(&mut self, now: Nanos, hasher: &RandomState, evictions: &mut StoreStats) {
         let queues = self.queues.iter_mut();
         if let Some(queue) = queues.min_by_key(|queue| queue.first_commit()) {
@@ -372,14 +380,17 @@ impl Shard {
     }
 }
 
-/// The done records of one length of retention, in the order of their commits, which is the order in which they end.
+/// The done records of one length of retention, in the order of their commits, which is the order
+/// in which they end.
 struct Queue {
     retention: Nanos,
     records: VecDeque<Done>,
-    /// The number of the first record in the queue, and of the next one: counted from the first one ever, and wrapping.
+    /// The number of the first record in the queue, and of the next one: counted from the first one
+    /// ever, and wrapping.
     first: u32,
     next: u32,
-    /// The numbers of the records, by the hashes of their keys: half the bytes of an index of 64 bits.
+    /// The numbers of the records, by the hashes of their keys: half the bytes of an index of 64
+    /// bits.
     places: HashTable<u32>,
 }
 
@@ -401,13 +412,13 @@ impl Queue {
         }
     }
 
-    /// Finds the record of this event, unless it has ended: an ended one may still stand before another one of the same event.
+    /// Finds the record of this event, unless it has ended: an ended one may still stand before
+    /// another one of the same event.
     fn find(&self, hash: u64, key: &EventKey, now: Nanos) -> Option<&Done> {
-        let at = |number: &u32| self.records.get(index(self.first, *number));
+        let record = |number: &u32| &self.records[index(self.first, *number)];
         let is_it = |done: &Done| done.key == *key && now < self.end(done);
-        at(self
-            .places
-            .find(hash, |number| at(number).is_some_and(is_it))?)
+        let number = self.places.find(hash, |number| is_it(record(number)))?;
+        Some(record(number))
     }
 
     fn push(&mut self, hash: u64, done: Done, hasher: &RandomState) {
@@ -489,7 +500,8 @@ mod tests {
         shard.find(hash, key, now).is_some()
     }
 
-    /// The bound of the docs, to the last record: a shard takes its share and an eighth of the newest events.
+    /// The bound of the docs, to the last record: a shard takes its share and an eighth of the
+    /// newest events.
     #[test]
     fn a_shard_takes_its_share_and_an_eighth_of_the_newest_events() {
         let capacity = 2 * MIN_SHARE;

@@ -11,23 +11,31 @@ use super::{Capacity, ClaimToken, EventKey, ScopesInUse, StoreStats};
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{Mutex, MutexGuard, lock};
 
-/// Remembers done events in a [`moka`] cache. [`MemoryStore`](crate::MemoryStore) is faster, smaller, and needs no dependency.
+/// Remembers done events in a [`moka`] cache. [`MemoryStore`](crate::MemoryStore) is faster,
+/// smaller, and needs no dependency.
 ///
-/// Running claims live in a map beside it, where nothing evicts them. Each call is one step under one lock. A restart forgets all.
+/// Running claims live in a map beside it, where nothing evicts them. Each call is one step under
+/// one lock. A restart forgets all.
 ///
 /// # What moka must not do
-/// - Its default policy, TinyLFU, keeps entries that are read often: a full cache that has been read *forgets fresh ids at once*.
-///   This store uses LRU, and its look-ups do not count as uses: where duplicates count as uses, they evict new events.
-/// - Its `entry().or_insert()` lets two concurrent claims of one event succeed. Here a claim is one step under the lock.
-/// - Its time to live is measured by a clock of its own. Here each record has its deadline on the store's [`Clock`].
-/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until [`stats`](Self::stats) is
-///   called.
+/// - Its default policy, TinyLFU, keeps entries that are read often: a full cache that has been
+///   read *forgets fresh ids at once*. This store uses LRU, and its look-ups do not count as uses:
+///   where duplicates count as uses, they evict new events.
+/// - Its `entry().or_insert()` lets two concurrent claims of one event succeed. Here a claim is one
+///   step under the lock.
+/// - Its time to live is measured by a clock of its own. Here each record has its deadline on the
+///   store's [`Clock`].
+/// - Its maintenance is deferred, so it may hold some hundred records more than the capacity until
+///   [`stats`](Self::stats) is called.
 ///
 /// # Terms
-/// - **Memory.** About 340 bytes for each remembered event (growth of the resident set over a million commits, x86-64 Linux, the
-///   allocator of glibc). A record whose retention has ended keeps its memory until newer records need it.
-/// - **At capacity** the oldest commits are forgotten, and counted when moka evicts them. This store can't refuse instead.
-/// - **Housekeeping** is moka's, inside some commits. If the commits are far ahead of it, a commit sleeps for 50 µs at a time.
+/// - **Memory.** About 340 bytes for each remembered event (growth of the resident set over a
+///   million commits, x86-64 Linux, the allocator of glibc). A record whose retention has ended
+///   keeps its memory until newer records need it.
+/// - **At capacity** the oldest commits are forgotten, and counted when moka evicts them. This
+///   store can't refuse instead.
+/// - **Housekeeping** is moka's, inside some commits. If the commits are far ahead of it, a commit
+///   sleeps for 50 µs at a time.
 ///
 /// ```
 /// let store = hookgate::dedupe::MokaStore::new(10 * 48 * 3600); // ten events a second for 48 h
@@ -46,7 +54,8 @@ pub struct MokaStore {
 }
 
 impl MokaStore {
-    /// The approximate number of bytes that a remembered event takes: measured, see the [type's docs](Self).
+    /// The approximate number of bytes that a remembered event takes: measured, see the [type's
+    /// docs](Self).
     pub const BYTES_PER_RECORD: usize = 340;
 
     /// Returns a store for this many done records, at least one. [`Capacity`] says how to size it.
@@ -86,7 +95,8 @@ impl MokaStore {
         Self::with(self.capacity, Arc::new(clock))
     }
 
-    /// Returns the numbers of records and evictions, after moka's housekeeping: for a metric, not at each delivery.
+    /// Returns the numbers of records and evictions, after moka's housekeeping: for a metric, not
+    /// at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         let (running, _) = self.enter();
@@ -106,11 +116,14 @@ impl MokaStore {
         (running, now)
     }
 
-    /// Returns the done record. `get` would count as a use and `contains_key` does not, so the look-up takes the
-    /// record out of the comparison. A record that has ended is removed, since moka keeps the old one of two equal keys.
+    /// Returns the done record. `get` would count as a use and `contains_key` does not, so the
+    /// look-up takes the record out of the comparison. A record that has ended is removed, since
+    /// moka keeps the old one of two equal keys.
     fn find(&self, key: &EventKey, now: Nanos) -> Option<Done> {
-        let (key, with) = (*key, Cell::new(None));
-        let lookup = Keyed { key, with };
+        let lookup = Keyed {
+            key: *key,
+            with: Cell::new(None),
+        };
         let found = self.done.contains_key(&lookup).then(|| lookup.with.get());
         let done: Done = found??;
         if done.end <= now {
@@ -155,19 +168,17 @@ impl DedupeStore for MokaStore {
             self.done.insert(Keyed { key, with }, ());
             return Answer::ready(Ok(Ownership::Held));
         }
-        let longest = nanos_of(self.longest_lease.get());
-        let done = self.find(key, now);
-        let is_repeated = |done: Done| done.token == token && now - done.committed < longest;
-        Answer::ready(Ok(Ownership::from_held(done.is_some_and(is_repeated))))
+        let lease = nanos_of(self.longest_lease.get());
+        let is_repeated =
+            |done: Done| done.token == token && now.saturating_sub(done.committed) < lease;
+        let is_held = self.find(key, now).is_some_and(is_repeated);
+        Answer::ready(Ok(Ownership::from_held(is_held)))
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
         let (mut running, _) = self.enter();
-        Answer::ready(Ok(Ownership::from_held(running.remove(
-            self.hasher.hash_one(key),
-            key,
-            token,
-        ))))
+        let is_held = running.remove(self.hasher.hash_one(key), key, token);
+        Answer::ready(Ok(Ownership::from_held(is_held)))
     }
 
     fn observe(&self) -> Option<StoreStats> {
@@ -179,7 +190,8 @@ impl DedupeStore for MokaStore {
     }
 }
 
-/// A key of the cache, with its done record or a place for the one that a look-up finds. Compared and hashed by the event alone.
+/// A key of the cache, with its done record or a place for the one that a look-up finds. Compared
+/// and hashed by the event alone.
 struct Keyed<T> {
     key: EventKey,
     with: T,

@@ -1,4 +1,5 @@
-//! The claims that are running, of some of the events of a store in memory, and the times at which records end.
+//! The claims that are running, of some of the events of a store in memory, and the times at which
+//! records end.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -9,11 +10,12 @@ use super::key::{ClaimToken, EventKey};
 use super::store_contract::{Claimed, Ownership};
 use crate::clock::Monotonic;
 
-/// A time of a record, in nanoseconds of the clock's monotonic reading: half the size of a [`Monotonic`].
+/// A time of a record, in nanoseconds of the clock's monotonic reading: half the size of a
+/// [`Monotonic`].
 pub(super) type Nanos = u64;
 
-/// Returns the nanoseconds of this reading. One above 584 years is [`Nanos::MAX`], which no reading passes: a record that ends
-/// then has no end.
+/// Returns the nanoseconds of this reading. One above 584 years is [`Nanos::MAX`], which no reading
+/// passes: a record that ends then has no end.
 pub(super) fn nanos(reading: Monotonic) -> Nanos {
     nanos_of(reading.since_start())
 }
@@ -23,8 +25,9 @@ pub(super) fn nanos_of(time: Duration) -> Nanos {
     u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
 }
 
-/// The running claims of some of the events, by the hashes of their keys. Nothing evicts them. [`free`](Self::free) is called
-/// before each other call, with the same time: each claim in the table is live.
+/// The running claims of some of the events, by the hashes of their keys. Nothing evicts them.
+/// [`free`](Self::free) is called before each other call, with the same time: each claim in the
+/// table is live.
 #[derive(Default)]
 pub(super) struct Running {
     claims: HashTable<Claim>,
@@ -57,8 +60,8 @@ impl Running {
         self.claims.len()
     }
 
-    /// Frees the claims whose lease has ended, and returns their number. All are looked at only when a lease has ended, or one that was
-    /// extended or settled since the last time would have.
+    /// Frees the claims whose lease has ended, and returns their number. All are looked at only
+    /// when a lease has ended, or one that was extended or settled since the last time would have.
     pub(super) fn free(&mut self, now: Nanos, hasher: &RandomState) -> usize {
         if now < self.next_end {
             return 0;

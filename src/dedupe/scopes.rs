@@ -9,20 +9,22 @@ use crate::sync::{Mutex, lock};
 
 /// The receivers that use one store under the scope `default` because no scope was named.
 ///
-/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the ids. So two receivers with the
-/// same scope and different secrets can make each other's events look handled. A store that has this list lets
-/// [`build`](crate::ReceiverBuilder::build) refuse the second of them, until its scope is
-/// [named](crate::ReceiverBuilder::scope). The rings of a map, and rings that are looked up, have the id of their subscription
-/// as scope unless they name one, and are not compared. A receiver leaves the list when it, its clones, its layers and its runs
-/// have ended.
+/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the
+/// ids. So two receivers with the same scope and different secrets can make each other's events
+/// look handled. A store that has this list lets [`build`](crate::ReceiverBuilder::build) refuse
+/// the second of them, until its scope is [named](crate::ReceiverBuilder::scope). The rings of a
+/// map, and rings that are looked up, have the id of their subscription as scope unless they name
+/// one, and are not compared. A receiver leaves the list when it, its clones, its layers and its
+/// runs have ended.
 ///
-/// A store outside this crate keeps one list for each set of records, shared by its clones, and returns it from
-/// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and
-/// nothing derived from one: keys are compared when a receiver is built.
+/// A store outside this crate keeps one list for each set of records, shared by its clones, and
+/// returns it from [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the
+/// list share it. It holds no secret and nothing derived from one: keys are compared when a
+/// receiver is built.
 ///
 /// # Security
-/// The list is one of this process. Receivers in other processes that share records on a server are not compared: give each
-/// secret a scope of its own there.
+/// The list is one of this process. Receivers in other processes that share records on a server are
+/// not compared: give each secret a scope of its own there.
 #[derive(Clone, Default)]
 pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
@@ -30,10 +32,12 @@ pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 pub(crate) struct ScopeEntry(#[allow(dead_code)] Arc<Keys>);
 
 impl ScopesInUse {
-    /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its scopes are named.
+    /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its
+    /// scopes are named.
     ///
-    /// A receiver that shares a key with any receiver in the list is accepted. All receivers were accepted like this, so they are
-    /// connected by shared keys: a rotation, with the old receiver beside the new one. Otherwise it is refused with `UnusableScope`.
+    /// A receiver that shares a key with any receiver in the list is accepted. All receivers were
+    /// accepted like this, so they are connected by shared keys: a rotation, with the old receiver
+    /// beside the new one. Otherwise it is refused with `UnusableScope`.
     pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeEntry>, ConfigError> {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);

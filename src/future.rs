@@ -1,16 +1,19 @@
-//! The future of a call of code from outside this crate.
+//! The future of a call of a store, a sink or a provider, and a way to wait for one without a
+//! runtime.
 
 use std::fmt;
 use std::future::{Future, Ready, ready};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 
 use crate::store_error::StoreError;
 
 /// The future of a call of a store, a sink or a provider, which ends in a `T` or in an `E`.
 ///
-/// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one that waits uses
-/// [`boxed`](Self::boxed).
+/// An implementation that answers at once uses [`ready`](Self::ready) and allocates nothing; one
+/// that waits uses [`boxed`](Self::boxed).
 ///
 /// ```
 /// use hookgate::{
@@ -58,5 +61,35 @@ impl<T, E> Future for StoreFuture<'_, T, E> {
 impl<T, E> fmt::Debug for StoreFuture<'_, T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("StoreFuture")
+    }
+}
+
+/// Runs a future to its end on this thread. The thread sleeps while it waits. For servers without a
+/// runtime.
+///
+/// [`MemoryStore`](crate::MemoryStore) answers at once, so with it the thread never sleeps. A store
+/// that needs a runtime of its own needs that runtime's `block_on`.
+///
+/// ```
+/// assert_eq!(hookgate::block_on(async { 1 + 1 }), 2);
+/// ```
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            // The thread's token keeps a wake-up that happens between poll and park.
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }

@@ -94,7 +94,6 @@
 // What the layer alone calls is compiled without it too, so that the core has few conditions.
 #![cfg_attr(not(feature = "tower"), allow(dead_code, unused_imports))]
 
-mod block_on;
 mod catch_panic;
 pub mod clock;
 mod config;
@@ -125,13 +124,13 @@ mod sync;
 mod text_id;
 pub mod verify;
 
-pub use block_on::block_on;
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
-pub use dedupe::store::DedupeStore;
+pub use dedupe::store_contract::DedupeStore;
 pub use event::content::{Event, EventData};
 pub use event::properties::Properties;
 pub use event::row::{RowCreated, RowDeleted, RowUpdated};
+pub use future::block_on;
 #[cfg(feature = "tower")]
 pub use layer::marks::DeadLetter;
 #[cfg(feature = "tower")]

@@ -112,18 +112,10 @@ fn a_leak_of_eight_bytes_is_seen() {
 
 /// `HOOKGATE_RECORDS=10000000` makes it ten million. The resident memory is read, since a table that grows holds the old one as well.
 #[test]
-fn a_full_memory_store_takes_22_bytes_a_record() {
+fn a_full_memory_store_takes_72_bytes_a_record() {
     let (records, bytes) = readings_of("records");
     println!("{bytes} bytes for {records} records");
     assert!(bytes <= records * MemoryStore::BYTES_PER_RECORD);
-}
-
-/// Before the first lease has ended, with the token of each record.
-#[test]
-fn a_memory_store_that_was_filled_within_one_lease_takes_31_bytes_a_record() {
-    let (records, bytes) = readings_of("burst");
-    println!("{bytes} bytes for {records} records");
-    assert!(bytes <= records * 31);
 }
 
 /// Only has something to do in the process of a scenario.
@@ -138,8 +130,7 @@ fn in_a_process_of_its_own() {
         .build()
         .unwrap();
     let (first, second) = match name.as_str() {
-        "records" => records(1_000_000, RETAIN * 9 / 10),
-        "burst" => records(1_000_000, LEASE / 2),
+        "records" => records(1_000_000),
         name => runtime.block_on(scenario(name)),
     };
     println!("readings {first} {second}");
@@ -148,25 +139,26 @@ fn in_a_process_of_its_own() {
 const LEASE: Duration = Duration::from_secs(30);
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
-/// Fills a store with this number of records, spread over this time. Returns the number and the growth of the resident set in bytes.
-fn records(usual: usize, spread: Duration) -> (usize, usize) {
+/// Fills a store with this number of records three times over, spread over most of a retention. Returns the number and the growth
+/// of the resident set in bytes.
+fn records(usual: usize) -> (usize, usize) {
     let records = std::env::var("HOOKGATE_RECORDS");
     let records = records.map_or(usual, |number| number.parse().unwrap());
     // The pages of the program itself are read first.
-    drop(filled(1_000, spread));
+    drop(filled(1_000));
     let before = resident();
-    let store = filled(records, spread);
+    let store = filled(records);
     let grown = resident() - before;
-    assert_eq!(store.stats().done, records);
+    assert!((records..=records * 9 / 8 + 64).contains(&store.stats().done));
     (records, grown * 1_024)
 }
 
-fn filled(records: usize, spread: Duration) -> MemoryStore {
+fn filled(records: usize) -> MemoryStore {
     let clock = ManualClock::at(NOW);
-    let wait = spread / u32::try_from(records).unwrap();
+    let wait = RETAIN * 9 / 10 / u32::try_from(records).unwrap();
     let store = MemoryStore::new(records).with_clock(clock.clone());
     let token = ClaimToken::new(b"{}");
-    for number in 0..records {
+    for number in 0..3 * records {
         let key = EventKey::new("default", &number.to_string());
         let claimed = block_on(store.claim(&key, token, LEASE)).unwrap();
         assert_eq!(claimed, Claimed::Fresh);

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use super::expiry::Nanos;
+use super::running::Nanos;
 
-/// The number of records that a store in memory holds, and its behaviour when it is full.
+/// The number of records that a store in memory remembers, and its behaviour when it is full.
 ///
-/// By default a full store forgets the done record that was committed first. Running claims are never forgotten and do not count
-/// towards the capacity. Every event is accepted; in return, a late copy of a forgotten event runs again. The other behaviour is
-/// [`refusing_when_full`](Self::refusing_when_full).
+/// By default a full store forgets the done records that were committed first, and always remembers
+/// this number of the newest. Running claims are never forgotten and do not count towards the
+/// capacity. Every event is accepted; in return, a late copy of a forgotten event runs again. The
+/// other behaviour is [`refusing_when_full`](Self::refusing_when_full).
 ///
-/// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten a second are 1.7 million.
-/// A store that is too small forgets events. A forgotten event that is delivered again runs again: watch
-/// [`StoreStats::youngest_evicted`].
+/// Size it by **rate × retention**: 1 event a second, remembered for 48 h, is 172,800 records; ten
+/// a second are 1.7 million. A store that is too small forgets events. A forgotten event that is
+/// delivered again runs again: watch [`StoreStats::youngest_evicted`].
 ///
 /// ```
 /// use hookgate::dedupe::Capacity;
@@ -53,8 +54,8 @@ impl Capacity {
         }
     }
 
-    /// Returns a capacity for every event of this time at this rate, which evicts the oldest when full. A rate that is not a
-    /// number or is below zero counts as zero.
+    /// Returns a capacity for every event of this time at this rate, which evicts the oldest when
+    /// full. A rate that is not a number or is below zero counts as zero.
     ///
     /// ```
     /// use std::time::Duration;
@@ -71,8 +72,9 @@ impl Capacity {
         Self::new(records.ceil() as usize)
     }
 
-    /// Returns how far back a full store that evicts remembers at this rate. This must not be less than
-    /// [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention). More than the retention is of no use.
+    /// Returns how far back a full store that evicts remembers at this rate. This must not be less
+    /// than [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention).
+    /// More than the retention is of no use.
     #[must_use]
     pub fn time_covered(&self, events_per_second: f64) -> Duration {
         #[allow(clippy::cast_precision_loss)]
@@ -81,22 +83,18 @@ impl Capacity {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 
-    /// Refuses fresh events when full, with [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full), which the sender sees as a
-    /// 503. Running claims count towards the capacity, so a claim that was admitted can always be committed. No record is forgotten;
-    /// in return, events wait with the sender until records expire, and are lost if that takes longer than its retries.
+    /// Refuses fresh events when full, with
+    /// [`StoreErrorKind::Full`](crate::dedupe::StoreErrorKind::Full), which the sender sees as a
+    /// 503. Running claims count towards the capacity, so a claim that was admitted can always be
+    ///      committed. No record is forgotten; in return, events wait with the sender until records
+    ///      expire, and are lost if that takes longer than its retries.
     #[must_use]
     pub const fn refusing_when_full(mut self) -> Self {
         self.refuses_when_full = true;
         self
     }
 
-    /// Returns the same with at most this number of records.
-    pub(super) fn at_most(mut self, records: usize) -> Self {
-        self.records = self.records.min(records);
-        self
-    }
-
-    /// Returns the greatest number of records held.
+    /// Returns the number of records.
     #[must_use]
     pub const fn records(&self) -> usize {
         self.records
@@ -113,19 +111,25 @@ impl Capacity {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStats {
-    /// The number of done records held. Those whose retention has ended count until their memory is freed.
+    /// The number of done records held. Those whose retention has ended count until their memory is
+    /// freed.
     pub done: usize,
-    /// The number of running claims held. Those whose lease has ended count until their memory is freed.
+    /// The number of running claims held. Those whose lease has ended count until their memory is
+    /// freed.
     pub running: usize,
     /// The number of done records forgotten before their retention ended, since the store was made.
     pub evicted: u64,
-    /// The shortest time that an evicted record was remembered, from its commit to its eviction. Once this is less than
-    /// [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention), the store is too small for its rate.
+    /// The shortest time that an evicted record was remembered, from its commit to its eviction.
+    /// Once this is less than
+    /// [`RetrySchedule::minimum_retention`](crate::dedupe::RetrySchedule::minimum_retention), the
+    /// store is too small for its rate.
     pub youngest_evicted: Option<Duration>,
-    /// How long the record evicted last was remembered. Where the oldest is evicted first, this is how far back the store
-    /// remembers at the present rate: unlike the shortest time, it grows again when the rate falls.
+    /// How long the record evicted last was remembered. Where the oldest is evicted first, this is
+    /// how far back the store remembers at the present rate: unlike the shortest time, it grows
+    /// again when the rate falls.
     pub last_evicted: Option<Duration>,
-    /// The greatest number of done records held, where there is a limit.
+    /// The [capacity](Capacity::records), where there is one. [`MemoryStore`](crate::MemoryStore)
+    /// may hold an eighth more.
     pub capacity: Option<usize>,
 }
 

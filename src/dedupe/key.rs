@@ -3,13 +3,14 @@
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock;
 use crate::verify::signature::fingerprint;
 
-/// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed body, each with its
-/// length. It is the same in every process and replica; the id can't be read from it.
+/// The key of an event in a store: 128 bits of SHA-256 over the scope and the id from the signed
+/// body, each with its length. It is the same in every process and replica; the id can't be read
+/// from it.
 ///
 /// ```
 /// use hookgate::dedupe::EventKey;
@@ -20,10 +21,10 @@ use crate::verify::signature::fingerprint;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EventKey([u8; 16]);
 
-/// The key as one number, which the hasher of these stores hashes in one step.
+/// The bytes alone: `derive` would hash their number as well.
 impl Hash for EventKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u128(u128::from_le_bytes(self.0));
+        state.write(&self.0);
     }
 }
 
@@ -31,25 +32,26 @@ impl EventKey {
     /// Returns the key of the event `id` under `scope`.
     #[must_use]
     pub fn new(scope: &str, id: &str) -> Self {
-        Self::of(scope, id.as_bytes())
+        Self::from_id_bytes(scope, id.as_bytes())
     }
 
-    /// Returns the key of something other than an event, which these names identify together, in a database that has keys of
-    /// events too: a row, by scope, data model and row. It is computed as [`new`](Self::new) does.
+    /// Returns the key of something other than an event, which these names identify together, in a
+    /// database that has keys of events too: a row, by scope, data model and row. It is computed as
+    /// [`new`](Self::new) does.
     ///
     /// ```
     /// use hookgate::dedupe::EventKey;
     ///
-    /// let row = EventKey::of_names(["default", "dm_1", "row_1"]);
-    /// assert_ne!(row, EventKey::of_names(["default", "dm_1r", "ow_1"]));
-    /// assert_eq!(EventKey::of_names(["default", "evt_1"]), EventKey::new("default", "evt_1"));
+    /// let row = EventKey::from_names(["default", "dm_1", "row_1"]);
+    /// assert_ne!(row, EventKey::from_names(["default", "dm_1r", "ow_1"]));
+    /// assert_eq!(EventKey::from_names(["default", "evt_1"]), EventKey::new("default", "evt_1"));
     /// ```
     #[must_use]
-    pub fn of_names<const N: usize>(names: [&str; N]) -> Self {
+    pub fn from_names<const N: usize>(names: [&str; N]) -> Self {
         Self(fingerprint(names.map(str::as_bytes)))
     }
 
-    pub(crate) fn of(scope: &str, id: &[u8]) -> Self {
+    pub(crate) fn from_id_bytes(scope: &str, id: &[u8]) -> Self {
         Self(fingerprint([scope.as_bytes(), id]))
     }
 
@@ -59,9 +61,10 @@ impl EventKey {
         Self(bytes)
     }
 
-    /// Returns the key of the event for the program of this name, in a database that programs share. Without a name, two programs
-    /// with the same scope and id would have the same key, and each would find its events claimed by the other. The name
-    /// `default` leaves the key unchanged.
+    /// Returns the key of the event for the program of this name, in a database that programs
+    /// share. Without a name, two programs with the same scope and id would have the same key, and
+    /// each would find its events claimed by the other. The name `default` leaves the key
+    /// unchanged.
     ///
     /// ```
     /// use hookgate::dedupe::EventKey;
@@ -75,7 +78,8 @@ impl EventKey {
         if name == "default" {
             return *self;
         }
-        // A digest combined with another one: an id under one name never has the key of another id under another name.
+        // A digest combined with another one: an id under one name never has the key of another id
+        // under another name.
         let name = Self::new("namespace", name);
         Self(std::array::from_fn(|at| self.0[at] ^ name.0[at]))
     }
@@ -101,13 +105,10 @@ impl fmt::Debug for EventKey {
 
 /// The claim token: 128 bits that the caller of a claim chose.
 ///
-/// One half is unique to the claim. The other half is a digest of the body that the claim was made for, so that a done record
-/// can distinguish a redelivery from another body under the same id.
-///
-/// Replicas draw different tokens. Copies of one process (forks, or a snapshot of a virtual machine that is started twice) draw
-/// different tokens too, since a token depends on the process id and on the nanoseconds of the wall clock. Limit: a fork in its
-/// first millisecond, and a copy with the same process id, such as a fork into a PID namespace of its own, differ by the clock
-/// alone. They draw the same token only if they draw a token of the same number at the same reading of the clock.
+/// One half is unique to the claim: a hash of a counter, of the nanoseconds of the wall clock and
+/// of the process id, under a key that the operating system draws at random for each process. The
+/// other half is a digest of the body that the claim was made for, so that a done record can
+/// distinguish a redelivery from another body under the same id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ClaimToken([u8; 16]);
 
@@ -115,11 +116,11 @@ impl ClaimToken {
     /// Returns a new token for a claim on an event with this body.
     #[must_use]
     pub fn new(body: &[u8]) -> Self {
-        Self::drawn(TokenGenerator::of_this_program(), body)
-    }
-
-    fn drawn(draws: &TokenGenerator, body: &[u8]) -> Self {
-        let unique = draws.next();
+        static RANDOM: OnceLock<RandomState> = OnceLock::new();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let random = RANDOM.get_or_init(RandomState::new);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let unique = random.hash_one((count, clock::entropy(), std::process::id()));
         let mut token = [0; 16];
         token[..8].copy_from_slice(&unique.to_le_bytes());
         token[8..].copy_from_slice(&body_digest(body).to_le_bytes());
@@ -138,7 +139,8 @@ impl ClaimToken {
         &self.0
     }
 
-    /// Returns the mark of the body that the token was made for: 32 bits of its digest, which a done record keeps.
+    /// Returns the mark of the body that the token was made for: 32 bits of its digest, which a
+    /// done record keeps.
     #[must_use]
     pub fn body_mark(&self) -> u32 {
         let [.., a, b, c, d, _, _, _, _] = self.0;
@@ -152,60 +154,9 @@ impl fmt::Debug for ClaimToken {
     }
 }
 
-/// Draws the half of a token that no other claim has.
-///
-/// The clock is read for each token. The process id is read again after each millisecond: it takes a system call, which costs as
-/// much as the claim itself.
-struct TokenGenerator {
-    /// Keyed by the operating system's randomness, once in a program, so that replicas draw different tokens.
-    random: RandomState,
-    count: AtomicU64,
-    clock: fn() -> u64,
-    process: fn() -> u32,
-    /// The process id as it was at most a millisecond ago, and the clock's reading at that time.
-    last_process: AtomicU32,
-    read_at: AtomicU64,
-}
-
-impl TokenGenerator {
-    const VALID_NANOS: u64 = 1_000_000;
-
-    fn new(random: RandomState, process: fn() -> u32, clock: fn() -> u64) -> Self {
-        Self {
-            random,
-            count: AtomicU64::new(0),
-            clock,
-            process,
-            last_process: AtomicU32::new(process()),
-            read_at: AtomicU64::new(0),
-        }
-    }
-
-    fn of_this_program() -> &'static Self {
-        static DRAWS: OnceLock<TokenGenerator> = OnceLock::new();
-        DRAWS.get_or_init(|| Self::new(RandomState::new(), std::process::id, clock::entropy))
-    }
-
-    fn next(&self) -> u64 {
-        let count = self.count.fetch_add(1, Ordering::Relaxed);
-        let now = (self.clock)();
-        self.random.hash_one((self.process_at(now), now, count))
-    }
-
-    /// A clock that was set back ends the millisecond as well.
-    fn process_at(&self, now: u64) -> u32 {
-        let age = now.wrapping_sub(self.read_at.load(Ordering::Acquire));
-        if age > Self::VALID_NANOS {
-            self.last_process.store((self.process)(), Ordering::Relaxed);
-            self.read_at.store(now, Ordering::Release);
-        }
-        self.last_process.load(Ordering::Relaxed)
-    }
-}
-
-/// Returns a digest that distinguishes bodies, the same in every process and build: for a store that forgets the body and still
-/// reports another body under the same id. It is not cryptographic and need not be: the bodies are signed, and only a report
-/// depends on it.
+/// Returns a digest that distinguishes bodies, the same in every process and build: for a store
+/// that forgets the body and still reports another body under the same id. It is not cryptographic
+/// and need not be: the bodies are signed, and only a report depends on it.
 ///
 /// ```
 /// use hookgate::dedupe::body_digest;
@@ -215,8 +166,8 @@ impl TokenGenerator {
 /// ```
 #[must_use]
 pub fn body_digest(body: &[u8]) -> u64 {
-    // Four lanes whose multiplications do not wait for each other: with one lane this would take a good quarter of the MAC's
-    // time.
+    // Four lanes whose multiplications do not wait for each other: with one lane this would take a
+    // good quarter of the MAC's time.
     let mut lanes = [1, 2, 3, 4];
     let (blocks, rest) = body.as_chunks::<32>();
     for block in blocks {
@@ -243,24 +194,19 @@ fn mixed(digest: u64, word: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-    use std::collections::HashSet;
-
     use super::*;
-
-    /// The process id and the time that a source of tokens reads.
-    type Readers = (fn() -> u32, fn() -> u64);
 
     #[test]
     fn keys_are_the_same_in_every_process() {
-        // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's hashlib.
+        // sha256(u64le(7) ‖ "default" ‖ u64le(5) ‖ "evt_1"), first 16 bytes, computed with Python's
+        // hashlib.
         assert_eq!(
             format!("{:?}", EventKey::new("default", "evt_1")),
             "EventKey(a355b10ab145bb47668b3dc5cd5e8f7d)"
         );
         // The same over "default", "dm_1" and "row_1".
         assert_eq!(
-            format!("{:?}", EventKey::of_names(["default", "dm_1", "row_1"])),
+            format!("{:?}", EventKey::from_names(["default", "dm_1", "row_1"])),
             "EventKey(106a816aa9c1730996fd7a19d5507a34)"
         );
     }
@@ -338,58 +284,10 @@ mod tests {
             body_digest(&words([1, 2, 3, 4])),
             body_digest(&words([2, 1, 3, 4]))
         );
-        // Stores keep tokens: the digest must not change with a release. Computed with Python's integers.
+        // Stores keep tokens: the digest must not change with a release. Computed with Python's
+        // integers.
         assert_eq!(body_digest(b"{}"), 0xef33_0372_41b9_62af);
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
-    }
-
-    /// Returns the number of different tokens, of 1,000 that each copy of one program draws. After a fork, all copies go on with
-    /// the same keys and the same count.
-    fn different(copies: &[Readers]) -> usize {
-        let random = RandomState::new();
-        let mut tokens = HashSet::new();
-        for (process, clock) in copies.iter().copied() {
-            let draws = TokenGenerator::new(random.clone(), process, clock);
-            tokens.extend((0..1_000).map(|_| ClaimToken::drawn(&draws, b"{}")));
-        }
-        tokens.len()
-    }
-
-    #[test]
-    fn forked_processes_draw_different_tokens() {
-        let still = || 1;
-        assert_eq!(
-            different(&[(|| 7, still), (|| 8, still), (|| 1_000_007, still)]),
-            3_000
-        );
-        // Forks of the same process id, in PID namespaces of their own.
-        assert_eq!(different(&[(|| 1, || 5), (|| 1, || 6)]), 2_000);
-        // Without a difference they draw the same: the readings above are what the tokens differ by.
-        assert_eq!(different(&[(|| 1, still), (|| 1, still)]), 1_000);
-    }
-
-    /// `ClaimToken::new` draws from these readings.
-    #[test]
-    fn a_fork_has_its_own_process_id_after_a_millisecond() {
-        thread_local!(static ID: Cell<u32> = const { Cell::new(7) });
-        let draws = TokenGenerator::new(RandomState::new(), || ID.get(), || 0);
-        assert_eq!(draws.process_at(5_000_000), 7);
-        ID.set(8);
-        assert_eq!(draws.process_at(6_000_000), 7);
-        assert_eq!(draws.process_at(6_000_001), 8);
-        ID.set(9);
-        assert_eq!(draws.process_at(6_000_000), 9, "the clock was set back");
-    }
-
-    #[test]
-    fn tokens_are_drawn_with_the_process_id_and_a_clock_that_moves() {
-        let draws = TokenGenerator::of_this_program();
-        assert_eq!(draws.process_at((draws.clock)()), std::process::id());
-        let first = (draws.clock)();
-        assert!((0..1_000_000).any(|_| (draws.clock)() != first));
-        let before = draws.count.load(Ordering::Relaxed);
-        let _ = ClaimToken::new(b"{}");
-        assert!(draws.count.load(Ordering::Relaxed) > before);
     }
 
     #[test]

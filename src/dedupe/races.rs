@@ -1,8 +1,9 @@
 //! Races for the claim, under a scheduler that chooses the next thread at every lock and counter.
 //!
-//! `scripts/races` runs them: shuttle, random schedules and schedules with few changes of threads, `HOOKGATE_SCHEDULES` of each
-//! kind. Only this crate's own code is explored: `MemoryStore` whole; of `MokaStore` the order of its steps with moka. The
-//! scheduler must not stop inside moka: each call of moka is made under the store's lock, so it is one step.
+//! `scripts/races` runs them: shuttle, random schedules and schedules with few changes of threads,
+//! `HOOKGATE_SCHEDULES` of each kind. Only this crate's own code is explored: `MemoryStore` whole;
+//! of `MokaStore` the order of its steps with moka. The scheduler must not stop inside moka: each
+//! call of moka is made under the store's lock, so it is one step.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -31,7 +32,7 @@ pub(crate) fn explore(race: impl Fn() + Send + Sync + 'static) {
     let race = Arc::new(race);
     let again = Arc::clone(&race);
     let mut config = Config::new();
-    // 64 shards and moka's builder are on the stack for a moment.
+    // moka's builder is on the stack for a moment.
     config.stack_size = 1 << 20;
     Runner::new(RandomScheduler::new(schedules), config.clone()).run(move || race());
     Runner::new(PctScheduler::new(3, schedules), config).run(move || again());
@@ -89,7 +90,8 @@ fn key(number: usize) -> EventKey {
     EventKey::new("default", &format!("evt_{number}"))
 }
 
-/// Copies compete, with handlers that succeed and fail: never two runs at a time, one commit, and it stays.
+/// Copies compete, with handlers that succeed and fail: never two runs at a time, one commit, and
+/// it stays.
 #[test]
 fn one_copy_wins_and_its_commit_stays() {
     each_policy(4, |store, stats, _| {
@@ -140,7 +142,8 @@ fn one_copy_wins_and_its_commit_stays() {
     });
 }
 
-/// A lease ends while its run continues: one later claim succeeds, and the first commit of the two stays recorded.
+/// A lease ends while its run continues: one later claim succeeds, and the first commit of the two
+/// stays recorded.
 #[test]
 fn the_end_of_a_lease_lets_one_successor_in_and_a_stale_token_changes_nothing() {
     each_policy(4, |store, stats, clock| {
@@ -251,7 +254,8 @@ fn places_are_not_exceeded() {
     });
 }
 
-/// The space of a claim is freed however the claim ends, and whenever its lease ends: none is lost, none is added.
+/// The space of a claim is freed however the claim ends, and whenever its lease ends: none is lost,
+/// none is added.
 #[test]
 fn places_are_neither_lost_nor_duplicated() {
     let two = Capacity::new(2).refusing_when_full();
@@ -265,7 +269,8 @@ fn places_are_neither_lost_nor_duplicated() {
                         if !matches!(now(store.claim(&key, token, LEASE)), Ok(Claimed::Fresh)) {
                             continue;
                         }
-                        // Whether the claim is still held depends on how often the clock was advanced.
+                        // Whether the claim is still held depends on how often the clock was
+                        // advanced.
                         match thread_rng().gen_range(0..4) {
                             0 => drop(now(store.commit(&key, token, LEASE))),
                             1 => drop(now(store.release(&key, token))),

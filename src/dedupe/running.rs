@@ -1,41 +1,57 @@
-//! The claims that are running, of some of the events of a store in memory.
+//! The claims that are running, of some of the events of a store in memory, and the times at which
+//! records end.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-use super::expiry::{Nanos, nanos_of};
-use super::hash::KeyState;
-use super::key::{ClaimToken, EventKey};
-use super::store::{Claimed, Ownership};
+use hashbrown::HashTable;
 
-/// The running claims of the events of one shard. Nothing evicts them. [`free`](Self::free) is called before each other call, with the
-/// same time: each claim in the map is live.
+use super::key::{ClaimToken, EventKey};
+use super::store_contract::{Claimed, Ownership};
+use crate::clock::Monotonic;
+
+/// A time of a record, in nanoseconds of the clock's monotonic reading: half the size of a
+/// [`Monotonic`].
+pub(super) type Nanos = u64;
+
+/// Returns the nanoseconds of this reading. One above 584 years is [`Nanos::MAX`], which no reading
+/// passes: a record that ends then has no end.
+pub(super) fn nanos(reading: Monotonic) -> Nanos {
+    nanos_of(reading.since_start())
+}
+
+/// Returns the nanoseconds of this lease or retention.
+pub(super) fn nanos_of(time: Duration) -> Nanos {
+    u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
+/// The running claims of some of the events, by the hashes of their keys. Nothing evicts them.
+/// [`free`](Self::free) is called before each other call, with the same time: each claim in the
+/// table is live.
 #[derive(Default)]
 pub(super) struct Running {
-    claims: HashMap<EventKey, Lease, KeyState>,
+    claims: HashTable<Claim>,
     /// No lease ends before this.
     next_end: Nanos,
 }
 
-/// A claim, and the lease that it is given.
+struct Claim {
+    key: EventKey,
+    lease: Lease,
+}
+
+/// A lease, and the token that it is given to.
+#[derive(Clone, Copy)]
 pub(super) struct Lease {
     token: ClaimToken,
     from: Nanos,
-    length: Nanos,
+    end: Nanos,
 }
 
 impl Lease {
     pub(super) fn new(token: ClaimToken, from: Nanos, length: Duration) -> Self {
-        let length = nanos_of(length);
-        Self {
-            token,
-            from,
-            length,
-        }
-    }
-
-    fn end(&self) -> Nanos {
-        self.from.saturating_add(self.length)
+        let end = from.saturating_add(nanos_of(length));
+        Self { token, from, end }
     }
 }
 
@@ -44,53 +60,73 @@ impl Running {
         self.claims.len()
     }
 
-    /// Frees the claims whose lease has ended, and returns their number. All are looked at only when a lease has ended, or one that was
-    /// extended or settled since the last time would have.
-    pub(super) fn free(&mut self, now: Nanos) -> usize {
+    /// Frees the claims whose lease has ended, and returns their number. All are looked at only
+    /// when a lease has ended, or one that was extended or settled since the last time would have.
+    pub(super) fn free(&mut self, now: Nanos, hasher: &RandomState) -> usize {
         if now < self.next_end {
             return 0;
         }
         let before = self.claims.len();
-        self.claims.retain(|_, lease| now < lease.end());
-        self.claims.shrink_to(2 * self.claims.len());
-        let ends = self.claims.values().map(Lease::end);
+        self.claims.retain(|claim| now < claim.lease.end);
+        let freed = before - self.claims.len();
+        self.claims
+            .shrink_to(2 * self.claims.len(), |claim| hasher.hash_one(claim.key));
+        let ends = self.claims.iter().map(|claim| claim.lease.end);
         self.next_end = ends.min().unwrap_or(Nanos::MAX);
-        before - self.claims.len()
+        freed
     }
 
-    /// Answers a claim of an event that is running already: its own token renews the lease. Returns `None` if it is not running.
-    pub(super) fn claim_again(&mut self, key: &EventKey, lease: Lease) -> Option<Claimed> {
-        let running = self.claims.get(key)?;
-        if running.token != lease.token {
-            let retry_after = Duration::from_nanos(running.end() - lease.from);
+    /// Returns the answer to a claim of an event that is running. Its own token renews the lease.
+    pub(super) fn claim_running(
+        &mut self,
+        hash: u64,
+        key: &EventKey,
+        lease: Lease,
+    ) -> Option<Claimed> {
+        let running = self.claims.find_mut(hash, |claim| claim.key == *key)?;
+        if running.lease.token != lease.token {
+            let retry_after = Duration::from_nanos(running.lease.end - lease.from);
             return Some(Claimed::Running { retry_after });
         }
-        Some(self.claim(key, lease))
+        running.lease = lease;
+        self.next_end = self.next_end.min(lease.end);
+        Some(Claimed::Fresh)
     }
 
-    /// Inserts a claim, or extends its lease.
-    pub(super) fn claim(&mut self, key: &EventKey, lease: Lease) -> Claimed {
-        self.next_end = self.next_end.min(lease.end());
-        self.claims.insert(*key, lease);
+    /// Inserts the claim of an event that is not running.
+    pub(super) fn insert(
+        &mut self,
+        hash: u64,
+        key: EventKey,
+        lease: Lease,
+        hasher: &RandomState,
+    ) -> Claimed {
+        self.next_end = self.next_end.min(lease.end);
+        let rehash = |claim: &Claim| hasher.hash_one(claim.key);
+        self.claims
+            .insert_unique(hash, Claim { key, lease }, rehash);
         Claimed::Fresh
     }
 
-    pub(super) fn renew(&mut self, key: &EventKey, lease: Lease) -> Ownership {
-        let is_held = self.holds(key, lease.token);
-        if is_held {
-            self.claim(key, lease);
-        }
-        Ownership::held(is_held)
+    pub(super) fn renew(&mut self, hash: u64, key: &EventKey, lease: Lease) -> Ownership {
+        Ownership::from_held(self.claim_running(hash, key, lease) == Some(Claimed::Fresh))
     }
 
-    /// Removes the claim, if this token holds it, and returns the length of its lease.
-    pub(super) fn release(&mut self, key: &EventKey, token: ClaimToken) -> Option<Nanos> {
-        let lease = self.holds(key, token).then(|| self.claims.remove(key))??;
-        Some(lease.length)
+    /// Removes the claim, if this token holds it. Returns whether it did.
+    pub(super) fn remove(&mut self, hash: u64, key: &EventKey, token: ClaimToken) -> bool {
+        let is_held = |claim: &Claim| claim.key == *key && claim.lease.token == token;
+        let claim = self.claims.find_entry(hash, is_held);
+        claim.map(|claim| claim.remove()).is_ok()
     }
+}
 
-    fn holds(&self, key: &EventKey, token: ClaimToken) -> bool {
-        let lease = self.claims.get(key);
-        lease.is_some_and(|lease| lease.token == token)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_end_has_none() {
+        assert_eq!(nanos_of(Duration::from_nanos(7)), 7);
+        assert_eq!(nanos(Monotonic::new(Duration::MAX)), Nanos::MAX);
     }
 }

@@ -7,10 +7,12 @@ use crate::verify::Window;
 
 /// The times at which the sender tries again.
 ///
-/// The service waits 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours, each after a failed attempt, and gives an attempt
-/// 5 seconds (service specification, *Events*, *Delivery*). The specification contradicts itself about the end: **five waits**
-/// make six attempts, but it counts **"5 in total"**. Both readings are covered; for each purpose the safer one is used: an event
-/// is remembered for the longer one, and [`probable_attempt`](Self::probable_attempt) warns from the shorter one on.
+/// The service waits 1 minute, 5 minutes, 30 minutes, 2 hours and 24 hours, each after a failed
+/// attempt, and gives an attempt 5 seconds (service specification, *Events*, *Delivery*). The
+/// specification contradicts itself about the end: **five waits** make six attempts, but it counts
+/// **"5 in total"**. Both readings are covered; for each purpose the safer one is used: an event is
+/// remembered for the longer one, and [`probable_attempt`](Self::probable_attempt) warns from the
+/// shorter one on.
 ///
 /// | attempt | begins, after the event | may be the last |
 /// |---|---|---|
@@ -59,7 +61,8 @@ pub struct RetrySchedule {
 pub struct Attempt {
     /// Counted from 1.
     pub number: u32,
-    /// Whether the sender may discard the event when this attempt fails, in at least one reading of its schedule.
+    /// Whether the sender may discard the event when this attempt fails, in at least one reading of
+    /// its schedule.
     pub may_be_last: bool,
 }
 
@@ -83,8 +86,8 @@ impl RetrySchedule {
         fewest_attempts: 5,
     };
 
-    /// Returns the schedule of a sender that waits this long after each failed attempt, in this order, and gives an attempt 5 s.
-    /// With no waits it makes one attempt.
+    /// Returns the schedule of a sender that waits this long after each failed attempt, in this
+    /// order, and gives an attempt 5 s. With no waits it makes one attempt.
     #[must_use]
     pub fn new(waits: impl Into<Vec<Duration>>) -> Self {
         let waits: Vec<_> = waits.into();
@@ -102,8 +105,8 @@ impl RetrySchedule {
         self
     }
 
-    /// Sets the least number of attempts, for a sender that may stop earlier than its waits allow, as the service may: from this
-    /// attempt on, each may be the last.
+    /// Sets the least number of attempts, for a sender that may stop earlier than its waits allow,
+    /// as the service may: from this attempt on, each may be the last.
     #[must_use]
     pub fn with_fewest_attempts(mut self, attempts: u32) -> Self {
         self.fewest_attempts = attempts;
@@ -116,8 +119,8 @@ impl RetrySchedule {
         &self.waits
     }
 
-    /// Returns the wait before the first retry; `None` where there are no retries. A lease must be shorter: otherwise a run whose
-    /// process died still looks alive when the retry comes.
+    /// Returns the wait before the first retry; `None` where there are no retries. A lease must be
+    /// shorter: otherwise a run whose process died still looks alive when the retry comes.
     #[must_use]
     pub fn first_wait(&self) -> Option<Duration> {
         self.waits.first().copied()
@@ -135,14 +138,15 @@ impl RetrySchedule {
         count(self.waits.len()).saturating_add(1)
     }
 
-    /// Returns the least number of attempts: that of the shorter reading, where there are two. Never more than
-    /// [`attempts`](Self::attempts).
+    /// Returns the least number of attempts: that of the shorter reading, where there are two.
+    /// Never more than [`attempts`](Self::attempts).
     #[must_use]
     pub fn fewest_attempts(&self) -> u32 {
         self.fewest_attempts.clamp(1, self.attempts())
     }
 
-    /// Returns the sum of all waits: how long after the first attempt the last one begins, without the time that attempts take.
+    /// Returns the sum of all waits: how long after the first attempt the last one begins, without
+    /// the time that attempts take.
     #[must_use]
     pub fn total_wait(&self) -> Duration {
         self.waits
@@ -150,9 +154,9 @@ impl RetrySchedule {
             .fold(Duration::ZERO, |sum, wait| sum.saturating_add(*wait))
     }
 
-    /// Returns the least time for which an event must be remembered, so that none of its deliveries can run twice: the sum of the
-    /// waits, the time that the attempts themselves may take, and both limits of the window, within which a copy of the last
-    /// delivery is still accepted.
+    /// Returns the least time for which an event must be remembered, so that none of its deliveries
+    /// can run twice: the sum of the waits, the time that the attempts themselves may take, and
+    /// both limits of the window, within which a copy of the last delivery is still accepted.
     #[must_use]
     pub fn minimum_retention(&self, window: &Window) -> Duration {
         self.total_wait()
@@ -163,9 +167,10 @@ impl RetrySchedule {
 
     /// Returns the probable attempt, given how long ago the event was created.
     ///
-    /// A delivery does not carry its number, so this is a guess. Show it to the operator, and never decide by it. Attempts come
-    /// late rather than early, so each attempt counts until the next is due. Clocks may disagree, so an attempt is due a tenth
-    /// of its wait before its time, at most a minute.
+    /// A delivery does not carry its number, so this is a guess. Show it to the operator, and never
+    /// decide by it. Attempts come late rather than early, so each attempt counts until the next is
+    /// due. Clocks may disagree, so an attempt is due a tenth of its wait before its time, at most
+    /// a minute.
     ///
     /// ```
     /// use std::time::Duration;

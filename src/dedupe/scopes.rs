@@ -1,6 +1,5 @@
 //! The receivers that use one store under the default scope.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -10,51 +9,41 @@ use crate::sync::{Mutex, lock};
 
 /// The receivers that use one store under the scope `default` because no scope was named.
 ///
-/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the ids. So two receivers with the
-/// same scope and different secrets can make each other's events look handled. A store that has this list lets
-/// [`build`](crate::ReceiverBuilder::build) refuse the second of them, until its scope is
-/// [named](crate::ReceiverBuilder::scope). The rings of a map, and rings that are looked up, have the id of their subscription
-/// as scope unless they name one, and are not compared. A receiver leaves the list when it, its clones, its layers and its runs
-/// have ended.
+/// The key of an event is its scope and its id, and a holder of a receiver's secret chooses the
+/// ids. So two receivers with the same scope and different secrets can make each other's events
+/// look handled. A store that has this list lets [`build`](crate::ReceiverBuilder::build) refuse
+/// the second of them, until its scope is [named](crate::ReceiverBuilder::scope). The rings of a
+/// map, and rings that are looked up, have the id of their subscription as scope unless they name
+/// one, and are not compared. A receiver leaves the list when it, its clones, its layers and its
+/// runs have ended.
 ///
-/// A store outside this crate keeps one list for each set of records, shared by its clones, and returns it from
-/// [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the list share it. It holds no secret and
-/// nothing derived from one: keys are compared when a receiver is built. A database in which several programs or prefixes have
-/// records of their own keeps one for all of them, and returns the list of each by its [name](Self::named).
+/// A store outside this crate keeps one list for each set of records, shared by its clones, and
+/// returns it from [`DedupeStore::scopes_in_use`](super::DedupeStore::scopes_in_use). Clones of the
+/// list share it. It holds no secret and nothing derived from one: keys are compared when a
+/// receiver is built.
+///
+/// # Security
+/// The list is one of this process. Receivers in other processes that share records on a server are
+/// not compared: give each secret a scope of its own there.
 #[derive(Clone, Default)]
-pub struct ScopesInUse(Arc<Lists>);
-
-#[derive(Default)]
-struct Lists {
-    held: Mutex<Vec<Weak<Keys>>>,
-    by_name: Mutex<BTreeMap<String, ScopesInUse>>,
-}
+pub struct ScopesInUse(Arc<Mutex<Vec<Weak<Keys>>>>);
 
 /// A receiver's entry in the list, removed when this is dropped.
-pub(crate) struct ScopeHeld(#[allow(dead_code)] Arc<Keys>);
+pub(crate) struct ScopeEntry(#[allow(dead_code)] Arc<Keys>);
 
 impl ScopesInUse {
-    /// Returns the list of this name. All clones have the same lists, and each name has another one; `default` is this list itself, as
-    /// [`EventKey::named`](super::EventKey::named) leaves the key unchanged.
-    #[must_use]
-    pub fn named(&self, name: &str) -> Self {
-        if name == "default" {
-            return self.clone();
-        }
-        let mut lists = lock(&self.0.by_name);
-        lists.entry(name.to_owned()).or_default().clone()
-    }
-
-    /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its scopes are named.
+    /// Enters a receiver with these keys. Returns `None` where the receiver needs no entry: its
+    /// scopes are named.
     ///
-    /// A receiver that shares a key with any receiver in the list is accepted. All receivers were accepted like this, so they are
-    /// connected by shared keys: a rotation, with the old receiver beside the new one. Otherwise it is refused with `UnusableScope`.
-    pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeHeld>, ConfigError> {
+    /// A receiver that shares a key with any receiver in the list is accepted. All receivers were
+    /// accepted like this, so they are connected by shared keys: a rotation, with the old receiver
+    /// beside the new one. Otherwise it is refused with `UnusableScope`.
+    pub(crate) fn enter(&self, keys: &Keys) -> Result<Option<ScopeEntry>, ConfigError> {
         let Some(ring) = keys.ring_of_default_scope() else {
             return Ok(None);
         };
-        let mut list = lock(&self.0.held);
-        list.retain(|held| held.strong_count() > 0);
+        let mut list = lock(&self.0);
+        list.retain(|entry| entry.strong_count() > 0);
         // The present rings, since they can be replaced while a receiver runs.
         let mut others = list
             .iter()
@@ -69,7 +58,7 @@ impl ScopesInUse {
         }
         let keys = Arc::new(keys.clone());
         list.push(Arc::downgrade(&keys));
-        Ok(Some(ScopeHeld(keys)))
+        Ok(Some(ScopeEntry(keys)))
     }
 }
 
@@ -96,7 +85,7 @@ mod tests {
     fn keys_are_compared_as_they_are_when_a_receiver_is_built() {
         let list = ScopesInUse::default();
         let keys = single("1");
-        let _held = list.enter(&keys).unwrap();
+        let _entry = list.enter(&keys).unwrap();
         keys.replace(secret("2")).unwrap();
         assert!(list.enter(&single("1")).is_err());
         assert!(list.enter(&single("2")).is_ok());
@@ -110,19 +99,16 @@ mod tests {
     }
 
     #[test]
-    fn each_name_has_a_list_which_clones_share() {
-        let lists = ScopesInUse::default();
-        let _held = lists.named("orders").enter(&single("1")).unwrap();
-        assert!(lists.clone().named("orders").enter(&single("2")).is_err());
-        assert!(lists.named("members").enter(&single("2")).is_ok());
-        let _own = lists.enter(&single("2")).unwrap();
-        assert!(lists.named("default").enter(&single("3")).is_err());
+    fn clones_of_a_list_share_it() {
+        let list = ScopesInUse::default();
+        let _entry = list.enter(&single("1")).unwrap();
+        assert!(list.clone().enter(&single("2")).is_err());
     }
 
     #[test]
     fn the_list_shows_nothing_of_its_receivers() {
         let list = ScopesInUse::default();
-        let _held = list.enter(&single("1")).unwrap();
+        let _entry = list.enter(&single("1")).unwrap();
         assert_eq!(format!("{list:?}"), "ScopesInUse");
     }
 }

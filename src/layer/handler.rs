@@ -199,7 +199,7 @@ impl IntoAnswer for NotFresh {
         match self {
             Self::Duplicate { same_body: true } => AlreadyHandled::new().into_answer(),
             Self::Duplicate { same_body: false } => AlreadyHandled::with_other_body().into_answer(),
-            Self::Held => unavailable(HandlerError::from(self)),
+            Self::Running => unavailable(HandlerError::from(self)),
         }
     }
 }

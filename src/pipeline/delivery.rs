@@ -181,7 +181,7 @@ impl Delivery {
     /// Returns the key under which a store remembers the event.
     #[must_use]
     pub fn key(&self) -> &EventKey {
-        let key = || EventKey::of(self.0.verified.scope(), self.event_id().as_bytes());
+        let key = || EventKey::from_id_bytes(self.0.verified.scope(), self.event_id().as_bytes());
         self.0.key.get_or_init(key)
     }
 

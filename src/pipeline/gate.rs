@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::delivery::ReceiverId;
 use super::health::{Health, HealthSigns};
 use crate::clock::Clock;
-use crate::dedupe::ScopeHeld;
+use crate::dedupe::ScopeEntry;
 use crate::outcome::RefusalKind;
 use crate::sync::{AtomicBool, AtomicUsize};
 
@@ -21,14 +21,14 @@ pub(crate) struct Gate {
     /// Here, because every permit has the gate: a claim notes its own end.
     pub(crate) health_signs: HealthSigns,
     /// Here for the same reason: a run that outlives its receiver still uses its scope.
-    _scope: Option<ScopeHeld>,
+    _scope: Option<ScopeEntry>,
     /// Tells a drain that all permits are free.
     #[cfg(feature = "tower")]
     permits: tokio_util::task::TaskTracker,
 }
 
 impl Gate {
-    pub(crate) fn new(max_runs: usize, clock: Arc<dyn Clock>, scope: Option<ScopeHeld>) -> Self {
+    pub(crate) fn new(max_runs: usize, clock: Arc<dyn Clock>, scope: Option<ScopeEntry>) -> Self {
         Self {
             id: ReceiverId::new(),
             max_runs,

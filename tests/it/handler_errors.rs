@@ -208,7 +208,7 @@ async fn an_error_of_hookgate_keeps_its_answer_on_the_way_through() {
             "200 replayed_with_other_body",
         ),
         (
-            NotWritten::NotFresh(NotFresh::Held),
+            NotWritten::NotFresh(NotFresh::Running),
             503,
             "503 handler_status: {}another transaction has claimed the event and has not ended",
         ),

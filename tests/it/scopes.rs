@@ -257,42 +257,40 @@ fn receivers_on_sqlite_are_compared_by_store() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn receivers_on_postgres_are_compared_by_name() {
+fn receivers_on_postgres_are_compared_by_store() {
     use hookgate_postgres::{Postgres, PostgresStore};
     use tokio_postgres::{Config, NoTls};
 
     let postgres = Postgres::new(Config::new(), NoTls);
-    let store = || PostgresStore::new(&postgres, "orders");
-    let _orders = with(SECRET).store(store()).build().unwrap();
-    assert_eq!(kind(with(LEDGER).store(store())), TAKEN);
+    let store = PostgresStore::new(&postgres, "orders");
+    let _orders = with(SECRET).store(store.clone()).build().unwrap();
+    assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
     let of_another_name = PostgresStore::new(&postgres, "ledger");
     assert_eq!(kind(with(LEDGER).store(of_another_name)), Ok(()));
-    assert_eq!(kind(with(LEDGER).scope("ledger").store(store())), Ok(()));
+    assert_eq!(kind(with(LEDGER).scope("ledger").store(store)), Ok(()));
 }
 
 #[cfg(all(feature = "postgres", feature = "inbox"))]
 #[test]
-fn acceptors_on_postgres_are_compared_by_name() {
+fn acceptors_on_postgres_are_compared_by_inbox() {
     use hookgate_postgres::{Postgres, PostgresStore};
     use tokio_postgres::{Config, NoTls};
 
     let postgres = Postgres::new(Config::new(), NoTls);
-    let into = |builder: ReceiverBuilder, postgres: &Postgres, name: &str| {
-        let inbox = postgres.inbox(name).unwrap();
-        let accepting = builder.accept_into(inbox);
+    let inbox = postgres.inbox("orders").unwrap();
+    let into = |builder: ReceiverBuilder| {
+        let accepting = builder.accept_into(inbox.clone());
         accepting.map_err(|error| error.kind())
     };
-    let orders = into(with(SECRET), &postgres, "orders").unwrap();
-    let again = |builder| into(builder, &postgres.clone(), "orders").map(drop);
-    assert_eq!(again(with(LEDGER)), TAKEN);
-    assert_eq!(again(with(SECRET)), Ok(()));
-    assert_eq!(again(with(LEDGER).scope("ledger")), Ok(()));
-    assert!(into(with(LEDGER), &postgres, "ledger").is_ok());
+    let orders = into(with(SECRET)).unwrap();
+    assert_eq!(into(with(LEDGER)).map(drop), TAKEN);
+    assert_eq!(into(with(SECRET)).map(drop), Ok(()));
+    assert_eq!(into(with(LEDGER).scope("ledger")).map(drop), Ok(()));
     // Claims are another memory than the inbox.
     let claims = PostgresStore::new(&postgres, "orders");
     assert_eq!(kind(with(LEDGER).store(claims)), Ok(()));
     drop(orders);
-    assert_eq!(again(with(LEDGER)), Ok(()));
+    assert_eq!(into(with(LEDGER)).map(drop), Ok(()));
 }
 
 #[cfg(feature = "inbox")]

@@ -27,7 +27,7 @@ fn clock() -> ManualClock {
     ManualClock::at(UnixSeconds::new(1_763_690_000))
 }
 
-/// Each process draws tokens that no other one draws. One that was forked is in `forked_processes_draw_different_tokens`.
+/// Each process draws tokens that no other one draws.
 #[test]
 fn processes_draw_different_tokens() {
     const ASKED: &str = "HOOKGATE_TEST_DRAWS_A_TOKEN";

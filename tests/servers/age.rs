@@ -99,7 +99,7 @@ impl Shop {
                 .unwrap()
             {
                 ClaimedIn::Fresh => {}
-                ClaimedIn::Held => return StatusCode::SERVICE_UNAVAILABLE,
+                ClaimedIn::Running => return StatusCode::SERVICE_UNAVAILABLE,
                 _ => return StatusCode::OK,
             }
             let order = "INSERT INTO orders VALUES ($1)";

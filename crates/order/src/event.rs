@@ -43,7 +43,7 @@ impl RowEvent {
             _ => return Ok(None),
         };
         let scope = delivery.verified().scope();
-        let key = EventKey::of_names([scope, model.as_str(), row.as_str()]);
+        let key = EventKey::from_names([scope, model.as_str(), row.as_str()]);
         Ok(Some(Self {
             row_key: *key.as_bytes(),
             model: model.clone(),

@@ -123,7 +123,7 @@ impl PostgresStore {
             postgres: postgres.clone(),
             name: name.into(),
             longest_lease: Arc::default(),
-            scopes: postgres.scopes.named(name),
+            scopes: ScopesInUse::default(),
             sweeping: Arc::default(),
         }
     }
@@ -145,7 +145,7 @@ impl PostgresStore {
             .postgres
             .query_for_lease(statement, types, &values)
             .await?;
-        Ok(Ownership::held(!rows.is_empty()))
+        Ok(Ownership::from_held(!rows.is_empty()))
     }
 
     async fn claim_once(

@@ -118,7 +118,7 @@ async fn asked(
     let same_body: Option<bool> = row.try_get("same_body")?;
     Ok(match row.try_get("outcome")? {
         "fresh" => Some(ClaimedIn::Fresh),
-        "held" => Some(ClaimedIn::Held),
+        "held" => Some(ClaimedIn::Running),
         _ => same_body.map(|same_body| ClaimedIn::Duplicate { same_body }),
     })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
-use hookgate::dedupe::{ScopesInUse, StoreError, StoreErrorKind};
+use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio::time::timeout;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, Socket};
@@ -50,11 +50,6 @@ pub struct Postgres {
     pub(super) spares: Arc<SpareConnections>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) call_timeout: Duration,
-    /// The receivers of each name's stores.
-    pub(super) scopes: ScopesInUse,
-    /// The acceptors of each name's inbox. Claims and inboxes remember separately.
-    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
-    inbox_scopes: ScopesInUse,
 }
 
 impl Postgres {
@@ -121,8 +116,6 @@ impl Postgres {
             spares: Arc::new(SpareConnections::new(connector)),
             sessions,
             call_timeout: CALL_TIMEOUT,
-            scopes: ScopesInUse::default(),
-            inbox_scopes: ScopesInUse::default(),
         }
     }
 
@@ -186,12 +179,6 @@ impl Postgres {
         client.batch_execute("COMMIT").await.map_err(store_error)?;
         client.keep();
         Ok(())
-    }
-
-    /// Returns the list of the acceptors of this name's inbox. Clones of a list share it.
-    #[cfg(feature = "inbox")]
-    pub(crate) fn inbox_scopes_in_use(&self, name: &str) -> ScopesInUse {
-        self.inbox_scopes.named(name)
     }
 
     /// Returns a connection, also for several statements. It goes back to the pool by [`PooledConnection::keep`] alone.

@@ -73,10 +73,7 @@ pub struct RedisStore<C = Connection> {
     limit: Duration,
     /// The longest lease of the claims under this prefix.
     longest_lease: Arc<LongestLease>,
-    /// The list of the scopes that receivers use under this prefix.
     scopes: ScopesInUse,
-    /// The lists of all prefixes, which all clones of this store share.
-    all_scopes: ScopesInUse,
 }
 
 impl<C> RedisStore<C>
@@ -90,14 +87,12 @@ where
     /// The connection must write to the primary and read its own writes: never use one that reads from replicas.
     #[must_use]
     pub fn on(connection: C) -> Self {
-        let all_scopes = ScopesInUse::default();
         Self {
             connection,
             prefix: PREFIX.into(),
             limit: CALL,
             longest_lease: Arc::default(),
-            scopes: all_scopes.named(PREFIX),
-            all_scopes,
+            scopes: ScopesInUse::default(),
         }
     }
 
@@ -109,7 +104,7 @@ where
         Self {
             prefix: prefix.into(),
             longest_lease: Arc::default(),
-            scopes: self.all_scopes.named(prefix),
+            scopes: ScopesInUse::default(),
             ..self
         }
     }

@@ -134,7 +134,7 @@ impl SqliteStore {
         mut execute: impl FnMut(&mut ClaimsTables<'_>, i64) -> rusqlite::Result<usize> + Send + 'static,
     ) -> StoreFuture<'_, Ownership> {
         StoreFuture::boxed(self.inner.calls.ask(kind, move |on, now| {
-            Ok(Ownership::held(execute(on, now)? > 0))
+            Ok(Ownership::from_held(execute(on, now)? > 0))
         }))
     }
 }

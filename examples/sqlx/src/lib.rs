@@ -28,7 +28,7 @@ pub async fn claim_in(
             .await?;
         match row.try_get("outcome")? {
             "fresh" => return Ok(ClaimedIn::Fresh),
-            "held" => return Ok(ClaimedIn::Held),
+            "held" => return Ok(ClaimedIn::Running),
             _ => same_body = row.try_get("same_body")?,
         }
         if same_body.is_some() {

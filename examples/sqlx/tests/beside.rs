@@ -71,7 +71,7 @@ async fn the_claim_and_the_order_are_one_transaction() {
         let mut other = begin().await.unwrap();
         assert_eq!(
             claim_in(&mut other, &values).await.unwrap(),
-            ClaimedIn::Held
+            ClaimedIn::Running
         );
         open.rollback().await.unwrap();
         assert_eq!(orders(&pool).await, before);

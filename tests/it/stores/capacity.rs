@@ -65,6 +65,36 @@ fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
     }
 }
 
+/// With one shard exactly the capacity, with several up to an eighth more: the newest are remembered at every moment.
+#[test]
+fn the_newest_are_remembered_at_small_and_large_capacities() {
+    for records in [1, 2, 7, 100, 16_383, 16_384, 50_000, 100_000] {
+        let store = MemoryStore::new(records);
+        let commits = 2 * records + records / 2;
+        for n in 0..commits {
+            finish(&store, &key(n), RETAIN);
+            let looks = n % (records / 3).max(1) == 0 || n + 1 == commits;
+            if looks {
+                read(&store, (n + 1).saturating_sub(records)..n + 1);
+            }
+        }
+        let stats = store.stats();
+        let most = if records < 16_384 {
+            records
+        } else {
+            records + records / 8 + 64
+        };
+        assert!(
+            (records..=most).contains(&stats.done),
+            "{records}: {stats:?}"
+        );
+        assert_eq!(stats.evicted, (commits - stats.done) as u64, "{records}");
+        // What is held beside the newest is remembered, too.
+        let old = (0..commits - records).filter(|n| remembers(&store, &key(*n)));
+        assert_eq!(old.count(), stats.done - records, "{records}");
+    }
+}
+
 #[test]
 fn the_youngest_record_forgotten_is_reported_with_its_age() {
     let clock = clock();

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::{clock, key, now, token};
 
-/// Few enough that all times are exact, and so many that shards hold several.
+/// Few enough that they meet often.
 const EVENTS: usize = 40;
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,6 @@ fn step() -> impl Strategy<Value = Step> {
 struct Running {
     by: ClaimToken,
     end: u32,
-    lease: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -71,7 +70,6 @@ struct Done {
     number: u64,
     committed: u32,
     end: u32,
-    repeatable: u32,
 }
 
 /// Times are in seconds.
@@ -83,6 +81,8 @@ struct Model {
     commits: u64,
     evicted: u64,
     youngest_evicted: Option<u32>,
+    /// The longest lease that was given: so long a commit can be repeated.
+    longest_lease: u32,
 }
 
 impl Model {
@@ -95,6 +95,7 @@ impl Model {
             commits: 0,
             evicted: 0,
             youngest_evicted: None,
+            longest_lease: 0,
         }
     }
 
@@ -104,6 +105,7 @@ impl Model {
     }
 
     fn claim(&mut self, event: usize, by: ClaimToken, lease: u32) -> Option<Claimed> {
+        self.longest_lease = self.longest_lease.max(lease);
         if let Some(done) = self.done.get(&event) {
             return Some(Claimed::Done {
                 body_mark: done.by.body_mark(),
@@ -122,7 +124,7 @@ impl Model {
             }
             _ => {}
         }
-        self.running.insert(event, Running { by, end, lease });
+        self.running.insert(event, Running { by, end });
         Some(Claimed::Fresh)
     }
 
@@ -133,6 +135,7 @@ impl Model {
     }
 
     fn renew(&mut self, event: usize, by: ClaimToken, lease: u32) -> bool {
+        self.longest_lease = self.longest_lease.max(lease);
         self.holds(event, by) && self.claim(event, by, lease) == Some(Claimed::Fresh)
     }
 
@@ -143,9 +146,10 @@ impl Model {
     fn commit(&mut self, event: usize, by: ClaimToken, retain: u32) -> bool {
         if !self.holds(event, by) {
             let done = self.done.get(&event);
-            return done.is_some_and(|done| done.by == by && done.repeatable > self.now);
+            let is_repeated = |done: &Done| done.committed + self.longest_lease > self.now;
+            return done.is_some_and(|done| done.by == by && is_repeated(done));
         }
-        let lease = self.running.remove(&event).unwrap().lease;
+        self.running.remove(&event);
         if !self.capacity.refuses_when_full() && self.done.len() >= self.capacity.records() {
             let first = self
                 .done
@@ -162,7 +166,6 @@ impl Model {
             number: self.commits,
             committed: self.now,
             end: self.now + retain,
-            repeatable: self.now + lease,
         };
         self.done.insert(event, done);
         true

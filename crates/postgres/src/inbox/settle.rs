@@ -42,7 +42,7 @@ pub(super) async fn renew(
     let renewed = postgres
         .query_for_lease(RENEW, &types, &[&id.get(), &token, &seconds(lease)])
         .await?;
-    Ok(Ownership::held(!renewed.is_empty()))
+    Ok(Ownership::from_held(!renewed.is_empty()))
 }
 
 pub(super) async fn settle(
@@ -76,5 +76,5 @@ pub(super) async fn settle(
             ],
         )
         .await?;
-    Ok(Ownership::held(!settled.is_empty()))
+    Ok(Ownership::from_held(!settled.is_empty()))
 }

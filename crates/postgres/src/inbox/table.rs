@@ -30,7 +30,7 @@ impl Table {
             notifier: Notifier::new(postgres.clone(), &name),
             clean_interval: Duration::from_secs(5),
             cleaning: Task::default(),
-            scopes: postgres.inbox_scopes_in_use(&name),
+            scopes: ScopesInUse::default(),
             postgres,
             name,
             after_row: Mutex::default(),

@@ -57,7 +57,7 @@ async fn a_claim_goes_with_its_transaction() {
         assert_eq!(claim(&open, id).await, SAME);
         let other = begin(&mut second, level).await;
         let asked = tokio::time::timeout(Duration::from_secs(20), claim(&other, id));
-        assert_eq!(asked.await.unwrap(), ClaimedIn::Held);
+        assert_eq!(asked.await.unwrap(), ClaimedIn::Running);
         let unharmed = claim(&other, "evt_another").await;
         assert_eq!(unharmed, ClaimedIn::Fresh);
         other.rollback().await.unwrap();
@@ -147,7 +147,7 @@ async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
                                     assert_eq!(kind, StoreErrorKind::Conflict);
                                 }
                             },
-                            Ok(ClaimedIn::Held) => transaction.rollback().await.unwrap(),
+                            Ok(ClaimedIn::Running) => transaction.rollback().await.unwrap(),
                             Ok(duplicate) => {
                                 assert_eq!(duplicate, SAME);
                                 break false;
@@ -187,7 +187,7 @@ async fn a_lock_of_the_same_number_is_held_for_once() {
         locking.execute(lock, &[&number]).await.unwrap();
         let transaction = begin(&mut client, level).await;
         let asked = tokio::time::timeout(Duration::from_secs(20), claim(&transaction, "evt_1"));
-        assert_eq!(asked.await.unwrap(), ClaimedIn::Held);
+        assert_eq!(asked.await.unwrap(), ClaimedIn::Running);
         assert_eq!(claim(&transaction, "evt_2").await, ClaimedIn::Fresh);
         locking.rollback().await.unwrap();
         assert_eq!(claim(&transaction, "evt_1").await, ClaimedIn::Fresh);
@@ -280,7 +280,7 @@ async fn a_client_that_is_gone_leaves_nothing() {
         let transaction = begin(&mut other, IsolationLevel::ReadCommitted).await;
         match claim(&transaction, "evt_1").await {
             ClaimedIn::Fresh => return,
-            found => assert_eq!(found, ClaimedIn::Held),
+            found => assert_eq!(found, ClaimedIn::Running),
         }
         assert!(std::time::Instant::now() < until);
         tokio::time::sleep(Duration::from_millis(20)).await;

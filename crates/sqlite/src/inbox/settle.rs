@@ -43,7 +43,7 @@ impl Settling<'_> {
         let renewed =
             self.renew
                 .execute(params![id.get(), token.as_bytes(), now, millis(lease)])?;
-        Ok(Ownership::held(renewed != 0))
+        Ok(Ownership::from_held(renewed != 0))
     }
 
     pub(super) fn settle(
@@ -68,7 +68,7 @@ impl Settling<'_> {
         if settled == 0 {
             // The token stays until the next lease: this call repeats a settlement whose reply was lost.
             let is_settled = self.is_settled.exists(params![id.get(), token])?;
-            return Ok(Ownership::held(is_settled));
+            return Ok(Ownership::from_held(is_settled));
         }
         if state == EntryState::Done {
             self.forget_body.execute([id.get()])?;

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::content::Event;
 use super::deserialize::{Tracked, error_of, place, track};
-use super::error::{EventError, EventErrorKind as Kind};
+use super::event_error::{EventError, EventErrorKind as Kind};
 use super::fields::Fields;
 use super::ids::{EventId, EventType};
 use super::integral::{Integral, has_exact_floats};

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-use super::error::EventError;
+use super::event_error::EventError;
 use super::fields::Fields;
 use super::json::Json;
 use super::properties::last_of_each;

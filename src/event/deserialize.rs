@@ -7,7 +7,7 @@ use serde::de::DeserializeSeed;
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
-use super::error::{EventError, EventErrorKind as Kind, Position};
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::integral::{Integral, has_exact_floats};
 use super::scan;
 

@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::error::Category;
 
 use super::date::Date;
-use super::error::{EventError, EventErrorKind as Kind, Position};
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType};
 use super::in_order::plain_length;
 use super::text::Name;

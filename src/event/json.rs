@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::deserialize::deserialize;
-use super::error::EventError;
+use super::event_error::EventError;
 
 /// A number of this size or more may be rounded as a 64-bit float, so it is not taken for an integer.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer as _};
 
 use super::date::Date;
 use super::deserialize::deserialize;
-use super::error::EventError;
+use super::event_error::EventError;
 use super::fields::Fields;
 use super::ids::RowId;
 use super::number::Number;

@@ -12,7 +12,7 @@
 
 use memchr::{memchr_iter, memchr2_iter};
 
-use super::error::{EventError, EventErrorKind as Kind, Position};
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::text::Name;
 
 /// The beginning of the reserved keys.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::date::Date;
 use super::deserialize::{deserialize, push_name};
-use super::error::{EventError, EventErrorKind};
+use super::event_error::{EventError, EventErrorKind};
 use super::ids::RowId;
 use super::json::Json;
 use super::number::Number;

@@ -6,7 +6,7 @@
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::Date;
-use super::error::{EventError, EventErrorKind};
+use super::event_error::{EventError, EventErrorKind};
 
 /// A DATE value, read as a type of `chrono`, `jiff` or `time`. An error has the property's path and the reason.
 ///

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
-use super::error::EventError;
+use super::event_error::EventError;
 use super::properties::Properties;
 use super::text::Name;
 use super::{again, scan};
@@ -116,7 +116,7 @@ mod tests {
         let Object(envelope) = serde_json::from_str::<Object<Envelope<'_>>>(text)?;
         Ok(envelope.data.0.datamodel_id.0)
     }
-    use crate::event::error::EventErrorKind as Kind;
+    use crate::event::event_error::EventErrorKind as Kind;
 
     fn event(data: &str) -> String {
         format!(

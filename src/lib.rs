@@ -130,9 +130,8 @@ pub use block_on::block_on;
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
 pub use dedupe::store::DedupeStore;
-pub use event::content::{Event, EventData};
+pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
 pub use event::properties::Properties;
-pub use event::row::{RowCreated, RowDeleted, RowUpdated};
 #[cfg(feature = "tower")]
 pub use layer::handler_error::HandlerError;
 #[cfg(feature = "tower")]

@@ -14,10 +14,9 @@ use super::content::Event;
 use super::deserialize::{Tracked, error_of, place, track};
 use super::event_error::{EventError, EventErrorKind as Kind};
 use super::fields::Fields;
-use super::ids::{EventId, EventType};
+use super::ids::{EventId, EventType, Name};
 use super::integral::{Integral, has_exact_floats};
 use super::parse::{DataSeed, in_any_order};
-use super::text::Name;
 
 /// Reads an event that the fast pass did not read. The error is the reason why this text is no `Event<R>`.
 #[cold]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
-use super::text::{Name, Text};
+use super::ids::Name;
 use crate::clock::UnixSeconds;
 use crate::verify::Malformed;
 
@@ -274,7 +274,7 @@ impl<'de> Deserialize<'de> for Date {
 /// need. So any text is accepted, and [`date`](Self::date) parses it on demand.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
-pub struct DateText(Text);
+pub struct DateText(Box<str>);
 
 impl DateText {
     pub(super) fn of(text: &str) -> Self {

@@ -8,9 +8,8 @@ use serde_json::error::Category;
 
 use super::date::Date;
 use super::event_error::{EventError, EventErrorKind as Kind, Position};
-use super::ids::{EventId, EventType};
-use super::in_order::plain_length;
-use super::text::Name;
+use super::ids::{EventId, EventType, Name};
+use super::parse::plain_length;
 use crate::clock::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};
 

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::Text;
 use crate::text_id::text_id;
 use crate::verify::Malformed;
 
@@ -32,7 +31,7 @@ macro_rules! free_ids {
                 $(#[$meta])*
                 #[derive(Serialize, Deserialize)]
                 #[serde(transparent)]
-                $name(Text)
+                $name(Box<str>)
             }
 
             impl From<&str> for $name {
@@ -77,7 +76,7 @@ text_id! {
     /// ```
     #[derive(Serialize)]
     #[serde(transparent)]
-    EventId(Text)
+    EventId(Box<str>)
 }
 
 impl EventId {
@@ -180,6 +179,11 @@ impl EventType {
         matches!(self.as_str(), "row.created" | "row.updated" | "row.deleted")
     }
 }
+
+/// A text, borrowed where it has no escapes. (`Cow` itself never borrows when deserialised.)
+#[derive(Deserialize)]
+#[serde(transparent)] // Without it, the path tracker would not see the names of fields.
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -18,7 +18,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-use super::number::Number;
+use super::json::Number;
 
 /// 2^53: an `f64` has every integer up to this one exactly, but not every greater one.
 const EXACT: f64 = 9_007_199_254_740_992.0;

@@ -71,45 +71,37 @@
 )]
 
 mod again;
-mod changes;
 pub(crate) mod content;
+mod date;
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 mod date_as;
-mod date;
 mod deserialize;
 mod event_error;
 mod fields;
 mod head;
 mod ids;
-mod in_order;
 mod integral;
 mod json;
 mod outline;
-mod number;
 mod parse;
 pub(crate) mod properties;
-pub(crate) mod row;
 mod scan;
-mod text;
 mod value;
 
-pub use changes::{Change, Changes};
 pub(crate) use content::Event;
-pub use content::Other;
+pub use content::{Actor, Other};
+pub use date::{Date, DateText};
 #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
 pub use date_as::DateAs;
-pub use date::{Date, DateText};
 pub use event_error::{EventError, EventErrorKind};
 pub use fields::Fields;
 pub use head::EventHead;
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
-pub use json::Json;
+pub use json::{Json, Number};
 pub(crate) use outline::model_id;
 pub(crate) use outline::row_of;
-pub use number::Number;
-pub use properties::Required;
-pub use row::Actor;
+pub use properties::{Change, Changes, Required};
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

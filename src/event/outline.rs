@@ -9,8 +9,8 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::event_error::EventError;
+use super::ids::Name;
 use super::properties::Properties;
-use super::text::Name;
 use super::{again, scan};
 use crate::verify::{SignedBytes, Verified};
 

@@ -13,7 +13,7 @@
 use memchr::{memchr_iter, memchr2_iter};
 
 use super::event_error::{EventError, EventErrorKind as Kind, Position};
-use super::text::Name;
+use super::ids::Name;
 
 /// The beginning of the reserved keys.
 const RESERVED: &str = "$serde_json::private::";

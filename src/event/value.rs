@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::date::Date;
 use super::deserialize::{deserialize, push_name};
 use super::event_error::{EventError, EventErrorKind};
-use super::ids::RowId;
-use super::json::Json;
-use super::number::Number;
-use super::text::Name;
+use super::ids::{Name, RowId};
+use super::json::{Json, Number};
 
 /// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
 /// property that is `null` was emptied.

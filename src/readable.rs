@@ -4,8 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::iter::successors;
 
-/// Writes `Debug` with the message and its causes. A `main` that returns such an error prints it with `Debug`, so the advice must
-/// be part of it.
+/// Writes `Debug` with the message and its causes. A `main` that returns such an error prints it
+/// with `Debug`, so the advice must be part of it.
 pub(crate) fn write_readably(
     f: &mut fmt::Formatter<'_>,
     name: &str,
@@ -28,8 +28,8 @@ pub(crate) fn sources<'e>(
 /// The most bytes that are written of an error and its sources.
 const MAX_CHAIN_BYTES: usize = 2_048;
 
-/// Shows an error with its sources in one line: each control character is a space, and more than 2 KiB
-/// are cut off. For a log, or for the reason that is kept with a dead letter.
+/// Shows an error with its sources in one line: each control character is a space, and more than 2
+/// KiB are cut off. For a log, or for the reason that is kept with a dead letter.
 ///
 /// ```
 /// use hookgate::outcome::one_line;
@@ -45,7 +45,8 @@ pub fn one_line(error: &(dyn Error + 'static)) -> impl fmt::Display {
     Chain(error)
 }
 
-/// An error and its chain of sources, in one line of bounded length: the text may be a handler's own.
+/// An error and its chain of sources, in one line of bounded length: the text may be a handler's
+/// own.
 pub(crate) struct Chain<'a>(pub(crate) &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
@@ -60,8 +61,8 @@ impl fmt::Display for Chain<'_> {
 }
 
 /// Returns at most this many bytes of the text, and `…` after them if it was longer. Each control
-/// character is a space: the text may be a user's, and must not look like a line of the log, or move
-/// the cursor of a terminal.
+/// character is a space: the text may be a user's, and must not look like a line of the log, or
+/// move the cursor of a terminal.
 pub(crate) fn cut_to(most: usize, text: &str) -> String {
     let mut ends = (0..=most.min(text.len())).rev();
     let end = ends.find(|&end| text.is_char_boundary(end));

@@ -50,8 +50,8 @@ pub enum EventData<R = Properties> {
 pub struct Other {
     /// The event's type.
     pub event_type: EventType,
-    /// Its payload as it was written, or `null` where it is missing: the specification shows no payload of these types, so a
-    /// missing one is not an error.
+    /// Its payload as it was written, or `null` where it is missing: the specification shows no
+    /// payload of these types, so a missing one is not an error.
     pub data: Json,
     /// Whether the payload is missing, so that the event is written again as it was read.
     pub(super) data_is_absent: bool,
@@ -138,8 +138,8 @@ pub struct RowCreated<R = Properties> {
     pub row_id: RowId,
     /// Its properties, by name.
     pub properties: R,
-    /// The user who created it. `None` where `createdBy` is `null` or absent: the specification does not say that it is
-    /// always present.
+    /// The user who created it. `None` where `createdBy` is `null` or absent: the specification
+    /// does not say that it is always present.
     pub created_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -159,8 +159,8 @@ pub struct RowUpdated {
     pub row_id: RowId,
     /// The changes, by property name.
     pub changes: Changes,
-    /// The user who changed it. `None` where `updatedBy` is `null` or absent: the specification does not say that it is
-    /// always present.
+    /// The user who changed it. `None` where `updatedBy` is `null` or absent: the specification
+    /// does not say that it is always present.
     pub updated_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -170,7 +170,7 @@ pub struct RowUpdated {
 
 impl RowUpdated {
     /// Returns the row whose changes were read as its properties, and its actor as its creator.
-    pub(super) fn of(row: RowCreated<Changes>) -> Self {
+    pub(super) fn from_created(row: RowCreated<Changes>) -> Self {
         Self {
             datamodel_id: row.datamodel_id,
             datamodel_name: row.datamodel_name,
@@ -193,8 +193,8 @@ pub struct RowDeleted {
     pub datamodel_name: String,
     /// The row.
     pub row_id: RowId,
-    /// The user who deleted it. `None` where `deletedBy` is `null` or absent: the specification does not say that it is
-    /// always present.
+    /// The user who deleted it. `None` where `deletedBy` is `null` or absent: the specification
+    /// does not say that it is always present.
     pub deleted_by: Option<Actor>,
     /// Fields that the specification does not name.
     pub extra: Fields,
@@ -246,7 +246,8 @@ impl Serialize for Actor {
     }
 }
 
-/// Writes the optional field, also where it was `null`, and the fields that the specification does not name.
+/// Writes the optional field, also where it was `null`, and the fields that the specification does
+/// not name.
 fn end<M: SerializeMap, T: Serialize>(
     mut map: M,
     key: &'static str,
@@ -275,7 +276,8 @@ macro_rules! debug {
         }
     };
 }
-// Only ids and names of properties, and nothing of the row's type. The other fields are personal data.
+// Only ids and names of properties, and nothing of the row's type. The other fields are personal
+// data.
 debug! { RowCreated<R> { datamodel_id, row_id, created_by } }
 debug! { RowUpdated { datamodel_id, row_id, changes, updated_by } }
 debug! { RowDeleted { datamodel_id, row_id, deleted_by } }

@@ -1,18 +1,20 @@
 //! Conversions of [`Date`] into the types of the date libraries, with one feature per library.
 //!
-//! A date converts to a date, and a date-time to a timestamp. The other two pairs would need a time zone, and the text has
-//! none.
+//! A date converts to a date, and a date-time to a timestamp. The other two pairs would need a time
+//! zone, and the text has none.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
-use super::Date;
+use super::date::{CivilDay, Date, Instant};
 use super::event_error::{EventError, EventErrorKind};
 
-/// A DATE value, read as a type of `chrono`, `jiff` or `time`. An error has the property's path and the reason.
+/// A DATE value, read as a type of `chrono`, `jiff` or `time`. An error has the property's path and
+/// the reason.
 ///
-/// `TryFrom<&Date>` knows no path. The types' own `Deserialize` has rules and messages of its own; a message that may hold the
-/// value is left out of an [`EventError`]. Use `DateAs` in a row type of your own, also inside an `Option`, or with
-/// [`Value::to`](super::Value::to) and [`Required::to`](super::Required::to).
+/// `TryFrom<&Date>` knows no path. The types' own `Deserialize` has rules and messages of its own;
+/// a message that may hold the value is left out of an [`EventError`]. Use `DateAs` in a row type
+/// of your own, also inside an `Option`, or with [`Value::to`](super::Value::to) and
+/// [`Required::to`](super::Required::to).
 ///
 #[cfg_attr(feature = "chrono", doc = "```")]
 #[cfg_attr(not(feature = "chrono"), doc = "```ignore")]
@@ -25,7 +27,8 @@ use super::event_error::{EventError, EventErrorKind};
 ///     due: DateAs<NaiveDate>,
 /// }
 ///
-/// let properties: Properties = serde_json::from_str(r#"{"Due":"2026-11-21","At":"2026-11-21T09:30:00Z"}"#)?;
+/// let properties: Properties =
+/// serde_json::from_str(r#"{"Due":"2026-11-21","At":"2026-11-21T09:30:00Z"}"#)?;
 /// assert_eq!(properties.to::<Order>()?.due.0.to_string(), "2026-11-21");
 ///
 /// let error = properties.required().to::<DateAs<NaiveDate>>("At").unwrap_err();
@@ -44,7 +47,8 @@ where
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let date = Date::deserialize(deserializer)?;
-        // In the form of serde's own messages, of which an `EventError` keeps the parts that hold no value.
+        // In the form of serde's own messages, of which an `EventError` keeps the parts that hold
+        // no value.
         T::try_from(&date).map(Self).map_err(|error| {
             let reason = error.reason().unwrap_or_default();
             let found = reason.strip_prefix("found ").unwrap_or(reason);
@@ -53,169 +57,159 @@ where
     }
 }
 
-/// Returns the date, or an error for a date-time.
-fn only_date(date: &Date) -> Result<&Date, EventError> {
-    if date.is_date_only() {
-        Ok(date)
-    } else {
-        Err(mismatch(
-            "found a date-time, expected a date without a time",
-        ))
+impl TryFrom<&Date> for CivilDay {
+    type Error = EventError;
+
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let reason = "found a date-time, expected a date without a time";
+        match date.instant()?.offset_seconds {
+            Some(_) => Err(mismatch(reason)),
+            None => date.day(),
+        }
     }
 }
 
-/// Returns the offset of a date-time, or an error for a date without a time.
-fn only_date_time(date: &Date) -> Result<i32, EventError> {
-    date.offset_seconds()
-        .ok_or_else(|| mismatch("found a date without a time, expected a date-time"))
+/// The instant of a date-time.
+struct Moment {
+    instant: Instant,
+    offset_seconds: i32,
+}
+
+impl TryFrom<&Date> for Moment {
+    type Error = EventError;
+
+    fn try_from(date: &Date) -> Result<Self, EventError> {
+        let reason = "found a date without a time, expected a date-time";
+        let instant = date.instant()?;
+        let offset_seconds = instant.offset_seconds.ok_or_else(|| mismatch(reason))?;
+        Ok(Self {
+            instant,
+            offset_seconds,
+        })
+    }
 }
 
 fn mismatch(reason: &str) -> EventError {
     EventError::new(EventErrorKind::TypeMismatch).because(Some(reason.into()))
 }
 
-fn out_of_range() -> EventError {
-    mismatch("found a date out of range, expected one in the range of the target type")
+/// Implements the conversion into a type of a library: from the day of a date, or from the moment
+/// of a date-time. `None` is a value beyond the type's range.
+macro_rules! conversions {
+    ($($(#[$docs:meta])* $feature:literal: $target:ty, |$part:ident: $kind:ident| $convert:expr;)*) => {
+        $(
+            $(#[$docs])*
+            #[cfg(feature = $feature)]
+            impl TryFrom<&Date> for $target {
+                type Error = EventError;
+
+                fn try_from(date: &Date) -> Result<Self, EventError> {
+                    let convert = |$part: $kind| -> Option<Self> { $convert };
+                    let reason =
+                        "found a date out of range, expected one in the range of the target type";
+                    convert($kind::try_from(date)?).ok_or_else(|| mismatch(reason))
+                }
+            }
+        )*
+    };
 }
 
-/// A date without a time; `TypeMismatch` for a date-time.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let day = chrono::NaiveDate::try_from(&Date::parse("2026-11-21").unwrap())?;
-/// assert_eq!(day.to_string(), "2026-11-21");
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "chrono")]
-impl TryFrom<&Date> for chrono::NaiveDate {
-    type Error = EventError;
-
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        let day = only_date(date)?.day;
+conversions! {
+    /// A date without a time; `TypeMismatch` for a date-time.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let day = chrono::NaiveDate::try_from(&Date::parse("2026-11-21").unwrap())?;
+    /// assert_eq!(day.to_string(), "2026-11-21");
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "chrono": chrono::NaiveDate, |day: CivilDay| {
         Self::from_ymd_opt(day.year.into(), day.month.into(), day.day.into())
-            .ok_or_else(out_of_range)
-    }
-}
+    };
 
-/// A date-time as an instant; `TypeMismatch` for a date without a time.
-#[cfg(feature = "chrono")]
-impl TryFrom<&Date> for chrono::DateTime<chrono::Utc> {
-    type Error = EventError;
+    /// A date-time as an instant; `TypeMismatch` for a date without a time.
+    "chrono": chrono::DateTime<chrono::Utc>, |moment: Moment| {
+        Self::from_timestamp(moment.instant.seconds, moment.instant.nanos)
+    };
 
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        only_date_time(date)?;
-        Self::from_timestamp(date.unix_seconds().as_i64(), date.subsec_nanos())
-            .ok_or_else(out_of_range)
-    }
-}
+    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a
+    /// time.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
+    /// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
+    /// assert_eq!(moment.timestamp(), date.unix_seconds()?.as_i64());
+    /// assert_eq!(moment.offset().local_minus_utc(), 3600);
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "chrono": chrono::DateTime<chrono::FixedOffset>, |moment: Moment| {
+        let Instant { seconds, nanos, .. } = moment.instant;
+        let offset = chrono::FixedOffset::east_opt(moment.offset_seconds)?;
+        let utc = chrono::DateTime::<chrono::Utc>::from_timestamp(seconds, nanos)?;
+        Some(utc.with_timezone(&offset))
+    };
 
-/// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
-/// let moment = chrono::DateTime::<chrono::FixedOffset>::try_from(&date)?;
-/// assert_eq!(moment.timestamp(), date.unix_seconds().as_i64());
-/// assert_eq!(moment.offset().local_minus_utc(), 3600);
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "chrono")]
-impl TryFrom<&Date> for chrono::DateTime<chrono::FixedOffset> {
-    type Error = EventError;
+    /// A date without a time; `TypeMismatch` for a date-time.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let day = jiff::civil::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
+    /// assert_eq!(day, jiff::civil::date(2026, 11, 21));
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "jiff": jiff::civil::Date, |day: CivilDay| {
+        let (month, number) = (day.month.try_into().ok()?, day.day.try_into().ok()?);
+        Self::new(day.year.try_into().ok()?, month, number).ok()
+    };
 
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        let offset =
-            chrono::FixedOffset::east_opt(only_date_time(date)?).ok_or_else(out_of_range)?;
-        Ok(chrono::DateTime::<chrono::Utc>::try_from(date)?.with_timezone(&offset))
-    }
-}
+    /// A date-time as an instant; `TypeMismatch` for a date without a time, and for the last hours
+    /// of the year 9999, which are out of jiff's range.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let moment = jiff::Timestamp::try_from(&Date::parse("2026-11-21T09:30:00+01:00").unwrap())?;
+    /// assert_eq!(moment.to_string(), "2026-11-21T08:30:00Z");
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "jiff": jiff::Timestamp, |moment: Moment| {
+        Self::from_nanosecond(moment.instant.unix_nanos()).ok()
+    };
 
-/// A date without a time; `TypeMismatch` for a date-time.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let day = jiff::civil::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
-/// assert_eq!(day, jiff::civil::date(2026, 11, 21));
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "jiff")]
-impl TryFrom<&Date> for jiff::civil::Date {
-    type Error = EventError;
+    /// A date without a time; `TypeMismatch` for a date-time.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let day = time::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
+    /// assert_eq!((day.year(), day.ordinal()), (2026, 325));
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "time": time::Date, |day: CivilDay| {
+        let month = time::Month::try_from(day.month).ok()?;
+        Self::from_calendar_date(day.year.into(), month, day.day).ok()
+    };
 
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        let day = only_date(date)?.day;
-        let narrow = |number: u8| i8::try_from(number).map_err(|_| out_of_range());
-        let year = i16::try_from(day.year).map_err(|_| out_of_range())?;
-        Self::new(year, narrow(day.month)?, narrow(day.day)?).map_err(|_| out_of_range())
-    }
-}
-
-/// A date-time as an instant; `TypeMismatch` for a date without a time, and for the last hours of the year 9999, which are
-/// out of jiff's range.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let moment = jiff::Timestamp::try_from(&Date::parse("2026-11-21T09:30:00+01:00").unwrap())?;
-/// assert_eq!(moment.to_string(), "2026-11-21T08:30:00Z");
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "jiff")]
-impl TryFrom<&Date> for jiff::Timestamp {
-    type Error = EventError;
-
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        only_date_time(date)?;
-        Self::from_nanosecond(date.unix_nanos()).map_err(|_| out_of_range())
-    }
-}
-
-/// A date without a time; `TypeMismatch` for a date-time.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let day = time::Date::try_from(&Date::parse("2026-11-21").unwrap())?;
-/// assert_eq!((day.year(), day.ordinal()), (2026, 325));
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "time")]
-impl TryFrom<&Date> for time::Date {
-    type Error = EventError;
-
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        let day = only_date(date)?.day;
-        let month = time::Month::try_from(day.month).map_err(|_| out_of_range())?;
-        Self::from_calendar_date(day.year.into(), month, day.day).map_err(|_| out_of_range())
-    }
-}
-
-/// A date-time with the offset that it was written with; `TypeMismatch` for a date without a time, and for the last hours of
-/// the year 9999 in a zone west of UTC.
-///
-/// ```
-/// use hookgate::event::Date;
-///
-/// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
-/// let moment = time::OffsetDateTime::try_from(&date)?;
-/// assert_eq!((moment.hour(), moment.offset().whole_hours()), (9, 1));
-/// # Ok::<(), hookgate::event::EventError>(())
-/// ```
-#[cfg(feature = "time")]
-impl TryFrom<&Date> for time::OffsetDateTime {
-    type Error = EventError;
-
-    fn try_from(date: &Date) -> Result<Self, EventError> {
-        let offset = time::UtcOffset::from_whole_seconds(only_date_time(date)?)
-            .map_err(|_| out_of_range())?;
-        Self::from_unix_timestamp_nanos(date.unix_nanos())
-            .ok()
-            .and_then(|moment| moment.checked_to_offset(offset))
-            .ok_or_else(out_of_range)
-    }
+    /// A date-time with the offset that it was written with; `TypeMismatch` for a date without a
+    /// time, and for the last hours of the year 9999 in a zone west of UTC.
+    ///
+    /// ```
+    /// use hookgate::event::Date;
+    ///
+    /// let date = Date::parse("2026-11-21T09:30:00+01:00").unwrap();
+    /// let moment = time::OffsetDateTime::try_from(&date)?;
+    /// assert_eq!((moment.hour(), moment.offset().whole_hours()), (9, 1));
+    /// # Ok::<(), hookgate::event::EventError>(())
+    /// ```
+    "time": time::OffsetDateTime, |moment: Moment| {
+        let offset = time::UtcOffset::from_whole_seconds(moment.offset_seconds).ok()?;
+        let utc = Self::from_unix_timestamp_nanos(moment.instant.unix_nanos()).ok()?;
+        utc.checked_to_offset(offset)
+    };
 }
 
 #[cfg(test)]
@@ -238,7 +232,8 @@ mod tests {
                 .all(|error| error.kind() == EventErrorKind::TypeMismatch)
         );
         assert_eq!(errors.iter().flatten().count(), 2);
-        // The first and the last possible date-time, and values beyond a type's range, cause no panic.
+        // The first and the last possible date-time, and values beyond a type's range, cause no
+        // panic.
         for text in ["0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"] {
             let _ = T::try_from(&Date::parse(text).unwrap());
         }
@@ -325,6 +320,23 @@ mod tests {
                 "{found}"
             );
         }
+
+        // Below `flatten`, and in an untagged enum, serde buffers the text first.
+        #[derive(serde::Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Day {
+                #[serde(rename = "Day")]
+                day: Option<DateAs<chrono::NaiveDate>>,
+            },
+        }
+        #[derive(serde::Deserialize)]
+        struct Flattened {
+            #[serde(flatten)]
+            due: Either,
+        }
+        let Either::Day { day } = properties.to::<Flattened>().unwrap().due;
+        assert_eq!(day.unwrap().0.to_string(), "2026-11-21");
 
         let row = row.replace(
             r#""Days":["2026-11-21"]"#,

@@ -73,7 +73,7 @@ fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     // It usually comes before `data`, so this reads little. The parser reports an early stop as a broken object.
     let _ = fill(&mut fields, body);
     let [(_, created)] = fields;
-    Some(Date::parse(&created?.ok()?).ok()?.unix_seconds())
+    Date::parse(&created?.ok()?).ok()?.unix_seconds().ok()
 }
 
 /// Reads id and type where they come first, as texts without escapes and without white space around them: the form in which the

@@ -9,20 +9,22 @@ use serde::{Deserialize, Serialize, Serializer as _};
 
 use super::date::Date;
 use super::deserialize::deserialize;
-use super::event_error::EventError;
+use super::event_error::{EventError, EventErrorKind};
 use super::fields::Fields;
 use super::ids::{Name, RowId};
 use super::json::{Json, Number};
+use super::similar_name::name_similar;
 use super::value::{Field, File, Value, ValuePath, for_each_format, read};
 
-const PROPERTIES: &str = "data.properties";
+pub(super) const PROPERTIES: &str = "data.properties";
 const CHANGES: &str = "data.changes";
 
 /// The properties of a row, by name: the default content of a `row.created`.
 ///
-/// Values stay as they were written until a getter reads one, so a property of an unexpected kind is an error only for the
-/// code that reads it. Where a name appears more than once, all are kept and the last one is read. (A struct of your own as
-/// row type refuses a repeated name, because serde's derive does.)
+/// Values stay as they were written until a getter reads one, so a property of an unexpected kind
+/// is an error only for the code that reads it. Where a name appears more than once, all are kept
+/// and the last one is read. (A struct of your own as row type refuses a repeated name, because
+/// serde's derive does.)
 ///
 /// `Debug` shows the names and no value, because a row may hold names and e-mail addresses.
 ///
@@ -50,7 +52,8 @@ impl Properties {
         Value::new(place(name), self.0.find(name))
     }
 
-    /// Returns the same getters for required properties: absence and `null` are errors that name the path.
+    /// Returns the same getters for required properties: absence and `null` are errors that name
+    /// the path.
     #[must_use]
     pub fn required(&self) -> Required<'_> {
         Required(self)
@@ -81,13 +84,26 @@ impl Properties {
         self.0.is_empty()
     }
 
-    /// Reads all properties as a type of your own. For one URL that takes several data models: check the model first, then
-    /// read.
+    /// Reads all properties as a type of your own. For one URL that takes several data models:
+    /// check the model first, then read.
     ///
     /// # Errors
     /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, EventError> {
-        deserialize(&last_of_each(self.0.iter()), || PROPERTIES.into())
+        let read = deserialize(&last_of_each(self.0.iter()), || PROPERTIES.into());
+        read.map_err(|error| name_similar(error, PROPERTIES, &self.0))
+    }
+
+    /// Returns the value of a required property.
+    fn present<T>(&self, name: &str, field: Field<T>) -> Result<T, EventError> {
+        let error = match field {
+            Field::Present(value) => return Ok(value),
+            Field::Null => EventError::new(EventErrorKind::TypeMismatch)
+                .because(Some("found null, expected a value".into())),
+            Field::Absent => EventError::new(EventErrorKind::Missing).without(Some(name)),
+        };
+        let error = error.at_path(place(name).path());
+        Err(name_similar(error, PROPERTIES, &self.0))
     }
 }
 
@@ -101,7 +117,8 @@ impl<'a> Required<'a> {
     /// # Errors
     /// `Missing` for an absent value, `TypeMismatch` for `null` and for a value of another kind.
     pub fn to<T: Deserialize<'a>>(&self, name: &str) -> Result<T, EventError> {
-        place(name).required(read(self.0.0.find(name), place(name))?)
+        self.0
+            .present(name, read(self.0.0.find(name), place(name))?)
     }
 }
 
@@ -125,9 +142,10 @@ macro_rules! property_getters {
                 #[doc = $summary]
                 ///
                 /// # Errors
-                /// `Missing` for an absent value, `TypeMismatch` for `null` and for a value of another kind.
+                /// `Missing` for an absent value, `TypeMismatch` for `null` and for a value of
+                /// another kind.
                 pub fn $name(&self, name: &str) -> Result<$out, EventError> {
-                    place(name).required(self.0.$name(name)?)
+                    self.0.present(name, self.0.$name(name)?)
                 }
             )*
         }
@@ -137,7 +155,8 @@ for_each_format!(property_getters);
 
 /// A property before and after an update.
 ///
-/// Use it in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, use an `Option`.
+/// Use it in a struct of your own, see [`Changes::to`]. Where a side may be `null` or absent, use
+/// an `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub struct Change<T> {
     /// The value before the update.
@@ -148,9 +167,9 @@ pub struct Change<T> {
 
 /// The changes of a `row.updated`, by property name.
 ///
-/// Each change is an object with `before` and `after`. An absent side is distinguished from a side that is `null`, because a
-/// sender may leave out a value that did not exist before. Where a name appears more than once, all are kept and the last is
-/// read.
+/// Each change is an object with `before` and `after`. An absent side is distinguished from a side
+/// that is `null`, because a sender may leave out a value that did not exist before. Where a name
+/// appears more than once, all are kept and the last is read.
 ///
 /// ```
 /// use hookgate::event::{Change, Changes};
@@ -240,13 +259,14 @@ impl Changes {
         self.0.is_empty()
     }
 
-    /// Reads all changes as a struct of your own, with an `Option<Change<Option<T>>>` for each property that may have
-    /// changed.
+    /// Reads all changes as a struct of your own, with an `Option<Change<Option<T>>>` for each
+    /// property that may have changed.
     ///
     /// # Errors
     /// `TypeMismatch`, `Missing` or `RepeatedKey`, with the path of the value that does not fit.
     pub fn to<C: DeserializeOwned>(&self) -> Result<C, EventError> {
-        super::deserialize::deserialize(&last_of_each(self.0.iter()), || CHANGES.into())
+        let read = deserialize(&last_of_each(self.0.iter()), || CHANGES.into());
+        read.map_err(|error| name_similar(error, CHANGES, &self.0))
     }
 }
 
@@ -308,8 +328,9 @@ fn place(name: &str) -> ValuePath<'_> {
     }
 }
 
-/// Returns an object's text with only the last of each name, because a derived type refuses repeated names.
-pub(super) fn last_of_each<'a, V: Serialize + 'a>(
+/// Returns an object's text with only the last of each name, because a derived type refuses
+/// repeated names.
+fn last_of_each<'a, V: Serialize + 'a>(
     entries: impl DoubleEndedIterator<Item = (&'a str, V)>,
 ) -> String {
     let mut seen = HashSet::new();
@@ -320,8 +341,8 @@ pub(super) fn last_of_each<'a, V: Serialize + 'a>(
     last.reverse();
     let mut text = Vec::new();
     let written = serde_json::Serializer::new(&mut text).collect_map(last);
-    // Names and raw values can always be written. If this failed, the empty text would fit no type, and that error would be
-    // reported.
+    // Names and raw values can always be written. If this failed, the empty text would fit no type,
+    // and that error would be reported.
     let text = written.ok().and_then(|()| String::from_utf8(text).ok());
     text.unwrap_or_default()
 }

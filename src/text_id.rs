@@ -1,6 +1,7 @@
 //! The implementations that all ids share.
 
-/// Makes a type whose value is a text: how the text is read, shown and compared. The type's own file says which texts there are.
+/// Makes a type whose value is a text: how the text is read, shown and compared. The type's own
+/// file says which texts there are.
 macro_rules! text_id {
     ($(#[$meta:meta])* $name:ident($visibility:vis $text:ty)) => {
         $(#[$meta])*

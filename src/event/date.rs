@@ -1,4 +1,4 @@
-//! Dates: the text as written, and the instant that it means.
+//! Dates: the text as written, and the instant that it means, if it means one.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,42 +6,62 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected};
 use serde::ser::{Serialize, Serializer};
 
-use super::text::{Name, Text};
+use super::event_error::{EventError, EventErrorKind};
+use super::ids::Name;
 use crate::clock::UnixSeconds;
 use crate::verify::Malformed;
 
 const NANOS_PER_SECOND: i128 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A DATE value: a date, or a date-time with its zone. It holds the text and the parsed instant.
+/// A DATE value: a date, or a date-time with its zone. It keeps the text, and knows the instant
+/// that the text means.
 ///
-/// The accepted forms are common to ISO 8601 and RFC 3339: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`, an optional fraction
-/// of one to nine digits, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in lower case. Days are checked against the
-/// calendar. A leap second (`:60`) is refused, because no conversion could keep it. A date-time without a zone is refused
-/// too, because it is not an instant.
+/// The known forms are common to ISO 8601 and RFC 3339: `YYYY-MM-DD`, or that with `T`, `hh:mm:ss`,
+/// an optional fraction of one to nine digits, and `Z` or an offset `±hh:mm`. `T` and `Z` may be in
+/// lower case. Days are checked against the calendar.
+///
+/// A value of a row that begins with a year, such as `2026-`, is read in any other form too,
+/// because an event must not fail for a time that its handler may not need. Such a date has its
+/// text, and no instant: a leap second (`:60`), a date-time without a zone, an offset without a
+/// colon, a day that the calendar does not have. [`unix_seconds`](Self::unix_seconds) and each
+/// conversion then return an error that names what the text should have had. [`parse`](Self::parse)
+/// takes the known forms alone.
 ///
 /// You can use it in a row type of your own.
 ///
 /// ```
-/// use hookgate::event::Date;
+/// use hookgate::{Properties, event::Date};
 ///
-/// let moment = Date::parse("2026-11-21T09:30:00.25+01:00").unwrap();
-/// assert_eq!(moment.unix_seconds().as_i64(), 1_795_249_800);
-/// assert_eq!(moment.subsec_nanos(), 250_000_000);
+/// let moment = Date::parse("2026-11-21T09:30:00.25+01:00")?;
+/// assert_eq!(moment.unix_seconds()?.as_i64(), 1_795_249_800);
+/// assert_eq!(moment.unix_nanos()?, 1_795_249_800_250_000_000);
 ///
-/// let day = Date::parse("2024-02-29").unwrap();
-/// assert!(day.is_date_only());
+/// assert!(Date::parse("2024-02-29")?.is_date_only());
 /// assert!(Date::parse("2026-02-29").is_err());
+///
+/// let row: Properties = serde_json::from_str(r#"{"At":"2026-12-31T23:59:60Z"}"#)?;
+/// let leap = row.required().date("At")?;
+/// assert_eq!(leap.as_str(), "2026-12-31T23:59:60Z");
+/// assert!(leap.unix_seconds().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` converts a date to the date of those crates, and a date-time to
-/// their timestamp. The other two pairs are errors: the day of an instant depends on a zone, and so does the beginning of a day. A
-/// `Date` does not know the property that it was read from. Where the error must name it, let the field be a `DateAs`, which reads
-/// and converts at once.
+/// With the features `chrono`, `jiff` and `time`, `TryFrom<&Date>` converts a date to the date of
+/// those crates, and a date-time to their timestamp. The other two pairs are errors: the day of an
+/// instant depends on a zone, and so does the beginning of a day. A `Date` does not know the
+/// property that it was read from. Where the error must name it, let the field be a `DateAs`, which
+/// reads and converts at once.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Date {
     text: Box<str>,
-    pub(super) day: CivilDay,
+    /// For a text that means no instant: what it should have had.
+    parts: Result<Parts, &'static str>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Parts {
+    day: CivilDay,
     time: Option<Time>,
 }
 
@@ -60,17 +80,115 @@ struct Time {
     offset_seconds: i32,
 }
 
+/// An instant since 1970-01-01T00:00:00Z. Its offset is that of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Instant {
+    pub(super) seconds: i64,
+    pub(super) nanos: u32,
+    /// `None` for a date without a time.
+    pub(super) offset_seconds: Option<i32>,
+}
+
 impl Date {
-    /// Parses a value's text.
+    /// Parses a text in one of the known forms.
     ///
     /// # Errors
-    /// [`Malformed`] for all texts except the two forms.
+    /// [`Malformed`] for all other texts.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        Self::read(text).map_err(|_| Malformed)
+        let date = Self::new(text);
+        date.parts.map(|_| date).map_err(|_| Malformed)
     }
 
-    /// The error names the part that a malformed text should have had. It holds nothing of the text.
-    fn read(text: &str) -> Result<Self, &'static str> {
+    fn new(text: &str) -> Self {
+        Self {
+            text: text.into(),
+            parts: Parts::parse(text),
+        }
+    }
+
+    /// The text as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns whether it is a date without a time, of a day that the calendar has.
+    #[must_use]
+    pub fn is_date_only(&self) -> bool {
+        self.parts.is_ok_and(|parts| parts.time.is_none())
+    }
+
+    /// The instant in whole seconds, rounded down. For a date without a time it is midnight in UTC.
+    ///
+    /// # Errors
+    /// `TypeMismatch`, with the reason: the text means no instant.
+    pub fn unix_seconds(&self) -> Result<UnixSeconds, EventError> {
+        self.instant()
+            .map(|instant| UnixSeconds::new(instant.seconds))
+    }
+
+    /// The instant in nanoseconds since 1970-01-01T00:00:00Z.
+    ///
+    /// # Errors
+    /// As [`unix_seconds`](Self::unix_seconds).
+    pub fn unix_nanos(&self) -> Result<i128, EventError> {
+        self.instant().map(Instant::unix_nanos)
+    }
+
+    /// The written offset from UTC, in seconds east; `None` for a date without a time, and for a
+    /// text that means no instant.
+    #[must_use]
+    pub fn offset_seconds(&self) -> Option<i32> {
+        self.instant().ok()?.offset_seconds
+    }
+
+    /// The instant as the standard library's type; `None` where the text means no instant, or the
+    /// platform's type can't hold it.
+    #[must_use]
+    pub fn to_system_time(&self) -> Option<SystemTime> {
+        let Instant { seconds, nanos, .. } = self.instant().ok()?;
+        let whole = Duration::from_secs(seconds.unsigned_abs());
+        let second = if seconds < 0 {
+            UNIX_EPOCH.checked_sub(whole)
+        } else {
+            UNIX_EPOCH.checked_add(whole)
+        };
+        second?.checked_add(Duration::from_nanos(nanos.into()))
+    }
+
+    pub(super) fn instant(&self) -> Result<Instant, EventError> {
+        let Parts { day, time } = self.parts()?;
+        let midnight = day.days_since_epoch() * SECONDS_PER_DAY;
+        Ok(Instant {
+            seconds: time.map_or(midnight, |time| {
+                midnight + i64::from(time.second_of_day) - i64::from(time.offset_seconds)
+            }),
+            nanos: time.map_or(0, |time| time.nanos),
+            offset_seconds: time.map(|time| time.offset_seconds),
+        })
+    }
+
+    pub(super) fn day(&self) -> Result<CivilDay, EventError> {
+        self.parts().map(|parts| parts.day)
+    }
+
+    fn parts(&self) -> Result<Parts, EventError> {
+        self.parts.map_err(|expected| {
+            let reason = format!("found a string that does not fit, expected {expected}");
+            EventError::new(EventErrorKind::TypeMismatch).because(Some(reason))
+        })
+    }
+}
+
+impl Instant {
+    pub(super) fn unix_nanos(self) -> i128 {
+        i128::from(self.seconds) * NANOS_PER_SECOND + i128::from(self.nanos)
+    }
+}
+
+impl Parts {
+    /// The error names the part that the text should have had. It holds nothing of the text.
+    fn parse(text: &str) -> Result<Self, &'static str> {
         let mut rest = Rest(text.as_bytes());
         let day = rest.day();
         let day = day.ok_or("a date (YYYY-MM-DD) or a date-time with its zone")?;
@@ -84,64 +202,7 @@ impl Date {
             let time = rest.time();
             Some(time.ok_or("after the day a time with seconds and a zone")?)
         };
-        Ok(Self {
-            text: text.into(),
-            day,
-            time,
-        })
-    }
-
-    /// The text as it was written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns whether it is a date without a time.
-    #[must_use]
-    pub fn is_date_only(&self) -> bool {
-        self.time.is_none()
-    }
-
-    /// The instant in whole seconds, rounded down. For a date without a time it is midnight in UTC.
-    #[must_use]
-    pub fn unix_seconds(&self) -> UnixSeconds {
-        let midnight = self.day.days_since_epoch() * SECONDS_PER_DAY;
-        UnixSeconds::new(self.time.map_or(midnight, |time| {
-            midnight + i64::from(time.second_of_day) - i64::from(time.offset_seconds)
-        }))
-    }
-
-    /// Nanoseconds past [`unix_seconds`](Self::unix_seconds).
-    #[must_use]
-    pub fn subsec_nanos(&self) -> u32 {
-        self.time.map_or(0, |time| time.nanos)
-    }
-
-    /// The instant in nanoseconds since 1970-01-01T00:00:00Z.
-    #[must_use]
-    pub fn unix_nanos(&self) -> i128 {
-        i128::from(self.unix_seconds().as_i64()) * NANOS_PER_SECOND
-            + i128::from(self.subsec_nanos())
-    }
-
-    /// The written offset from UTC, in seconds east; `None` for a date without a time.
-    #[must_use]
-    pub fn offset_seconds(&self) -> Option<i32> {
-        self.time.map(|time| time.offset_seconds)
-    }
-
-    /// The instant as the standard library's type, where the platform's type can hold it.
-    #[must_use]
-    pub fn to_system_time(&self) -> Option<SystemTime> {
-        let seconds = self.unix_seconds().as_i64();
-        let whole = Duration::from_secs(seconds.unsigned_abs());
-        let second = if seconds < 0 {
-            UNIX_EPOCH.checked_sub(whole)
-        } else {
-            UNIX_EPOCH.checked_add(whole)
-        };
-        second?.checked_add(Duration::from_nanos(self.subsec_nanos().into()))
+        Ok(Self { day, time })
     }
 }
 
@@ -263,21 +324,34 @@ impl Serialize for Date {
 impl<'de> Deserialize<'de> for Date {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Name(text) = Name::deserialize(deserializer)?;
-        Self::read(&text)
-            .map_err(|expected| D::Error::invalid_value(Unexpected::Str(""), &expected))
+        let date = Self::new(&text);
+        match date.parts {
+            Err(expected) if !begins_with_a_year(&text) => {
+                Err(D::Error::invalid_value(Unexpected::Str(""), &expected))
+            }
+            _ => Ok(date),
+        }
     }
+}
+
+fn begins_with_a_year(text: &str) -> bool {
+    let year = text.as_bytes().split_first_chunk::<4>();
+    year.is_some_and(|(year, rest)| {
+        year.iter().all(u8::is_ascii_digit) && rest.first() == Some(&b'-')
+    })
 }
 
 /// A date that is kept as text without a check: `createdAt`.
 ///
-/// The specification does not define its precision, and an event must not fail because of a field that its handler may not
-/// need. So any text is accepted, and [`date`](Self::date) parses it on demand.
+/// The specification does not define its precision, and an event must not fail because of a field
+/// that its handler may not need. So any text is accepted, and [`date`](Self::date) parses it on
+/// demand.
 #[derive(Clone, PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
-pub struct DateText(Text);
+pub struct DateText(Box<str>);
 
 impl DateText {
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self(text.into())
     }
 
@@ -336,8 +410,13 @@ mod tests {
             ("9999-12-31T23:59:59-23:59", 253_402_387_139, 0),
         ] {
             let date = Date::parse(text).unwrap();
-            assert_eq!(date.unix_seconds().as_i64(), seconds, "{text}");
-            assert_eq!(date.subsec_nanos(), nanos, "{text}");
+            assert_eq!(date.unix_seconds().unwrap().as_i64(), seconds, "{text}");
+            let whole = i128::from(seconds) * NANOS_PER_SECOND;
+            assert_eq!(
+                date.unix_nanos().unwrap(),
+                whole + i128::from(nanos),
+                "{text}"
+            );
             assert_eq!(date.is_date_only(), text.len() == 10);
             let since = date
                 .to_system_time()
@@ -347,7 +426,7 @@ mod tests {
                 });
             // A platform may be unable to represent the time, but must never give another time.
             assert!(
-                since.is_none_or(|since| since == date.unix_nanos()),
+                since.is_none_or(|since| since == date.unix_nanos().unwrap()),
                 "{text}"
             );
         }
@@ -355,7 +434,11 @@ mod tests {
 
     #[test]
     fn days_follow_each_other_through_the_whole_calendar() {
-        let mut expected = Date::parse("0000-01-01").unwrap().day.days_since_epoch();
+        let mut expected = Date::parse("0000-01-01")
+            .unwrap()
+            .day()
+            .unwrap()
+            .days_since_epoch();
         for year in 0..=9999 {
             for month in 1..=12 {
                 for day in 1..=days_of(year, month) {
@@ -363,6 +446,61 @@ mod tests {
                     expected += 1;
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_date_of_a_row_that_means_no_instant_keeps_its_text_and_says_why() {
+        const ZONE: &str = "expected after the day a time with seconds and a zone";
+        const DAY: &str = "expected a day that the calendar has";
+        const FORM: &str = "expected a date (YYYY-MM-DD) or a date-time with its zone";
+        for (text, reason) in [
+            ("2026-12-31T23:59:60Z", ZONE),
+            ("2026-11-21T09:30:00+0100", ZONE),
+            ("2026-11-21T09:30:00+01", ZONE),
+            ("2026-11-21T09:30:00", ZONE),
+            ("2026-11-21T09:30Z", ZONE),
+            ("2026-11-21T24:00:00Z", ZONE),
+            ("2026-11-21 09:30:00Z", ZONE),
+            ("2026-11-21T09:30:00,5Z", ZONE),
+            ("2026-11-21T09:30:00.0000000001Z", ZONE),
+            ("2026-02-30", DAY),
+            ("2026-13-01T00:00:00Z", DAY),
+            ("2026-W47-6", FORM),
+            ("2026-325", FORM),
+            ("2026-11", FORM),
+        ] {
+            assert!(Date::parse(text).is_err(), "{text}");
+            let date: Date = serde_json::from_str(&format!("\"{text}\"")).unwrap();
+            assert_eq!(date.as_str(), text);
+            assert_eq!(serde_json::to_string(&date).unwrap(), format!("\"{text}\""));
+            assert!(
+                !date.is_date_only() && date.to_system_time().is_none(),
+                "{text}"
+            );
+            assert_eq!(date.offset_seconds(), None);
+            let errors = [date.unix_seconds().err(), date.unix_nanos().err()];
+            for error in errors.map(Option::unwrap) {
+                assert_eq!(error.kind(), EventErrorKind::TypeMismatch);
+                let message = error.to_string();
+                assert!(
+                    message.ends_with(reason) && !message.contains("2026"),
+                    "{message}"
+                );
+            }
+        }
+        for other in [
+            "",
+            "open",
+            "20261121",
+            "21.11.2026",
+            " 2026-11-21",
+            "202-11-21",
+        ] {
+            assert!(
+                serde_json::from_str::<Date>(&format!("\"{other}\"")).is_err(),
+                "{other}"
+            );
         }
     }
 

@@ -1,4 +1,5 @@
-//! Reads a value of the body as a type, and finds the place of a mismatch. No value of the body gets into an error.
+//! Reads a value of the body as a type, and finds the place of a mismatch. No value of the body
+//! gets into an error.
 
 use std::marker::PhantomData;
 
@@ -7,33 +8,28 @@ use serde::de::DeserializeSeed;
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment, Track};
 
-use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::integral::{Integral, has_exact_floats};
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::scan;
 
 /// The maximum length of a path in characters, and of the text that a type says it expected.
 const MAX_CHARS: usize = 256;
 
-/// Reads a value of the body as a type of the user's. An error has the path of the value that does not fit.
+/// Reads a value of the body as a type of the user's. An error has the path of the value that does
+/// not fit.
 pub(super) fn deserialize<'a, T: Deserialize<'a>>(
     text: &'a str,
     prefix: impl FnOnce() -> String,
 ) -> Result<T, EventError> {
-    // The text of an event has been checked. But these types can be read from any JSON, and `T` may be `serde_json::Value`.
+    // The text of an event has been checked. But these types can be read from any JSON, and `T` may
+    // be `serde_json::Value`.
     if text.starts_with(['{', '['])
         && let Err(error) = scan::check(text.as_bytes())
     {
         return Err(EventError::new(error.kind()).at_path(prefix()));
     }
     // The path costs an allocation per key, so it is tracked only after the value did not fit.
-    serde_json::from_str(text).or_else(|_| {
-        let second = track(text, Integral::<_, false>(PhantomData), prefix);
-        second.or_else(|(error, _)| {
-            let buffered = || track(text, Integral::<_, true>(PhantomData), String::new);
-            let third = has_exact_floats(text).then(buffered);
-            third.and_then(Result::ok).ok_or(error)
-        })
-    })
+    let read = serde_json::from_str(text);
+    read.or_else(|_| track(text, PhantomData, prefix()).map_err(|(error, _)| error))
 }
 
 /// Adds a name to a path, escaped, and cut off where the path gets too long.
@@ -42,7 +38,7 @@ pub(super) fn push_name(path: &mut String, name: &str) {
     push_capped(path, dot.into_iter().chain(name.escape_debug()));
 }
 
-fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
+pub(super) fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
     let mut room = MAX_CHARS.saturating_sub(path.chars().count());
     for char in text {
         if room <= 1 {
@@ -58,18 +54,25 @@ fn push_capped(path: &mut String, text: impl Iterator<Item = char>) {
 
 pub(super) type Tracked<T> = Result<T, (EventError, serde_json::Error)>;
 
+/// Reads a text that is JSON, and finds the path of the value that does not fit.
 pub(super) fn track<'a, S: DeserializeSeed<'a>>(
     text: &'a str,
     seed: S,
-    prefix: impl FnOnce() -> String,
+    mut path: String,
 ) -> Tracked<S::Value> {
     let mut track = Track::new();
     let mut json = serde_json::Deserializer::from_str(text);
     let json = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     seed.deserialize(json).map_err(|cause| {
-        let mut path = prefix();
         append(&mut path, &track.path());
-        (error_of(&cause, path), cause)
+        let error = error_of(&cause, path);
+        // The text is JSON. serde_json calls a value malformed that goes on behind an integer of
+        // 128 bits, as `3.5` does.
+        let error = match error.kind() {
+            Kind::Syntax | Kind::NumberOutOfRange => error.into_mismatch(),
+            _ => error,
+        };
+        (error, cause)
     })
 }
 
@@ -102,12 +105,13 @@ pub(super) fn place(text: &str, part: &str, error: &serde_json::Error) -> Option
     }
 }
 
-/// Returns an error with the parts of a serde error that may be shown: its kind, and words that come from the type and never from
-/// the body.
+/// Returns an error with the parts of a serde error that may be shown: its kind, and words that
+/// come from the type and never from the body.
 ///
-/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats the input. So no message is shown
-/// unchanged. The forms that serde and serde_json write are known, and of each form only the parts from the type are kept. A
-/// message of any other form, such as one from a user's own code, is left out.
+/// A message such as ``invalid type: string "jane@example.com", expected f64`` repeats the input.
+/// So no message is shown unchanged. The forms that serde and serde_json write are known, and of
+/// each form only the parts from the type are kept. A message of any other form, such as one from a
+/// user's own code, is left out.
 pub(super) fn error_of(cause: &serde_json::Error, mut path: String) -> EventError {
     let message = cause.to_string();
     let position = format!(" at line {} column {}", cause.line(), cause.column());
@@ -121,10 +125,15 @@ pub(super) fn error_of(cause: &serde_json::Error, mut path: String) -> EventErro
     if let Some(field) = field {
         push_name(&mut path, field);
     }
-    EventError::new(kind).at_path(path).because(reason)
+    let missing = field.filter(|_| kind == Kind::Missing);
+    EventError::new(kind)
+        .at_path(path)
+        .because(reason)
+        .without(missing)
 }
 
-/// Returns the kind of the error, the name of the field that is missing or repeated, and the reason.
+/// Returns the kind of the error, the name of the field that is missing or repeated, and the
+/// reason.
 fn parts(message: &str) -> (Kind, Option<&str>, Option<String>) {
     let field = |prefix: &str| {
         let name = message.strip_prefix(prefix)?.strip_suffix('`')?;
@@ -194,7 +203,10 @@ fn describe(value: &str) -> Option<&str> {
         "map" => Some("an object"),
         "sequence" => Some("an array"),
         // Of `DateAs`.
-        "a date-time" | "a date without a time" | "a date out of range" => Some(value),
+        "a date-time"
+        | "a date without a time"
+        | "a date out of range"
+        | "a string that does not fit" => Some(value),
         _ if quoted("string \"", '"') => Some("a string"),
         _ if quoted("boolean `", '`') => Some("a boolean"),
         _ if quoted("integer `", '`') => Some("an integer"),

@@ -12,17 +12,17 @@ use super::json::Json;
 
 /// Up to this number of names, a look-up is a linear search: an index would not be faster.
 const FEW: usize = 32;
-/// An index is made after the look-ups have passed this many times the length of the list, which is about the cost of an
-/// index.
+/// An index is made after the look-ups have passed this many times the length of the list, which is
+/// about the cost of an index.
 const WALKS: usize = 8;
 
 /// Names and their values, in the order they were written in.
 ///
-/// The fields of an object that this crate does not know are kept in this type, so that nothing is lost when the object is
-/// written again. A name that appears twice is kept twice. [`Fields::find`] and everything built on it take the last one, as
-/// nearly every JSON reader does.
-// Few rows have many properties, and few readers read all of them by name. So this is a plain list, and an index is made only
-// after many look-ups.
+/// The fields of an object that this crate does not know are kept in this type, so that nothing is
+/// lost when the object is written again. A name that appears twice is kept twice. [`Fields::find`]
+/// and everything built on it take the last one, as nearly every JSON reader does.
+// Few rows have many properties, and few readers read all of them by name. So this is a plain list,
+// and an index is made only after many look-ups.
 #[derive(Clone)]
 pub struct Fields<V = Json> {
     entries: Vec<(Box<str>, V)>,

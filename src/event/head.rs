@@ -7,10 +7,9 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use serde_json::error::Category;
 
 use super::date::Date;
-use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::ids::{EventId, EventType};
-use super::in_order::plain_length;
-use super::text::Name;
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
+use super::ids::{EventId, EventType, Name};
+use super::parse::plain_length;
 use crate::clock::UnixSeconds;
 use crate::verify::{Malformed, SignedBytes, Verified};
 
@@ -75,7 +74,7 @@ fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     // It usually comes before `data`, so this reads little. The parser reports an early stop as a broken object.
     let _ = fill(&mut fields, Extent::UntilFound, body);
     let [(_, created)] = fields;
-    Some(Date::parse(&created?.ok()?).ok()?.unix_seconds())
+    Date::parse(&created?.ok()?).ok()?.unix_seconds().ok()
 }
 
 /// Reads id and type where they come first, as texts without escapes and without white space around them: the form in which the

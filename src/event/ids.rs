@@ -4,19 +4,20 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::text::Text;
 use crate::text_id::text_id;
 use crate::verify::Malformed;
 
 /// The maximum number of bytes of an id or a type.
 const MAX_BYTES: usize = 256;
 
-/// Returns whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not blank.
+/// Returns whether a text can be an event's id or type: 1 to 256 bytes, no control characters, not
+/// blank.
 pub(super) fn is_usable(text: &str) -> bool {
     if text.len() > MAX_BYTES {
         return false;
     }
-    // Nearly all texts have only these characters. Without an early exit, many bytes are checked at once.
+    // Nearly all texts have only these characters. Without an early exit, many bytes are checked at
+    // once.
     let shows = |byte: u8| (b' '..=b'~').contains(&byte);
     if text.bytes().fold(true, |all, byte| all & shows(byte)) {
         return text.bytes().any(|byte| byte != b' ');
@@ -32,7 +33,7 @@ macro_rules! free_ids {
                 $(#[$meta])*
                 #[derive(Serialize, Deserialize)]
                 #[serde(transparent)]
-                $name(Text)
+                $name(Box<str>)
             }
 
             impl From<&str> for $name {
@@ -64,8 +65,8 @@ free_ids! {
 text_id! {
     /// An event's id, which deduplication uses.
     ///
-    /// It is always usable: 1 to 256 bytes, no control characters, not blank. The service begins it with `evt_`; that is not
-    /// required. Upper and lower case differ.
+    /// It is always usable: 1 to 256 bytes, no control characters, not blank. The service begins it
+    /// with `evt_`; that is not required. Upper and lower case differ.
     ///
     /// ```
     /// use hookgate::event::EventId;
@@ -77,14 +78,15 @@ text_id! {
     /// ```
     #[derive(Serialize)]
     #[serde(transparent)]
-    EventId(Text)
+    EventId(Box<str>)
 }
 
 impl EventId {
     /// Parses an id's text.
     ///
     /// # Errors
-    /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
+    /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control
+    /// characters.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let id = is_usable(text).then(|| Self(text.into()));
         id.ok_or(Malformed)
@@ -126,7 +128,8 @@ macro_rules! known_types {
             /// Parses a type's text. A known type needs no allocation.
             ///
             /// # Errors
-            /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control characters.
+            /// [`Malformed`] for a text that is empty, blank, longer than 256 bytes or has control
+            /// characters.
             pub fn parse(text: &str) -> Result<Self, Malformed> {
                 match text {
                     $($text => Ok(Self::$name),)*
@@ -135,14 +138,15 @@ macro_rules! known_types {
                 }
             }
 
-            /// Returns whether the service's specification lists this type. Any other type is mistyped, or newer than this
-            /// crate.
+            /// Returns whether the service's specification lists this type. Any other type is
+            /// mistyped, or newer than this crate.
             #[must_use]
             pub fn is_known(&self) -> bool {
                 self.known().is_some()
             }
 
-            /// Returns its text, if it is one of the types above: one of a bounded number, as a label of a metric must be.
+            /// Returns its text, if it is one of the types above: one of a bounded number, as a
+            /// label of a metric must be.
             ///
             /// ```
             /// # use hookgate::event::EventType;
@@ -173,13 +177,18 @@ known_types! {
 }
 
 impl EventType {
-    /// Returns whether an event of this type names a data model according to the specification: `row.created`, `row.updated`
-    /// and `row.deleted` do.
+    /// Returns whether an event of this type names a data model according to the specification:
+    /// `row.created`, `row.updated` and `row.deleted` do.
     #[must_use]
     pub fn names_datamodel(&self) -> bool {
         matches!(self.as_str(), "row.created" | "row.updated" | "row.deleted")
     }
 }
+
+/// A text, borrowed where it has no escapes. (`Cow` itself never borrows when deserialised.)
+#[derive(Deserialize)]
+#[serde(transparent)] // Without it, the path tracker would not see the names of fields.
+pub(super) struct Name<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

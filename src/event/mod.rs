@@ -1,17 +1,20 @@
 //! Typed events: from verified bytes to an [`Event`].
 //!
-//! An event can only be made from a [`Verified`]: there is no other constructor and no `Deserialize`. So an `Event` in a
-//! function's signature says that its bytes were signed. `R` is the type of a new row's properties. A struct of your own fits
-//! a subscription that is limited to one data model; the default, [`Properties`](crate::Properties), takes any row.
+//! An event can only be made from a [`Verified`]: there is no other constructor and no
+//! `Deserialize`. So an `Event` in a function's signature says that its bytes were signed. `R` is
+//! the type of a new row's properties. A struct of your own fits a subscription that is limited to
+//! one data model; the default, [`Properties`](crate::Properties), takes any row.
 //!
-//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated fields in the envelope and in
-//! `data`, half surrogate pairs, nesting beyond 127 levels, numbers beyond a 64-bit float, keys that serde_json reserves for
-//! itself. So the body alone decides whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further
-//! than id and type.
+//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated
+//! fields in the envelope and in `data`, half surrogate pairs, nesting beyond 127 levels, numbers
+//! beyond a 64-bit float, keys that serde_json reserves for itself. So the body alone decides
+//! whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further than id
+//! and type.
 //!
-//! Nothing is lost: numbers keep their text, and fields that the specification does not name are kept in `extra` at every
-//! level. An `Event<Properties>` that is serialised again is the signed JSON, except for the order of fields. With another
-//! `R` that depends on `R`. `page.*`, `member.*` and types unknown to this crate keep `data` as raw JSON.
+//! Nothing is lost: numbers keep their text, and fields that the specification does not name are
+//! kept in `extra` at every level. An `Event<Properties>` that is serialised again is the signed
+//! JSON, except for the order of fields. With another `R` that depends on `R`. `page.*`, `member.*`
+//! and types unknown to this crate keep `data` as raw JSON.
 //!
 //! ```
 //! use hookgate::{Event, EventData};
@@ -55,62 +58,56 @@
 //! # As a `serde_json::Value`
 //!
 //! It is safe to read a parsed event as a
-//! [`serde_json::Value`](https://docs.rs/serde_json/latest/serde_json/enum.Value.html): a part of it, as a row's type, or as
-//! a whole. It is **not** safe to do so with the unchecked bytes of a delivery: do not give
-//! [`Delivery::body`](crate::Delivery::body) to `serde_json::from_slice::<Value>`, and do not take axum's `Json<Value>` of a
-//! delivery. Keys that begin with `$serde_json::private::` can overflow the stack there, and any user who can name a property
-//! can send such a key. Here they are refused as [`ReservedKey`](crate::event::EventErrorKind::ReservedKey), and the answer is 422.
+//! [`serde_json::Value`](https://docs.rs/serde_json/latest/serde_json/enum.Value.html): a part of
+//! it, as a row's type, or as a whole. It is **not** safe to do so with the unchecked bytes of a
+//! delivery: do not give [`Delivery::body`](crate::Delivery::body) to
+//! `serde_json::from_slice::<Value>`, and do not take axum's `Json<Value>` of a delivery. Keys that
+//! begin with `$serde_json::private::` can overflow the stack there, and any user who can name a
+//! property can send such a key. Here they are refused as
+//! [`ReservedKey`](crate::event::EventErrorKind::ReservedKey), and the answer is 422.
 //!
-//! No `Debug` of an event or a part of it prints a value: only ids, names of properties and lengths. The `Debug` of a
-//! [`Number`] or [`Date`] that you have read does print it. Look-ups by name stay cheap for rows with many properties:
-//! reading all of them by name costs no more than an index of the names.
+//! No `Debug` of an event or a part of it prints a value: only ids, names of properties and
+//! lengths. The `Debug` of a [`Number`] or [`Date`] that you have read does print it. Look-ups by
+//! name stay cheap for rows with many properties: reading all of them by name costs no more than an
+//! index of the names.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "JSON is parsed here, after verification"
 )]
 
-mod again;
-mod changes;
 pub(crate) mod content;
-#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
-mod convert;
 mod date;
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+mod date_as;
 mod deserialize;
-mod error;
+mod event_error;
 mod fields;
 mod head;
 mod ids;
-mod in_order;
-mod integral;
 mod json;
-mod model;
-mod number;
+mod outline;
 mod parse;
 pub(crate) mod properties;
-pub(crate) mod row;
 mod scan;
-mod text;
+mod similar_name;
 mod value;
 
-pub use changes::{Change, Changes};
 pub(crate) use content::Event;
-pub use content::Other;
-#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
-pub use convert::DateAs;
+pub use content::{Actor, Other};
 pub use date::{Date, DateText};
-pub use error::{EventError, EventErrorKind};
+#[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
+pub use date_as::DateAs;
+pub use event_error::{EventError, EventErrorKind};
 pub use fields::Fields;
 pub use head::EventHead;
 pub(crate) use head::created_at;
 pub use ids::{ActorId, DataModelId, EventId, EventType, RowId, WorkspaceId};
-pub use json::Json;
-pub(crate) use model::model_id;
-pub(crate) use model::row_of;
-pub use number::Number;
-pub use properties::Required;
-pub use row::Actor;
-pub use value::{Field, File, Value};
+pub use json::{Json, Number};
+pub(crate) use outline::model_id;
+pub(crate) use outline::row_of;
+pub use properties::{Change, Changes, Required};
+pub use value::{Field, File, Value, or_default};
 
 use serde::de::DeserializeOwned;
 
@@ -120,13 +117,14 @@ impl<R: DeserializeOwned> Event<R> {
     /// Reads an event from a body that was verified as authentic.
     ///
     /// # Errors
-    /// See [`EventErrorKind`]. `WorkspaceMismatch` means that the delivery is not authentic for these keys. All others mean
-    /// that the body is not a well-formed event or does not fit `R`. The place of the mismatch is in [`path()`](EventError::path),
-    /// and the row's data model in [`model()`](EventError::model).
+    /// See [`EventErrorKind`]. `WorkspaceMismatch` means that the delivery is not authentic for
+    /// these keys. All others mean that the body is not a well-formed event or does not fit `R`.
+    /// The place of the mismatch is in [`path()`](EventError::path), and the row's data model in
+    /// [`model()`](EventError::model).
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         let pinned = verified.pinned_workspace();
         let text = scan::check(verified.body())?;
-        let event = parse::event(text).or_else(|_| again::event(text, pinned))?;
+        let event = parse::event(text).map_err(|_| outline::diagnose::<R>(text, pinned))?;
         match pinned {
             Some(pinned) if event.workspace_id != *pinned => {
                 Err(EventError::new(EventErrorKind::WorkspaceMismatch))

@@ -1,27 +1,32 @@
 //! Checks that serde_json omits for values that it skips or keeps raw.
 //!
-//! serde_json only skims a value that is not read: its escapes may be half surrogate pairs, its nesting has no limit and its
-//! numbers have no range. Whether a body is accepted must not depend on the type it is read as. So this module searches the
-//! text itself for these three faults, and for keys that serde_json reserves. One cheap pass that searches for suspicious bytes
-//! clears nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth limit of its own.
+//! serde_json only skims a value that is not read: its escapes may be half surrogate pairs, its
+//! nesting has no limit and its numbers have no range. Whether a body is accepted must not depend
+//! on the type it is read as. So this module searches the text itself for these three faults, and
+//! for keys that serde_json reserves. One cheap pass that searches for suspicious bytes clears
+//! nearly every body; only the other bodies are walked. The walk is a loop, so it has no depth
+//! limit of its own.
 //!
-//! serde_json passes a raw value or a number between its own types as an object with one key. `serde_json::Value` treats the
-//! same key in a text as such an object: it reads the string under `$serde_json::private::RawValue` as JSON, with a new depth
-//! limit. Texts nested in this way overflow the stack, which aborts the process. A property with that name also replaces the
-//! object that it is in. The service has no reason to send such a key, so a body with one is refused.
+//! serde_json passes a raw value or a number between its own types as an object with one key.
+//! `serde_json::Value` treats the same key in a text as such an object: it reads the string under
+//! `$serde_json::private::RawValue` as JSON, with a new depth limit. Texts nested in this way
+//! overflow the stack, which aborts the process. A property with that name also replaces the object
+//! that it is in. The service has no reason to send such a key, so a body with one is refused.
 
 use memchr::{memchr_iter, memchr2_iter};
 
-use super::error::{EventError, EventErrorKind as Kind, Position};
-use super::text::Name;
+use super::event_error::{EventError, EventErrorKind as Kind, Position};
+use super::ids::Name;
 
 /// The beginning of the reserved keys.
 const RESERVED: &str = "$serde_json::private::";
 
-/// The maximum number of levels of objects and arrays, the body's own included. serde_json has the same limit.
+/// The maximum number of levels of objects and arrays, the body's own included. serde_json has the
+/// same limit.
 const MAX_DEPTH: usize = 127;
 
-/// A number without an exponent and with fewer digits is far from the end of the range, which has 309 digits.
+/// A number without an exponent and with fewer digits is far from the end of the range, which has
+/// 309 digits.
 const FEW_DIGITS: usize = 192;
 
 /// Checks that a body is UTF-8, once, and that its text has none of the four faults.
@@ -46,7 +51,8 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
     }
 }
 
-/// Returns whether a text needs a walk. The result may be `true` without a fault, but is never `false` with a fault.
+/// Returns whether a text needs a walk. The result may be `true` without a fault, but is never
+/// `false` with a fault.
 fn is_suspicious(body: &[u8]) -> bool {
     let has_pair = |first, second| {
         let mut firsts = memchr_iter(first, body);
@@ -65,8 +71,8 @@ fn is_suspicious(body: &[u8]) -> bool {
         || has_long_number(body)
 }
 
-/// Returns whether an exponent of three digits begins here, in a possible number and not in a part of a word, such as an id
-/// of hex digits.
+/// Returns whether an exponent of three digits begins here, in a possible number and not in a part
+/// of a word, such as an id of hex digits.
 fn is_large_exponent(body: &[u8], at: usize) -> bool {
     let (before, rest) = body.split_at(at);
     let [b'e' | b'E', digits @ ..] = rest else {
@@ -81,7 +87,8 @@ fn is_large_exponent(body: &[u8], at: usize) -> bool {
     }
 }
 
-/// Returns whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of a third of it.
+/// Returns whether there can be a run of `FEW_DIGITS` digits: such a run covers three multiples of
+/// a third of it.
 fn has_long_number(body: &[u8]) -> bool {
     let mut run = 0;
     body.iter().step_by(FEW_DIGITS / 3).any(|byte| {
@@ -125,7 +132,8 @@ fn walk(text: &str) -> Result<(), EventError> {
     Ok(())
 }
 
-/// Returns whether the string from here to there is a reserved key. Only a key is followed by a colon.
+/// Returns whether the string from here to there is a reserved key. Only a key is followed by a
+/// colon.
 fn is_reserved_key(text: &str, start: usize, end: usize) -> bool {
     let behind = text.get(end..).unwrap_or_default();
     behind.trim_ascii_start().starts_with(':')
@@ -133,7 +141,8 @@ fn is_reserved_key(text: &str, start: usize, end: usize) -> bool {
             .is_ok_and(|Name(key)| key.starts_with(RESERVED))
 }
 
-/// Returns the offset after the string's closing quote, or as an error that of an escape that is half a surrogate pair.
+/// Returns the offset after the string's closing quote, or as an error that of an escape that is
+/// half a surrogate pair.
 fn skip_string(bytes: &[u8], mut at: usize) -> Result<usize, usize> {
     while let Some(&byte) = bytes.get(at) {
         at += match byte {
@@ -172,8 +181,9 @@ fn is_number_byte(byte: &u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E')
 }
 
-/// Returns whether this number is too large for a 64-bit float, or for serde_json, which rounds in another way and refuses a
-/// few numbers next to the largest float. A text that is not a number is refused by the parser.
+/// Returns whether this number is too large for a 64-bit float, or for serde_json, which rounds in
+/// another way and refuses a few numbers next to the largest float. A text that is not a number is
+/// refused by the parser.
 fn is_out_of_range(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|float| {
         float.is_infinite() || float.abs() > 1e308 && serde_json::from_str::<f64>(number).is_err()
@@ -237,8 +247,9 @@ mod tests {
             (digits(308), false),
             (digits(309), true),
             (format!("[{}e150]", "9".repeat(180)), true),
-            // Numbers near the largest float. The standard library alone recognizes all but the last two. The parser would
-            // refuse the third and fourth only for readers of an `f64`, so they are refused for all readers.
+            // Numbers near the largest float. The standard library alone recognizes all but the
+            // last two. The parser would refuse the third and fourth only for readers of an `f64`,
+            // so they are refused for all readers.
             ("[1.7976931348623157e308]".into(), false),
             ("[17976931348623157e292]".into(), false),
             ("[1.7976931348623158e308]".into(), true),

@@ -3,18 +3,16 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::date::Date;
 use super::deserialize::{deserialize, push_name};
-use super::error::{EventError, EventErrorKind};
-use super::ids::RowId;
-use super::json::Json;
-use super::number::Number;
-use super::text::Name;
+use super::event_error::EventError;
+use super::ids::{Name, RowId};
+use super::json::{Json, Number};
 
-/// The value of a name: absent, `null`, or present. The three differ in an event: an absent property was not sent, and a
-/// property that is `null` was emptied.
+/// The value of a name: absent, `null`, or present. The three differ in an event: an absent
+/// property was not sent, and a property that is `null` was emptied.
 ///
 /// ```
 /// use hookgate::{Properties, event::Field};
@@ -55,6 +53,43 @@ impl<T> Field<T> {
     }
 }
 
+/// Reads a property that may be absent or null as its type's default. For `#[serde(default,
+/// deserialize_with = "hookgate::event::or_default")]`: `default` is for an absent property, this
+/// function for one that is null.
+///
+/// # Errors
+/// A value is there, and does not fit the type.
+///
+/// ```
+/// use hookgate::{Properties, event::or_default};
+///
+/// #[derive(serde::Deserialize)]
+/// struct Order {
+///     #[serde(rename = "Customer", default, deserialize_with = "or_default")]
+///     customer: String,
+///     #[serde(rename = "Tags", default, deserialize_with = "or_default")]
+///     tags: Vec<String>,
+/// }
+///
+/// for row in [r#"{"Customer":null,"Tags":null}"#, "{}"] {
+///     let order: Order = serde_json::from_str::<Properties>(row)?.to()?;
+///     assert!(order.customer.is_empty() && order.tags.is_empty());
+/// }
+/// let order: Order = serde_json::from_str::<Properties>(r#"{"Customer":"Ada"}"#)?.to()?;
+/// assert_eq!(order.customer, "Ada");
+///
+/// let misfit = serde_json::from_str::<Properties>(r#"{"Customer":7}"#)?.to::<Order>();
+/// assert_eq!(misfit.err().unwrap().path(), Some("data.properties.Customer"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn or_default<'de, T, D>(json: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(json).map(Option::unwrap_or_default)
+}
+
 /// One item of a FILE value.
 #[derive(Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[non_exhaustive]
@@ -72,7 +107,8 @@ impl fmt::Debug for File {
     }
 }
 
-/// Calls a macro once, with every value format: name, type to read, type to return, conversion between them.
+/// Calls a macro once, with every value format: name, type to read, type to return, conversion
+/// between them.
 macro_rules! for_each_format {
     ($emit:ident) => {
         $emit! {
@@ -92,7 +128,8 @@ pub(super) use for_each_format;
 
 /// A value of an event with its path, not yet read as any type.
 ///
-/// Each getter returns a [`Field`], or the error `TypeMismatch` with the path of a value of another kind.
+/// Each getter returns a [`Field`], or the error `TypeMismatch` with the path of a value of another
+/// kind.
 ///
 /// ```
 /// use hookgate::event::{Changes, EventErrorKind};
@@ -127,16 +164,6 @@ impl ValuePath<'_> {
             push_name(&mut path, side);
         }
         path
-    }
-
-    pub(super) fn required<T>(self, field: Field<T>) -> Result<T, EventError> {
-        match field {
-            Field::Present(value) => Ok(value),
-            Field::Absent => Err(EventError::new(EventErrorKind::Missing).at_path(self.path())),
-            Field::Null => Err(EventError::new(EventErrorKind::TypeMismatch)
-                .at_path(self.path())
-                .because(Some("found null, expected a value".into()))),
-        }
     }
 }
 

@@ -222,8 +222,9 @@ pub(crate) fn time(text: &str) -> Result<UnixSeconds, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(UnixSeconds::new(seconds));
     }
-    let date = Date::parse(text).map(|date| date.unix_seconds());
-    date.map_err(|_| {
+    let date = Date::parse(text).ok();
+    let seconds = date.and_then(|date| date.unix_seconds().ok());
+    seconds.ok_or_else(|| {
         "write Unix seconds, 1763690000, or ISO 8601 with a zone, 2025-11-21T01:53:20Z".to_owned()
     })
 }

@@ -69,7 +69,11 @@ pub(crate) struct Property {
 
 impl Table {
     pub(crate) fn apply(&self, event: &Event, order: Order) {
-        let at = event.created_at.date().ok().map(|date| date.unix_nanos());
+        let at = event
+            .created_at
+            .date()
+            .ok()
+            .and_then(|date| date.unix_nanos().ok());
         let mut rows = self.rows();
         match &event.data {
             EventData::RowCreated(row) => {
@@ -118,7 +122,7 @@ impl Table {
         match finding {
             Reconciled::Created(row) | Reconciled::Updated(row) => {
                 let date = Date::parse(&row.updated_at).ok();
-                let at = date.map(|date| date.unix_nanos());
+                let at = date.and_then(|date| date.unix_nanos().ok());
                 let properties = row.properties.iter().map(|(name, value)| {
                     let value = json(&value);
                     (name.to_owned(), Property { value, at })

@@ -43,7 +43,11 @@ impl fmt::Debug for Property {
 
 async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Order) -> StatusCode {
     let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = event.created_at.date().ok().map(|date| date.unix_nanos());
+    let at = event
+        .created_at
+        .date()
+        .ok()
+        .and_then(|date| date.unix_nanos().ok());
     let row_id = match event.data {
         EventData::RowCreated(row) => {
             if let Some(known) = to_write(&mut rows, &row.row_id, order) {

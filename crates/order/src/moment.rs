@@ -27,7 +27,7 @@ impl Moment {
             .take(6)
             .count();
         let resolution = (0..digits).fold(SECOND, |resolution, _| resolution / 10);
-        let micros = i64::try_from(date.unix_nanos() / 1_000).ok()?;
+        let micros = i64::try_from(date.unix_nanos().ok()? / 1_000).ok()?;
         Some(Self { micros, resolution })
     }
 

@@ -143,7 +143,7 @@ fn http_date(text: &str) -> Option<UnixSeconds> {
     }
     let month = (1..).zip(MONTHS).find(|(_, name)| *name == month)?.0;
     let date = format!("{year}-{month:02}-{day}T{time}Z");
-    Some(Date::parse(&date).ok()?.unix_seconds())
+    Date::parse(&date).ok()?.unix_seconds().ok()
 }
 
 #[cfg(test)]

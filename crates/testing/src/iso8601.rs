@@ -47,13 +47,12 @@ mod tests {
     /// The crate's own parser, which counts days in another way, reads each text that is written here.
     #[test]
     fn every_day_of_four_hundred_years_is_read_as_it_was_written() {
-        let first = Date::parse("1900-01-01").unwrap().unix_seconds().as_i64();
-        let last = Date::parse("2300-03-01T23:59:59Z").unwrap();
-        let mut second = first;
-        while second <= last.unix_seconds().as_i64() {
+        let seconds = |text| Date::parse(text).unwrap().unix_seconds().unwrap();
+        let last = seconds("2300-03-01T23:59:59Z").as_i64();
+        let mut second = seconds("1900-01-01").as_i64();
+        while second <= last {
             let text = iso8601(UnixSeconds::new(second));
-            let read = Date::parse(&text).unwrap().unix_seconds();
-            assert_eq!(read.as_i64(), second, "{text}");
+            assert_eq!(seconds(&text).as_i64(), second);
             second += 86_399; // another time of the day each time
         }
         for text in [
@@ -61,7 +60,7 @@ mod tests {
             "0000-02-29T00:00:00Z",
             "9999-12-31T23:59:59Z",
         ] {
-            assert_eq!(iso8601(Date::parse(text).unwrap().unix_seconds()), text);
+            assert_eq!(iso8601(seconds(text)), text);
         }
     }
 

@@ -165,5 +165,5 @@ impl RowState {
 
 /// Returns the time in microseconds since 1970; `None` for a text that is not a date.
 pub(crate) fn micros(text: &str) -> Option<i64> {
-    i64::try_from(Date::parse(text).ok()?.unix_nanos() / 1_000).ok()
+    i64::try_from(Date::parse(text).ok()?.unix_nanos().ok()? / 1_000).ok()
 }

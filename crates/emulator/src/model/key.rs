@@ -52,6 +52,6 @@ impl Key {
     pub(crate) fn is_expired(&self, now: hookgate::clock::UnixSeconds) -> bool {
         let expiry = self.expires_at.as_deref();
         let expiry = expiry.and_then(|text| hookgate::event::Date::parse(text).ok());
-        expiry.is_some_and(|expiry| expiry.unix_seconds() <= now)
+        expiry.is_some_and(|expiry| expiry.unix_seconds().is_ok_and(|end| end <= now))
     }
 }

@@ -83,10 +83,12 @@ impl OrderBy {
     fn key<'a>(&self, row: &'a Row) -> SortKey<'a> {
         match row.data.get(&self.property) {
             Some(Value::Number(number)) => SortKey::Number(number.as_f64().unwrap_or_default()),
-            Some(Value::String(text)) if self.is_date => match Date::parse(text) {
-                Ok(date) => SortKey::Instant(date.unix_nanos()),
-                Err(_) => SortKey::Text(text),
-            },
+            Some(Value::String(text)) if self.is_date => {
+                let instant = Date::parse(text)
+                    .ok()
+                    .and_then(|date| date.unix_nanos().ok());
+                instant.map_or(SortKey::Text(text), SortKey::Instant)
+            }
             Some(Value::String(text)) => SortKey::Text(text),
             Some(Value::Bool(flag)) => SortKey::Flag(*flag),
             Some(Value::Array(items)) => SortKey::Length(items.len()),

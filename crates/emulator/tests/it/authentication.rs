@@ -80,6 +80,7 @@ async fn an_expiry_follows_the_emulators_time() {
         hookgate::event::Date::parse(&now)
             .unwrap()
             .unix_seconds()
+            .unwrap()
             .as_i64()
             + 30 * 86_400,
     ));

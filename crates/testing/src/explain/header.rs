@@ -208,7 +208,7 @@ fn inner(value: &[u8]) -> String {
 fn meant(value: &[u8]) -> Option<UnixSeconds> {
     let inner = inner(value);
     let integer = || inner.parse().ok().map(UnixSeconds::new);
-    let date = || Date::parse(&inner).ok().map(|date| date.unix_seconds());
+    let date = || Date::parse(&inner).ok()?.unix_seconds().ok();
     let number = || {
         inner
             .replace(',', ".")

@@ -7,9 +7,9 @@ use super::ids::DataModelId;
 
 /// The reason why an authentic body, or a value of it, could not be read.
 ///
-/// It names the place, the kind of value found and the kind expected, **never the value**. A message of serde repeats the
-/// input, so only the parts of it that come from the type are kept. Names of properties are visible in the
-/// [`path()`](Self::path).
+/// It names the place, the kind of value found and the kind expected, **never the value**. A
+/// message of serde repeats the input, so only the parts of it that come from the type are kept.
+/// Names of properties are visible in the [`path()`](Self::path).
 ///
 /// ```
 /// use hookgate::{Properties, event::EventErrorKind};
@@ -29,6 +29,8 @@ struct Details {
     kind: EventErrorKind,
     path: Option<String>,
     reason: Option<String>,
+    /// The name of the field that is missing, as the type writes it.
+    missing: Option<Box<str>>,
     position: Option<Position>,
     model: Option<DataModelId>,
     model_name: Option<String>,
@@ -49,7 +51,8 @@ pub enum EventErrorKind {
     /// The bytes are not UTF-8; [`source()`](std::error::Error::source) has the position.
     #[error("is not UTF-8 text")]
     NotText,
-    /// The body is not well-formed JSON: it breaks off, has more bytes after its end, or violates the grammar.
+    /// The body is not well-formed JSON: it breaks off, has more bytes after its end, or violates
+    /// the grammar.
     #[error("is not well-formed JSON")]
     Syntax,
     /// An escape is half of a surrogate pair, which stands for no character.
@@ -61,14 +64,16 @@ pub enum EventErrorKind {
     /// A number is beyond the range of a 64-bit float, such as `1e400`.
     #[error("holds a number beyond the range of a 64-bit float")]
     NumberOutOfRange,
-    /// A key begins with `$serde_json::private::`, escaped or not. serde_json treats such a key in a text as one that it
-    /// wrote itself, and reads another value than the text shows. Nested, it overflows the stack.
+    /// A key begins with `$serde_json::private::`, escaped or not. serde_json treats such a key in
+    /// a text as one that it wrote itself, and reads another value than the text shows. Nested, it
+    /// overflows the stack.
     #[error("has a key that begins with `$serde_json::private::`")]
     ReservedKey,
     /// The body is JSON, but not an object.
     #[error("is no JSON object")]
     NotAnObject,
-    /// A required field is missing.
+    /// A required field is missing. Where a name in the row looks like it, such as `Pre\u{301}nom`
+    /// for `Prénom`, the message names that one too, escaped.
     #[error("is missing")]
     Missing,
     /// A field appears more than once, so two readers could see two values.
@@ -80,8 +85,8 @@ pub enum EventErrorKind {
     /// A value is present, but not of the requested kind.
     #[error("does not fit")]
     TypeMismatch,
-    /// The keys are pinned to a workspace, and the body names another workspace or none. This is not an error of form: the
-    /// delivery is not authentic for these keys.
+    /// The keys are pinned to a workspace, and the body names another workspace or none. This is
+    /// not an error of form: the delivery is not authentic for these keys.
     #[error("is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
 }
@@ -92,6 +97,7 @@ impl EventError {
             kind,
             path: None,
             reason: None,
+            missing: None,
             position: None,
             model: None,
             model_name: None,
@@ -116,12 +122,28 @@ impl EventError {
         self
     }
 
+    /// Returns the error of a value that does not fit, at the same path.
+    pub(crate) fn into_mismatch(mut self) -> Self {
+        self.0.kind = EventErrorKind::TypeMismatch;
+        self.because(None)
+    }
+
+    /// Sets the name of the field that is missing, which comes from the type.
+    pub(crate) fn without(mut self, name: Option<&str>) -> Self {
+        self.0.missing = name.map(Into::into);
+        self
+    }
+
+    pub(crate) fn missing(&self) -> Option<&str> {
+        self.0.missing.as_deref()
+    }
+
     #[cfg(any(feature = "chrono", feature = "jiff", feature = "time"))]
     pub(crate) fn reason(&self) -> Option<&str> {
         self.0.reason.as_deref()
     }
 
-    pub(crate) fn of_model(mut self, id: Option<DataModelId>, name: Option<String>) -> Self {
+    pub(crate) fn with_model(mut self, id: Option<DataModelId>, name: Option<String>) -> Self {
         self.0.model = id;
         self.0.model_name = name;
         self
@@ -133,8 +155,8 @@ impl EventError {
         self.0.kind
     }
 
-    /// The path of the error, such as `data.properties.Total`, where the error is at one place. Escaped, and cut off at 256
-    /// characters.
+    /// The path of the error, such as `data.properties.Total`, where the error is at one place.
+    /// Escaped, and cut off at 256 characters.
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.0.path.as_deref()
@@ -195,8 +217,10 @@ impl fmt::Display for EventError {
             (None, _) => f.write_str("the body")?,
         }
         write!(f, " {}", self.0.kind)?;
-        if let Some(reason) = &self.0.reason {
-            write!(f, ": {reason}")?;
+        match (&self.0.reason, self.0.kind) {
+            (Some(reason), EventErrorKind::Missing) => write!(f, "; {reason}")?,
+            (Some(reason), _) => write!(f, ": {reason}")?,
+            (None, _) => {}
         }
         if let Some(Position { line, column }) = self.0.position {
             write!(f, ", at line {line} column {column}")?;

@@ -232,7 +232,7 @@ fn a_cell_changed_as_the_docs_say_prints_in_readmes_receiver_within_a_second() {
     // Where the receiver's own address is taken, another one, and the subscription's URL with it.
     let is_free = std::net::TcpListener::bind(RECEIVER).is_ok();
     let address = if is_free { RECEIVER } else { "127.0.0.1:0" };
-    let mut receiver = Example::start("receiver", &[("ADDR", address)]);
+    let mut receiver = Example::start_with("receiver", &["--try"], &[("ADDR", address)]);
     if !is_free {
         let body = format!("{{\"url\": \"http://{}/webhooks\"}}", receiver.address);
         let changed = emulating.request("PATCH", "/_emulator/subscriptions/wh_1", &body);

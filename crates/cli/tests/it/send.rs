@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::process::Example;
 
-pub const SECRET: &str = "whsec_made_up_for_the_command";
+/// What the example `receiver` takes with `--try`.
+pub const SECRET: &str = "whsec_made_up_for_local_tries";
 
 /// The built program, with the secret in its environment.
 pub fn hookgate(arguments: &[&str]) -> Command {
@@ -73,7 +74,7 @@ fn verdict(headers: &[(String, String)], body: &str) -> Result<(), VerifyErrorKi
 }
 
 fn receiver() -> (Example, String) {
-    let example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
+    let example = Example::start_with("receiver", &["--try"], &[]);
     let url = format!("http://{}/webhooks", example.address);
     (example, url)
 }

@@ -30,7 +30,7 @@ fn file(name: &str, log: &DeliveryLog) -> PathBuf {
 }
 
 fn receiver() -> (Example, String) {
-    let example = Example::start("receiver", &[("WEBHOOK_SECRET", SECRET)]);
+    let example = Example::start_with("receiver", &["--try"], &[]);
     let url = format!("http://{}/webhooks", example.address);
     (example, url)
 }

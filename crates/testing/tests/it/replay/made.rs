@@ -4,7 +4,8 @@ use hookgate::{Secret, clock::UnixSeconds};
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::{DeliveryLog, Signer};
 
-pub(super) const SECRET: &str = "whsec_made_up_for_the_replay_tests";
+/// Also what the example `receiver` takes with `--try`.
+pub(super) const SECRET: &str = "whsec_made_up_for_local_tries";
 pub(super) const NOW: i64 = 1_763_690_000;
 
 pub(super) fn secret() -> Secret {

@@ -133,7 +133,7 @@ mod looked_up_rings {
             for number in range {
                 look_up(&format!("wh_{number:064}"));
             }
-            receiver.keys().lookup_stats(); // with moka's housekeeping
+            let _ = receiver.keys().lookup_stats(); // with moka's housekeeping
             live_bytes() - full
         };
         let first = flood(1_000_000..1_060_000); // the map has its final size by then

@@ -95,7 +95,10 @@ impl<N> RequestContext<N> {
     }
 
     /// Checks the head and finds the keys. Returns what receives the body, and the latest time for it.
-    async fn check_head(&mut self, head: &RequestHead<'_>) -> Result<(BodyVerifier, Instant), Refusal> {
+    async fn check_head(
+        &mut self,
+        head: &RequestHead<'_>,
+    ) -> Result<(BodyVerifier, Instant), Refusal> {
         let auth = &self.inner.auth;
         let headers = head.read(auth.max_body)?;
         let now = auth.clock.now();

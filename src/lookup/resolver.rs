@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::provider::{LookupError, LookupResult, SecretProvider, SubscriptionId, as_looked_up};
 use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, Monotonic};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, lock};
 use crate::verify::KeyRing;
 
 /// The time for which an answer is valid, from the beginning of its look-up.
@@ -312,7 +312,7 @@ impl Flight {
         let result = match answer {
             // An answer that arrives after its lifetime has ended is not used.
             Ok(_) if now.saturating_since(began) >= LIFETIME => Err(LookupError::TimedOut),
-            Ok(Some(ring)) => Ok(Arc::new(ring.of_subscription(&self.id))),
+            Ok(Some(ring)) => Ok(Arc::new(ring.with_subscription(&self.id))),
             Ok(None) => Ok(resolver.decoys.get(now)),
             Err(error) => Err(error),
         };

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use hookgate::{
     ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret,
-    layer::Answer,
-    lookup::{Keys, provider_fn},
-    verify::Timestamp,
+    layer::Answer, lookup::Keys, verify::Timestamp,
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -445,11 +443,8 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
             builder.subscriptions([("wh_1", secret)])
         },
-        |builder| {
-            builder.provider(provider_fn(async |_| {
-                Ok::<Option<Secret>, ConfigError>(None)
-            }))
-        },
+        #[cfg(feature = "lookup")]
+        |builder| builder.provider(async |_| Ok::<Option<Secret>, ConfigError>(None)),
         |builder| {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
             builder.keys(Keys::single(KeyRing::new(secret)))

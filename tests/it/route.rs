@@ -894,7 +894,7 @@ fn expected(arms: &[(&str, Option<&str>)], fallback: bool, body: &str) -> Option
     place((event_type, model.or(Some("none"))))
         .or(place((event_type, None)))
         .map(|number| number.to_string())
-        .or(otherwise.then(|| "fallback".into()))
+        .or(fallback.then(|| "fallback".into()))
 }
 
 proptest! {
@@ -903,7 +903,7 @@ proptest! {
     #[test]
     fn routing_equals_the_rules_read_slowly(
         arms in arms(),
-        otherwise in any::<bool>(),
+        fallback in any::<bool>(),
         deliveries in proptest::collection::vec(written(), 1..12),
     ) {
         let mut events = EventRouter::new();
@@ -921,7 +921,7 @@ proptest! {
             let guarded = Guarded::new(events);
             for (number, written) in deliveries.iter().enumerate() {
                 let body = written.body(&format!("evt_{number}"));
-                let expected = expected(&arms, otherwise, &body);
+                let expected = expected(&arms, fallback, &body);
                 prop_assert_eq!(guarded.arm(&*body).await, expected, "{}", body);
             }
             Ok(())

@@ -47,7 +47,7 @@ mod tests {
     /// The crate's own parser, which counts days in another way, reads each text that is written here.
     #[test]
     fn every_day_of_four_hundred_years_is_read_as_it_was_written() {
-        let seconds = |text| Date::parse(text).unwrap().unix_seconds().unwrap();
+        let seconds = |text: &str| Date::parse(text).unwrap().unix_seconds().unwrap();
         let last = seconds("2300-03-01T23:59:59Z").as_i64();
         let mut second = seconds("1900-01-01").as_i64();
         while second <= last {

@@ -57,12 +57,14 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::engine::{
-    Batch, CLOCK_LEAP, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED, TOO_OLD,
+    Batch, CLOCK_JUMPED, CLOCK_LEAP, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED,
+    TOO_OLD,
 };
 use super::entry::{Entry, EntryId, EntryState};
 use super::inbox::Inbox;
 use super::line::one_line;
 use super::selection::{Page, Selection};
+use super::workers::listen;
 use values::*;
 
 /// Longer than the duration of any of these tests.

@@ -14,11 +14,12 @@ use hookgate::{
     sink::Accepted,
 };
 
+use tokio::sync::Notify;
+
 use super::entry::{EntryId, EntryState};
 use super::selection::{Page, Selection};
 
 pub use super::entry::{Entry, UNREADABLE};
-pub use super::signal::{Listening, WorkSignal};
 
 /// Stores the entries of an inbox.
 ///
@@ -77,11 +78,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// [`Refused`](hookgate::dedupe::StoreErrorKind::Refused) if this `end` can never be stored: see the errors of the trait.
     fn settle(&self, id: EntryId, token: ClaimToken, end: End) -> StoreFuture<'_, Ownership>;
 
-    /// Wakes workers when entries may have become due: in this process, and in others as far as the engine can detect it.
-    fn changed(&self) -> &WorkSignal;
-
-    /// More entries may be due than a worker that was woken has room for. Wakes a worker of another process, if the engine can.
-    fn wake_another(&self) {}
+    /// Wakes a worker when entries may have become due. The engine calls `notify_one` after each commit that may have made some due,
+    /// and for those of other processes as far as it can detect them. A worker that is not woken finds them when it polls.
+    fn changed(&self) -> &Notify;
 
     /// Returns entries in the order of their numbers.
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>>;
@@ -122,8 +121,8 @@ pub struct LeaseRequest {
     /// An entry whose last permitted run ended without a settlement becomes a dead letter instead, with [`NEVER_SETTLED`].
     pub max_tries: u32,
     /// An entry whose first lease began longer ago becomes a dead letter instead, with [`TOO_OLD`]: its effect may have happened,
-    /// and its claim may be forgotten. The same holds for an entry whose first lease lies more than [`CLOCK_LEAP`] in the future,
-    /// as its age is not known. `None`: no limit.
+    /// and its claim may be forgotten. An entry whose first lease lies more than [`CLOCK_LEAP`] in the future becomes one with
+    /// [`CLOCK_JUMPED`], as its age is not known. `None`: no limit.
     pub run_within: Option<Duration>,
     /// Lease no entry whose row is running under another lease, and no two entries of one row.
     pub serial_by_row: bool,
@@ -150,6 +149,9 @@ pub const NEVER_SETTLED: &str = "the lease of its last try ended without an outc
 
 /// The last error of an entry that is too old to be run without an operator's decision.
 pub const TOO_OLD: &str = "not run again: its first run began so long ago that its effect may be there while the claim of it is forgotten. Look whether the effect is there; then purge the entry, or run it with: hookgate inbox retry --even-if-older-than-claims";
+
+/// The last error of an entry that is not run because its first lease lies more than [`CLOCK_LEAP`] in the future.
+pub const CLOCK_JUMPED: &str = "not run again: its first run lies in the future, so the clock was set back since or ran ahead before, and the age of the entry is not known. Look whether its effect is there; then purge the entry, or run it with: hookgate inbox retry --even-if-older-than-claims";
 
 /// The change that an operator makes to entries.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,6 @@ mod inbox;
 mod line;
 mod operate;
 mod selection;
-mod signal;
 mod workers;
 
 #[cfg(test)]

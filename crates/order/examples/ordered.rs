@@ -25,13 +25,25 @@ use hookgate::{
 };
 use hookgate_order::{MemoryOrderStore, Order, OrderGuard};
 
-/// Rows by their ids; their properties by name. An absent property was named by no event yet.
-type Rows = BTreeMap<RowId, BTreeMap<String, Property>>;
+/// Rows by their ids, deleted ones too.
+#[derive(Default)]
+pub(crate) struct Rows(BTreeMap<RowId, Row>);
 
-struct Property {
+#[derive(Default)]
+struct Row {
+    /// `createdAt` of the newest creation or deletion, in nanoseconds since 1970: values of older events are ignored. A program may
+    /// delete the mark of a deleted row when no older event can come any more.
+    floor: Option<i128>,
+    /// Whether that was a deletion.
+    is_deleted: bool,
+    /// By name. An absent property was named by no event since.
+    properties: BTreeMap<String, Property>,
+}
+
+pub(crate) struct Property {
     /// As JSON.
     value: String,
-    /// `createdAt` of the event that named it last, in nanoseconds since 1970. `None` where that was not a date.
+    /// `createdAt` of the event that named it last. `None` where that was not a date.
     at: Option<i128>,
 }
 
@@ -41,77 +53,86 @@ impl fmt::Debug for Property {
     }
 }
 
-async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Order) -> StatusCode {
-    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = event
-        .created_at
-        .date()
-        .ok()
-        .and_then(|date| date.unix_nanos().ok());
-    let row_id = match event.data {
-        EventData::RowCreated(row) => {
-            if let Some(known) = to_write(&mut rows, &row.row_id, order) {
-                if order == Order::Newest {
-                    // Of a former row, whose deletion was missed. What a newer event named stays: after a crash between the handler
-                    // and its record, the guard does not know that event.
-                    known.retain(|_, now| now.at > at);
-                }
-                for (name, value) in row.properties.iter() {
-                    let value = json(&value);
-                    // A known value of this time or later came with an update, which was handled before the creation.
-                    if known.get(name).is_none_or(|now| now.at < at) {
-                        known.insert(name.to_owned(), Property { value, at });
-                    }
-                }
-            }
-            row.row_id
-        }
-        EventData::RowUpdated(row) => {
-            if let Some(known) = to_write(&mut rows, &row.row_id, order) {
-                for (name, change) in row.changes.iter() {
-                    let (before, value) = (json(&change.before), json(&change.after));
-                    // A stale event still sets a property that no newer event has named. Of two events of one time, one may have found
-                    // the other's value: it is the newer one.
-                    let is_newest = known.get(name).is_none_or(|now| {
-                        now.at < at || (now.at == at || at.is_none()) && now.value == before
-                    });
-                    if is_newest {
-                        let at = at.max(known.get(name).and_then(|now| now.at));
-                        known.insert(name.to_owned(), Property { value, at });
-                    }
-                }
-            }
-            row.row_id
-        }
-        EventData::RowDeleted(row) => {
-            if order != Order::Stale {
-                rows.remove(&row.row_id);
-            } else if let Some(known) = rows.get_mut(&row.row_id) {
-                known.retain(|_, now| now.at > at); // the row was created again
-            }
-            row.row_id
-        }
-        _ => return StatusCode::NO_CONTENT,
-    };
-    println!(
-        "{} is {}: {row_id} is {:?}",
-        event.id,
-        order.name(),
-        rows.get(&row_id)
-    );
-    StatusCode::NO_CONTENT
+impl Row {
+    /// Returns whether an event of this time is older than the newest creation or deletion.
+    fn ignores(&self, at: Option<i128>) -> bool {
+        at.is_some() && at < self.floor
+    }
+
+    /// Makes a creation or a deletion the floor: older values are forgotten, newer ones stay.
+    fn raise(&mut self, at: Option<i128>, is_deleted: bool) {
+        self.floor = self.floor.max(at);
+        self.is_deleted = is_deleted;
+        self.properties.retain(|_, now| now.at >= at);
+    }
 }
 
-/// The row to write to. A stale event makes no row: it may have been deleted.
-fn to_write<'a>(
-    rows: &'a mut Rows,
-    row: &RowId,
-    order: Order,
-) -> Option<&'a mut BTreeMap<String, Property>> {
-    match order {
-        Order::Stale => rows.get_mut(row),
-        Order::Newest | Order::Unknown => Some(rows.entry(row.clone()).or_default()),
+impl Rows {
+    /// The properties of a row that exists: it was not deleted, or an event was handled that is newer than its deletion.
+    pub(crate) fn get(&self, id: &RowId) -> Option<&BTreeMap<String, Property>> {
+        let row = self.0.get(id)?;
+        (!row.is_deleted || !row.properties.is_empty()).then_some(&row.properties)
     }
+
+    /// Writes what an event of a row says, unless a newer event has said otherwise. Times alone decide, so that the rows are the same
+    /// in any order of the events. Returns the row's id.
+    pub(crate) fn apply(&mut self, event: Event) -> Option<RowId> {
+        let at = event.created_at.date().ok().and_then(|date| date.unix_nanos().ok());
+        match event.data {
+            EventData::RowCreated(created) => {
+                let row = self.0.entry(created.row_id.clone()).or_default();
+                if !row.ignores(at) {
+                    row.raise(at, false);
+                    for (name, value) in created.properties.iter() {
+                        let (name, value) = (name.to_owned(), json(&value));
+                        // A known value came with an update that was handled before the creation.
+                        let property = Property { value, at };
+                        row.properties.entry(name).or_insert(property);
+                    }
+                }
+                Some(created.row_id)
+            }
+            EventData::RowUpdated(updated) => {
+                let row = self.0.entry(updated.row_id.clone()).or_default();
+                if !row.ignores(at) {
+                    for (name, change) in updated.changes.iter() {
+                        let (before, value) = (json(&change.before), json(&change.after));
+                        let known = row.properties.get(name);
+                        // An older event still sets a property that no newer one has named. Of two events of one time, one may have
+                        // found the other's value: it is the newer one.
+                        let is_newest = known.is_none_or(|now| {
+                            now.at < at || (now.at == at || at.is_none()) && now.value == before
+                        });
+                        if is_newest {
+                            let at = at.max(known.and_then(|now| now.at));
+                            let property = Property { value, at };
+                            row.properties.insert(name.to_owned(), property);
+                        }
+                    }
+                }
+                Some(updated.row_id)
+            }
+            EventData::RowDeleted(deleted) => {
+                let row = self.0.entry(deleted.row_id.clone()).or_default();
+                // A deletion without a time, or of the time of a creation, deletes nothing: it may be the older one.
+                if at.is_some() && at > row.floor {
+                    row.raise(at, true);
+                }
+                Some(deleted.row_id)
+            }
+            _ => None,
+        }
+    }
+}
+
+async fn on_event(State(rows): State<Arc<Mutex<Rows>>>, event: Event, order: Order) -> StatusCode {
+    let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+    let event_id = event.id.clone();
+    if let Some(row_id) = rows.apply(event) {
+        let row = rows.get(&row_id);
+        println!("{event_id} is {}: {row_id} is {row:?}", order.name());
+    }
+    StatusCode::NO_CONTENT
 }
 
 /// The value in one form. An absent one is empty, as `null` is.

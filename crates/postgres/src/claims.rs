@@ -15,10 +15,10 @@ use hookgate::{
 use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::call::micros;
 use super::failure::store_error;
 use super::forget::FORGET;
 use super::pool::Postgres;
+use super::query::micros;
 use super::task::Task;
 
 /// Known records are read first, so that a duplicate writes nothing and waits for no flush. Of concurrent claims that all find no

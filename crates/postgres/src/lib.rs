@@ -8,7 +8,6 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod call;
 mod claims;
 mod connect;
 mod effects;
@@ -29,7 +28,6 @@ mod query;
 #[cfg(feature = "order")]
 mod rows;
 mod session;
-mod spare;
 mod tables;
 mod task;
 mod tls;

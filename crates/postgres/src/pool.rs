@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use deadpool::managed;
 use deadpool_postgres::{
     Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
 };
@@ -16,15 +17,17 @@ use super::connect::Connector;
 use super::failure::store_error;
 #[cfg(feature = "inbox")]
 use super::listener::Listener;
-use super::pooled::{Held, PooledConnection};
+use super::pooled::{Held, LeaseConnections, PooledConnection};
 use super::session::Sessions;
-use super::spare::SpareConnections;
+use super::task::Task;
 
 /// The default number of connections.
 const CONNECTIONS: usize = 8;
 /// The default limit of a call, its wait for a connection included: a little less than the second that a store's call gets, so
 /// that the call ends here, with a reason.
 const CALL_TIMEOUT: Duration = Duration::from_millis(900);
+/// The number of connections for leases: two, so that one that hangs does not block the others.
+const LEASE_CONNECTIONS: usize = 2;
 /// How long a migration waits for a connection.
 const TO_MIGRATE: Duration = Duration::from_secs(10);
 
@@ -47,7 +50,12 @@ const TO_MIGRATE: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Postgres {
     pub(super) pool: Pool,
-    pub(super) spares: Arc<SpareConnections>,
+    /// The connections of calls that keep or end a lease.
+    pub(super) leases: managed::Pool<LeaseConnections>,
+    filling: Arc<Task>,
+    /// Absent where the pool belongs to the user, since a pool can't be asked how it connects.
+    #[cfg_attr(not(feature = "inbox"), allow(dead_code))]
+    connector: Option<Connector>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) call_timeout: Duration,
 }
@@ -92,13 +100,13 @@ impl Postgres {
             .build();
         match pool {
             Ok(pool) => Self::with(pool, Some(connector), sessions),
-            Err(_) => unreachable!("a pool without timeouts needs nothing more"),
+            Err(_) => unreachable!("{NO_TIMEOUTS}"),
         }
     }
 
     /// Uses the connections of your own pool, with the pool's settings.
     ///
-    /// The first two connections on which a call from here has succeeded are taken out of the pool, and kept for the calls that
+    /// The first calls from here take two connections out of the pool, and keep them for the calls that
     /// [keep and end leases](super#connections); the pool makes others in their place. If one of the two breaks, it is replaced by the
     /// next connection that the pool gives. So count `max_size + 2` for every process, and for each `Postgres` made from the pool that
     /// is not a clone of another, against the server's `max_connections`.
@@ -111,9 +119,19 @@ impl Postgres {
     }
 
     fn with(pool: Pool, connector: Option<Connector>, sessions: Arc<Sessions>) -> Self {
+        let lease_connections = match &connector {
+            Some(connector) => LeaseConnections::Own(connector.clone()),
+            None => LeaseConnections::OfPool(pool.clone()),
+        };
+        let leases = managed::Pool::builder(lease_connections).max_size(LEASE_CONNECTIONS);
+        let Ok(leases) = leases.build() else {
+            unreachable!("{NO_TIMEOUTS}")
+        };
         Self {
             pool,
-            spares: Arc::new(SpareConnections::new(connector)),
+            leases,
+            filling: Arc::default(),
+            connector,
             sessions,
             call_timeout: CALL_TIMEOUT,
         }
@@ -189,14 +207,27 @@ impl Postgres {
         // The wait is bounded here and not by the pool, which may belong to the user.
         match timeout(limit, self.pool.timeout_get(&Timeouts::new())).await {
             Ok(Ok(object)) => Ok(self.pooled(Held::Pooled(object))),
-            Ok(Err(PoolError::Backend(error))) => Err(store_error(error)),
-            Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
+            Ok(Err(error)) => Err(no_client(error)),
             Err(_) => Err(StoreError::new(StoreErrorKind::TimedOut)),
         }
     }
 
     pub(super) fn pooled(&self, held: Held) -> PooledConnection {
-        PooledConnection::new(held, Arc::clone(&self.spares), Arc::clone(&self.sessions))
+        PooledConnection::new(held, Arc::clone(&self.sessions))
+    }
+
+    /// Takes those for leases out of the user's pool, as soon as it has some: later its holders might keep all.
+    pub(super) fn fill_leases(&self) {
+        if self.connector.is_none() && self.leases.status().size < LEASE_CONNECTIONS {
+            self.filling.run(|| {
+                let leases = self.leases.clone();
+                async move {
+                    // Both at a time, so that two are made.
+                    let one = leases.get().await;
+                    drop((leases.get().await, one));
+                }
+            });
+        }
     }
 
     /// Returns a separate connection that listens on a channel and holds this advisory lock, which others may hold too, where
@@ -209,7 +240,7 @@ impl Postgres {
         channel: &str,
         lock: (u32, u32),
     ) -> Result<Option<Listener>, StoreError> {
-        let connector = self.spares.connector.as_ref();
+        let connector = self.connector.as_ref();
         let Some(connector) = connector.filter(|_| !self.sessions.is_shared()) else {
             return Ok(None);
         };
@@ -227,7 +258,7 @@ impl Postgres {
 
     pub(super) fn drop_idle(&self) {
         self.pool.retain(|_, _| false);
-        self.spares.drop_idle(Duration::ZERO);
+        self.leases.retain(|_, _| false);
     }
 
     /// After a silence, drops idle connections that have not answered since it began: the next call would use up its time
@@ -235,7 +266,18 @@ impl Postgres {
     /// merely slow does not have to accept all of them again.
     pub(crate) fn drop_silent(&self, silence: Duration) {
         self.pool.retain(|_, metrics| metrics.last_used() < silence);
-        self.spares.drop_idle(silence);
+        self.leases
+            .retain(|_, metrics| metrics.last_used() < silence);
+    }
+}
+
+const NO_TIMEOUTS: &str = "a pool without timeouts needs nothing more";
+
+/// The reason why a pool has given no connection.
+pub(super) fn no_client(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => store_error(error),
+        error => StoreError::new(StoreErrorKind::Unavailable).caused_by(error),
     }
 }
 

@@ -3,18 +3,18 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use deadpool_postgres::{ClientWrapper, Object};
+use deadpool::managed;
+use deadpool_postgres::{ClientWrapper, Metrics, Object, Pool, PoolError, Timeouts};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Error, Row, Statement};
 
+use super::connect::Connector;
 use super::session::{Sessions, at_once};
-use super::spare::{Spare, SpareConnections};
 
 /// A connection in use. Unless it is [kept](Self::keep) it is closed when this is dropped: a statement that was abandoned, by a
 /// timeout or with its future, may still be under way, and the next user would wait for it.
 pub(crate) struct PooledConnection {
     held: Option<Held>,
-    spares: Arc<SpareConnections>,
     sessions: Arc<Sessions>,
 }
 
@@ -27,14 +27,48 @@ pub(crate) enum Ready<'a> {
 
 pub(super) enum Held {
     Pooled(Object),
-    Spare(Spare),
+    Lease(managed::Object<LeaseConnections>),
+}
+
+/// Makes the connections that only renew, settle, commit and release: calls that keep a lease must not wait for the holders of the
+/// others.
+pub(super) enum LeaseConnections {
+    /// By the configuration of the pool.
+    Own(Connector),
+    /// Taken out of the user's pool, which makes others in their place: only the pool knows how it connects and what its hooks do.
+    OfPool(Pool),
+}
+
+impl managed::Manager for LeaseConnections {
+    type Type = ClientWrapper;
+    type Error = PoolError;
+
+    async fn create(&self) -> Result<ClientWrapper, PoolError> {
+        match self {
+            Self::Own(connector) => {
+                let (client, driven) = connector.connected().await?;
+                Ok(ClientWrapper::new(client, driven))
+            }
+            Self::OfPool(pool) => Ok(Object::take(pool.timeout_get(&Timeouts::new()).await?)),
+        }
+    }
+
+    async fn recycle(
+        &self,
+        client: &mut ClientWrapper,
+        _: &Metrics,
+    ) -> managed::RecycleResult<PoolError> {
+        match client.is_closed() {
+            true => Err(managed::RecycleError::message("the connection is closed")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl PooledConnection {
-    pub(super) fn new(held: Held, spares: Arc<SpareConnections>, sessions: Arc<Sessions>) -> Self {
+    pub(super) fn new(held: Held, sessions: Arc<Sessions>) -> Self {
         Self {
             held: Some(held),
-            spares,
             sessions,
         }
     }
@@ -95,17 +129,14 @@ impl PooledConnection {
 
     /// Returns the connection for the next call: nothing is under way on it.
     pub(crate) fn keep(mut self) {
-        match self.held.take() {
-            Some(Held::Pooled(object)) => self.spares.take_or_return(object),
-            Some(Held::Spare(spare)) => self.spares.put(spare),
-            None => {}
-        }
+        drop(self.held.take());
     }
 
     pub(super) fn is_reused(&self) -> bool {
         match self.held() {
             Held::Pooled(object) => Object::metrics(object).recycle_count > 0,
-            Held::Spare(spare) => spare.is_used,
+            // One of the user's pool was used there.
+            Held::Lease(_) => true,
         }
     }
 
@@ -123,15 +154,17 @@ impl Deref for PooledConnection {
     fn deref(&self) -> &ClientWrapper {
         match self.held() {
             Held::Pooled(object) => object,
-            Held::Spare(spare) => &spare.client,
+            Held::Lease(object) => object,
         }
     }
 }
 
 impl Drop for PooledConnection {
     fn drop(&mut self) {
-        if let Some(Held::Pooled(object)) = self.held.take() {
-            drop(Object::take(object));
+        match self.held.take() {
+            Some(Held::Pooled(object)) => drop(Object::take(object)),
+            Some(Held::Lease(object)) => drop(managed::Object::take(object)),
+            None => {}
         }
     }
 }

@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
+use deadpool::managed;
+use deadpool_postgres::Timeouts;
 use hookgate::dedupe::{StoreError, StoreErrorKind};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::call::first_of;
 use super::failure;
 use super::failure::store_error;
-use super::pool::Postgres;
+use super::pool::{Postgres, no_client};
 use super::pooled::{Held, PooledConnection};
-use super::spare::POOL_WAIT;
 
 /// How often a failed statement is tried: as often as the pool has connections by default, any of which may have lost its prepared
-/// statement. Broken connections need fewer tries, since the first that fails drops all that are idle, the two spare ones too.
+/// statement. Broken connections need fewer tries, since the first that fails drops all that are idle.
 const ASKED: u32 = 8;
+
+/// How long a call that keeps or ends a lease waits for a connection of the pool before it takes one of its own.
+const POOL_WAIT: Duration = Duration::from_millis(100);
 
 const NONE_FREE: &str = "no connection for a renewal, a settlement, a commit or a release: all of the pool's are held, and none of the two kept for these calls was free or could be opened; the server's max_connections must allow for two more";
 
@@ -54,22 +57,22 @@ impl Postgres {
         self.run(true, limit, statement, types, values).await
     }
 
-    /// Runs one statement, and repeats it after a failure that may pass. If `may_take_spare` is set, it may use a spare connection: it puts
-    /// it back after the statement.
+    /// Runs one statement, and repeats it after a failure that may pass.
     async fn run(
         &self,
-        may_take_spare: bool,
+        is_for_lease: bool,
         limit: Duration,
         statement: &str,
         types: &[Type],
         values: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, StoreError> {
+        self.fill_leases();
         let asked = async {
             let mut left = ASKED;
             loop {
                 left -= 1;
-                let client = if may_take_spare {
-                    self.spare_within(limit).await?
+                let client = if is_for_lease {
+                    self.client_for_lease(limit).await?
                 } else {
                     self.client_within(limit).await?
                 };
@@ -112,46 +115,24 @@ impl Postgres {
         }
     }
 
-    /// Returns a spare connection, or one of the pool: that which is free first.
-    async fn spare_within(&self, limit: Duration) -> Result<PooledConnection, StoreError> {
-        if let Some(spare) = self.spares.take() {
-            return Ok(self.pooled(Held::Spare(spare)));
+    /// Returns a connection of the pool, or where none is free soon, one of those that only these calls use.
+    async fn client_for_lease(&self, limit: Duration) -> Result<PooledConnection, StoreError> {
+        if let Ok(Ok(client)) = timeout(POOL_WAIT, self.client_within(limit)).await {
+            return Ok(client);
         }
-        self.spares.refill(&self.pool);
-        let (mut unopened, mut failed) = (None, None);
-        let spare = async { self.pooled(Held::Spare(self.spares.wait(&mut unopened).await)) };
-        let pool = self.client_while_spares_are_used(limit, &mut failed);
         // A little less than the whole limit of the call, so that it ends with a reason.
-        match timeout(limit / 8 * 7, first_of(spare, pool)).await {
-            Ok(Ok(lent)) => Ok(lent),
-            Ok(Err(lent)) => lent,
-            Err(_) => {
-                let none = StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE);
-                Err(match unopened.map(store_error).or(failed) {
-                    Some(source) => none.caused_by(source),
-                    None => none,
-                })
-            }
+        let wait = (limit / 8 * 7).saturating_sub(POOL_WAIT);
+        match timeout(wait, self.leases.timeout_get(&Timeouts::new())).await {
+            Ok(Ok(object)) => Ok(self.pooled(Held::Lease(object))),
+            Ok(Err(managed::PoolError::Backend(error))) => Err(no_client(error)),
+            Ok(Err(error)) => Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(error)),
+            Err(_) => Err(StoreError::saying(StoreErrorKind::TimedOut, NONE_FREE)),
         }
     }
+}
 
-    /// Returns a connection of the pool. Where the pool fails and there are spare ones, which are soon put back, the wait goes on; the
-    /// error is written to `failed`.
-    async fn client_while_spares_are_used(
-        &self,
-        limit: Duration,
-        failed: &mut Option<StoreError>,
-    ) -> Result<PooledConnection, StoreError> {
-        loop {
-            match self.client_within(limit).await {
-                Err(error) if self.spares.count() > 0 => *failed = Some(error),
-                lent => return lent,
-            }
-            // The pool is asked again only when a connection was returned to it, so that this call opens no further ones.
-            sleep(POOL_WAIT).await;
-            while self.pool.status().available == 0 {
-                sleep(POOL_WAIT).await;
-            }
-        }
-    }
+/// Returns microseconds, limited to a hundred years, which the server can add to its time.
+pub(crate) fn micros(time: Duration) -> i64 {
+    const MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    i64::try_from(time.min(MAX).as_micros()).unwrap_or(i64::MAX)
 }

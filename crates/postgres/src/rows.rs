@@ -6,9 +6,9 @@ use hookgate::dedupe::{EventKey, StoreFuture};
 use hookgate_order::{LastHandled, OrderStore};
 use tokio_postgres::types::{ToSql, Type};
 
-use super::call::micros;
 use super::claims::PostgresStore;
 use super::failure::store_error;
+use super::query::micros;
 
 const LAST: &str =
     "SELECT revision, last FROM hookgate_order WHERE key = $1 AND until > clock_timestamp()";

@@ -1,27 +1,38 @@
-//! Reads the server's settings that decide whether ids may be forgotten.
+//! Reads the server's settings that decide whether ids may be forgotten, and tries whether the server takes claims.
 
 use std::time::Duration;
 
-use hookgate::dedupe::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{ClaimToken, EventKey, StoreError, StoreErrorKind};
 use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, ServerErrorKind, Value, cmd};
+use redis::{Cmd, ErrorKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::time::timeout;
 
+use crate::failure::NO_DATABASE;
 #[cfg(feature = "tls")]
 use crate::failure::store_error;
 use crate::finding::{Finding, Findings, Risk};
+use crate::record;
+use crate::script::{LOOK, RELEASE};
 
 /// The limit of the whole check, connecting included.
 const LIMIT: Duration = Duration::from_secs(5);
+/// The kinds of a command that the server does not allow this user, or does not know.
+const REFUSED: [ErrorKind; 2] = [
+    ErrorKind::Server(ServerErrorKind::NoPerm),
+    ErrorKind::Server(ServerErrorKind::ResponseError),
+];
 /// The least version: it has `SET` with both `NX` and `GET`, and scripts that may run when memory is full.
 const LEAST: (u64, u64) = (7, 0);
 
-pub(crate) async fn check<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
-    let looked = timeout(LIMIT, look(connection)).await;
+pub(crate) async fn check<C: ConnectionLike>(
+    connection: &mut C,
+    prefix: &str,
+) -> Result<Findings, StoreError> {
+    let looked = timeout(LIMIT, look(connection, prefix)).await;
     looked.unwrap_or_else(|_| Err(unreachable("it does not answer")))
 }
 
-async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreError> {
+async fn look<C: ConnectionLike>(connection: &mut C, prefix: &str) -> Result<Findings, StoreError> {
     let reports = reports(ask(connection, &cmd("INFO")).await?);
     let servers = reports.len();
     let (mut found, mut appends) = (Vec::new(), false);
@@ -60,8 +71,51 @@ async fn look<C: ConnectionLike>(connection: &mut C) -> Result<Findings, StoreEr
         };
         found.extend(risk.map(|risk| Finding { server: None, risk }));
     }
+    if !found.iter().any(|finding| finding.risk.refuses()) {
+        let risk = probe(connection, prefix).await?;
+        found.extend(risk.map(|risk| Finding { server: None, risk }));
+    }
     found.sort_by(|one, other| one.risk.cmp(&other.risk));
     Ok(Findings { servers, found })
+}
+
+/// Makes a claim of a random key and releases it, with each command that the store uses. Where the release is refused, the record
+/// ends with its lease.
+///
+/// An error that says how the server is at this moment is no finding: its memory is full, it still reads its file, it takes no
+/// writes because its snapshots fail.
+async fn probe<C: ConnectionLike>(
+    connection: &mut C,
+    prefix: &str,
+) -> Result<Option<Risk>, StoreError> {
+    const LEASE_MS: &str = "5000";
+    let token = ClaimToken::new(b"");
+    let key = record::key(prefix, &EventKey::from_bytes(*token.as_bytes()));
+    let running = record::value(record::RUNNING, token);
+    let mut claim = cmd("SET");
+    claim.arg(&key).arg(&running[..]);
+    claim.arg("NX").arg("GET").arg("PX").arg(LEASE_MS);
+    let tried = async {
+        let _: Value = claim.query_async(connection).await?;
+        let arguments = [&running[..], LEASE_MS.as_bytes()];
+        let _: Value = LOOK.run(connection, &key, &arguments).await?;
+        // By its text, since the script above may have run by its digest.
+        let _: Value = RELEASE.run_text(connection, &key, &[&running]).await?;
+        Ok::<_, RedisError>(())
+    };
+    match tried.await {
+        Ok(()) => Ok(None),
+        Err(error) if REFUSED.contains(&error.kind()) => Ok(Some(Risk::Refused {
+            reason: error.detail().unwrap_or("no permission").to_owned(),
+        })),
+        Err(error) if is_state(&error) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Returns whether the server has answered, with an error of its present state.
+fn is_state(error: &RedisError) -> bool {
+    matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension)
 }
 
 /// Returns each server's name, where it is one of several, and its report, where it gives one.
@@ -93,14 +147,22 @@ async fn ask<C: ConnectionLike>(
     connection: &mut C,
     command: &Cmd,
 ) -> Result<Option<Value>, StoreError> {
-    let refused = [ServerErrorKind::NoPerm, ServerErrorKind::ResponseError].map(ErrorKind::Server);
     match command.query_async(connection).await {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if refused.contains(&error.kind()) => Ok(None),
-        #[cfg(feature = "tls")]
-        Err(error) if crate::tls::refused_handshake(&error).is_some() => Err(store_error(error)),
-        Err(error) => Err(unreachable(error)),
+        Err(error) if REFUSED.contains(&error.kind()) => Ok(None),
+        Err(error) => Err(failed(error)),
     }
+}
+
+fn failed(error: RedisError) -> StoreError {
+    if error.kind() == ErrorKind::InvalidClientConfig {
+        return StoreError::saying(StoreErrorKind::Setting, NO_DATABASE).caused_by(error);
+    }
+    #[cfg(feature = "tls")]
+    if crate::tls::refused_handshake(&error).is_some() {
+        return store_error(error);
+    }
+    unreachable(error)
 }
 
 fn unreachable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
@@ -212,22 +274,24 @@ pub(crate) fn report(findings: &Findings) {
 
 #[cfg(test)]
 mod tests {
-    use redis::{Pipeline, RedisError, RedisFuture};
+    use redis::{Pipeline, RedisFuture};
 
     use super::*;
 
-    /// Answers `INFO` with this, and refuses everything else.
+    /// Answers `INFO` with this, takes claims, and refuses everything else.
     #[derive(Clone)]
     struct Server(Value);
 
     impl ConnectionLike for Server {
         fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
             let asked = cmd.get_packed_command();
-            let info = asked.windows(4).any(|word| word == b"INFO");
-            let answer = if info {
+            let says = |word: &[u8]| asked.windows(word.len()).any(|at| at == word);
+            let answer = if says(b"CLUSTER") || says(b"CONFIG") {
+                Err((ErrorKind::Server(ServerErrorKind::NoPerm), "refused").into())
+            } else if says(b"INFO") {
                 Ok(self.0.clone())
             } else {
-                Err(ServerErrorKind::NoPerm.into_error())
+                Ok(Value::Nil)
             };
             Box::pin(async move { answer })
         }
@@ -246,22 +310,12 @@ mod tests {
         }
     }
 
-    trait IntoError {
-        fn into_error(self) -> RedisError;
-    }
-
-    impl IntoError for ServerErrorKind {
-        fn into_error(self) -> RedisError {
-            (redis::ErrorKind::Server(self), "refused").into()
-        }
-    }
-
     fn checked(answer: Value) -> Result<Findings, StoreError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        runtime.block_on(check(&mut Server(answer)))
+        runtime.block_on(check(&mut Server(answer), "hookgate:"))
     }
 
     fn info(version: &str) -> Value {

@@ -12,6 +12,7 @@ use redis::io::tcp::TcpSettings;
 use redis::{AsyncConnectionConfig, Client, RedisResult};
 use tokio::time::sleep;
 
+use crate::failure::while_connecting;
 #[cfg(feature = "tls")]
 use crate::tls;
 
@@ -55,10 +56,10 @@ impl Dial {
             for wait in WAITS.map(Duration::from_millis) {
                 match dial.once().await {
                     Err(error) if error.is_io_error() && !is_refused(&error) => sleep(wait).await,
-                    connected => return connected,
+                    connected => return connected.map_err(while_connecting),
                 }
             }
-            dial.once().await
+            dial.once().await.map_err(while_connecting)
         };
         connecting.boxed().shared()
     }

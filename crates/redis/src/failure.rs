@@ -3,6 +3,18 @@
 use hookgate::dedupe::{StoreError, StoreErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
 
+/// The reason of a connection that the server takes, and whose database it refuses.
+pub(crate) const NO_DATABASE: &str = "the server has no database of the URL's number, or this user may not select it: leave the number out, or allow SELECT";
+
+/// Gives the refusal of a database a kind of its own while the connection is made: the answer to a command has the same kind.
+pub(crate) fn while_connecting(error: RedisError) -> RedisError {
+    if error.kind() != ErrorKind::Server(ServerErrorKind::ResponseError) {
+        return error;
+    }
+    let kind = ErrorKind::InvalidClientConfig;
+    (kind, "the connection is refused", error.to_string()).into()
+}
+
 pub(crate) fn store_error(error: RedisError) -> StoreError {
     let kind = if error.code() == Some("OOM") {
         StoreErrorKind::Full

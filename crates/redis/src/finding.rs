@@ -26,7 +26,12 @@ impl Findings {
         if words.is_empty() {
             return Ok(self);
         }
-        let message = "this Redis may forget ids, so that events would run twice";
+        let refuses = |finding: &Finding| finding.risk.refuses();
+        let message = if self.found.iter().any(refuses) {
+            "this Redis refuses claims, so that deliveries would be answered 503"
+        } else {
+            "this Redis may forget ids, so that events would run twice"
+        };
         Err(StoreError::saying(StoreErrorKind::NotDurable, message).caused_by(words.join("; ")))
     }
 }
@@ -64,6 +69,15 @@ pub enum Risk {
     OneNode {
         /// The number of primaries that have a share.
         primaries: u64,
+    },
+    /// It refuses the claim that the check made, or a command of its renewal, commit or release: because of the user's rights or
+    /// key pattern, or because a command was renamed.
+    #[error(
+        "a claim made to try it was refused, as each delivery's would be ({reason}): allow this user the commands and keys that the page of hookgate-redis names"
+    )]
+    Refused {
+        /// The server's words.
+        reason: String,
     },
     /// When its memory is full, it forgets ids instead of refusing new ones. Every key here has an expiry, so `volatile-…`
     /// forgets them too.
@@ -114,12 +128,18 @@ impl Risk {
     #[must_use]
     pub fn forgets(&self) -> bool {
         match self {
-            Self::Replica | Self::OneNode { .. } | Self::Evicts { .. } | Self::NoAppendOnlyFile => {
-                true
-            }
+            Self::Evicts { .. } | Self::NoAppendOnlyFile => true,
             // Any value of this setting affects only the last moments.
             Self::Unread { what } => *what != "appendfsync",
-            _ => false,
+            _ => self.refuses(),
         }
+    }
+
+    /// Returns whether claims can't work at all.
+    pub(crate) fn refuses(&self) -> bool {
+        matches!(
+            self,
+            Self::Replica | Self::OneNode { .. } | Self::Refused { .. }
+        )
     }
 }

@@ -16,7 +16,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// - [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not
-    ///   enabled; or it asks for TLS and the program has no provider of crypto.
+    ///   enabled; or it names a database that the server does not have; or it asks for TLS and the program has no provider of crypto.
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
@@ -32,6 +32,10 @@ impl RedisStore {
     /// [`Setting`](StoreErrorKind::Setting): it is not a URL of a Redis, or needs a feature of the crate `redis` that is not enabled; or it asks
     /// for TLS and the program has no provider of crypto.
     pub fn open(url: &str) -> Result<Self, StoreError> {
+        if has_bare_password(url) {
+            let message = "this can't be used as a Redis URL: write special characters of its user or password as %XX, such as %23 for #";
+            return Err(StoreError::saying(StoreErrorKind::Setting, message));
+        }
         // The error of redis may repeat a part of the URL.
         let client = Client::open(url).map_err(|_| {
             let asks_for_tls = url.starts_with("rediss:") || url.starts_with("valkeys:");
@@ -77,4 +81,14 @@ impl RedisStore {
         self.connection = self.connection.with_authorities(authorities);
         Ok(self)
     }
+}
+
+/// Returns whether a user or a password has a `#`, `/` or `?` that is not written as `%XX`. It ends the part of the URL that names
+/// the server, so that a piece of the password would be taken for the host.
+fn has_bare_password(url: &str) -> bool {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return false;
+    };
+    let server_ends = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    !scheme.contains("unix") && rest[server_ends..].contains('@')
 }

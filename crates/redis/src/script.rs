@@ -59,6 +59,17 @@ impl Compared {
         }
     }
 
+    /// Runs the script by its text.
+    pub(crate) async fn run_text<T: FromRedisValue>(
+        &self,
+        connection: &mut impl ConnectionLike,
+        key: &str,
+        arguments: &[&[u8]],
+    ) -> RedisResult<T> {
+        let by_text = command("EVAL", self.text, key, arguments);
+        by_text.query_async(connection).await
+    }
+
     /// Runs the script by its digest. Where the server does not know it (after a restart, a flush of scripts or a failover), runs
     /// it by its text, which the server then keeps. The second command has the same key as the first, so it goes to the same
     /// node.
@@ -72,8 +83,7 @@ impl Compared {
         let by_digest = command("EVALSHA", self.digest.get_or_init(digest), key, arguments);
         match by_digest.query_async(connection).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let by_text = command("EVAL", self.text, key, arguments);
-                by_text.query_async(connection).await
+                self.run_text(connection, key, arguments).await
             }
             answered => answered,
         }

@@ -115,7 +115,8 @@ where
         Self { limit, ..self }
     }
 
-    /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role.
+    /// Reads from the server the settings that decide whether ids may be forgotten: its version, eviction, persistence and role. Makes
+    /// one claim of a random key and releases it, so that a user who lacks a right, or has another key pattern, is found now.
     ///
     /// ```no_run
     /// # async fn start() -> Result<(), hookgate::dedupe::StoreError> {
@@ -133,9 +134,10 @@ where
     ///
     /// # Errors
     /// - [`Unavailable`](StoreErrorKind::Unavailable): it can't be reached, or refuses the login.
+    /// - [`Setting`](StoreErrorKind::Setting): it has no database of the URL's number, or this user may not select it.
     /// - [`TooOld`](StoreErrorKind::TooOld): it is older than Redis 7.0.
     pub async fn check(&self) -> Result<Findings, StoreError> {
-        check::check(&mut self.connection.clone()).await
+        check::check(&mut self.connection.clone(), &self.prefix).await
     }
 
     async fn claim_now(

@@ -13,8 +13,7 @@ const APPLICATION: i64 = 0x686b_6774;
 /// The version of the tables. An inbox and a store of claims have tables of their own in the file, which each makes when it needs
 /// them.
 const VERSION: i64 = 1;
-/// The size of the pages of a new file. A commit writes each page that it changes, and an event changes some pages by a few bytes:
-/// small pages are less to write.
+/// The size of the pages of a new file. An event changes some pages by a few bytes, and a commit writes whole pages.
 const PAGE_BYTES: i64 = 1_024;
 /// SQLite counts the changes of the tables in the schema version, from zero. A version of at least this number comes from [`mark`].
 const LEAST_MARK: i32 = 1 << 20;

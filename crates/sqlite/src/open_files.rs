@@ -1,62 +1,25 @@
 //! The path of the file: whether its file system is suitable, and whether it still leads to the file that was opened.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use hookgate::dedupe::{StoreError, StoreErrorKind as Kind};
 
-/// Finds or creates the file. Returns its absolute path, so that the path stays valid when the program changes its working
-/// directory.
+/// Finds or creates the file. Returns its absolute path, which stays valid when the program changes its working directory.
 pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     let text = path.to_string_lossy();
     if text.is_empty() || text == ":memory:" || text.starts_with("file:") {
-        return Err(StoreError::saying(
-            Kind::NotDurable,
-            "it must be a file on a disk: give its plain path",
-        ));
+        let advice = "it must be a file on a disk: give its plain path";
+        return Err(StoreError::saying(Kind::NotDurable, advice));
     }
-    let failed = |error: io::Error| {
-        let (kind, advice) = match error.kind() {
-            io::ErrorKind::NotFound if is_dangling_link(path) => (
-                Kind::Missing,
-                "a part of the path is a symbolic link, and its target does not exist: mount or create the target, or name another path",
-            ),
-            io::ErrorKind::NotFound if create => (
-                Kind::Missing,
-                "there is no such folder: make it first, writable for this program alone",
-            ),
-            io::ErrorKind::NotFound => (
-                Kind::Missing,
-                "there is no inbox: name the file that the receiver opens",
-            ),
-            io::ErrorKind::NotADirectory => (
-                Kind::Missing,
-                "a part of the path is a file and no folder: name another path",
-            ),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => (
-                Kind::Denied,
-                "this program may not read and write there: give the file and its folder to its user",
-            ),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                (Kind::Full, "the disk is full: make room")
-            }
-            _ => (Kind::Unavailable, "the file can't be opened"),
-        };
-        let refused = StoreError::saying(kind, advice);
-        // The advice replaces the system's error, except for an error of unknown kind.
-        if kind == Kind::Unavailable {
-            refused.caused_by(error)
-        } else {
-            refused
-        }
-    };
+    let failed = |error: io::Error| refused(error, create);
     // Beside an empty file, SQLite deletes a log without an error. The log is looked for first: the file is written before its log.
     let file = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let is_empty = |file: &Path| match fs::metadata(file) {
         Ok(found) => found.is_file() && found.len() == 0,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
+        Err(error) => error.kind() == ErrorKind::NotFound,
     };
     if has_bytes(&beside(&file, "-wal")) && is_empty(&file) {
         return Err(StoreError::saying(
@@ -67,18 +30,14 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {}
         Ok(_) => {
-            return Err(StoreError::saying(
-                Kind::NotAStore,
-                "this is not a file: name a file in it",
-            ));
+            let advice = "this is not a file: name a file in it";
+            return Err(StoreError::saying(Kind::NotAStore, advice));
         }
-        Err(error)
-            if error.kind() == io::ErrorKind::NotFound && create && !is_dangling_link(path) =>
-        {
-            let folder = path
-                .parent()
-                .filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
+        Err(error) if error.kind() == ErrorKind::NotFound && create => {
+            let folder = match path.parent() {
+                Some(folder) if !folder.as_os_str().is_empty() => folder,
+                _ => Path::new("."),
+            };
             let folder = fs::canonicalize(folder).map_err(failed)?;
             keeps(&folder)?;
             create_private_file(path, &folder).map_err(failed)?;
@@ -97,6 +56,31 @@ pub(crate) fn find(path: &Path, create: bool) -> Result<PathBuf, StoreError> {
     Ok(file)
 }
 
+fn refused(error: io::Error, create: bool) -> StoreError {
+    let (kind, advice) = match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory if create => (
+            Kind::Missing,
+            "there is no such folder: make it first, writable for this program alone",
+        ),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => (
+            Kind::Missing,
+            "there is no inbox: name the file that the receiver opens",
+        ),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => (
+            Kind::Denied,
+            "this program may not read and write there: give the file and its folder to its user",
+        ),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+            (Kind::Full, "the disk is full: make room")
+        }
+        _ => {
+            let advice = "the file can't be opened";
+            return StoreError::saying(Kind::Unavailable, advice).caused_by(error);
+        }
+    };
+    StoreError::saying(kind, advice)
+}
+
 /// Returns the path of one of the files that SQLite keeps beside the file.
 pub(crate) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut beside = file.as_os_str().to_owned();
@@ -108,12 +92,6 @@ pub(crate) fn has_bytes(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.len() > 0)
 }
 
-/// Returns whether the path, or a folder on it, is a symbolic link to a place that does not exist.
-fn is_dangling_link(path: &Path) -> bool {
-    path.ancestors()
-        .any(|part| part.is_symlink() && matches!(part.try_exists(), Ok(false)))
-}
-
 /// Creates an empty file that its owner alone may read. SQLite creates the files beside it with the same mode.
 fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
@@ -123,15 +101,13 @@ fn create_private_file(path: &Path, folder: &Path) -> io::Result<()> {
     match options.open(path) {
         // The file's name must be durable, as its content is.
         Ok(_) if cfg!(unix) => File::open(folder)?.sync_all(),
-        Ok(_) => Ok(()),
         // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
     }
 }
 
-/// Checks the file system. SQLite shares its log through memory, and its locks must hold: neither works on file systems of a
-/// network. What is in memory is lost with the machine.
+/// Refuses a file that is mounted alone, and a file system of a network: SQLite shares its log through memory, and its locks must hold.
 fn keeps(file: &Path) -> Result<(), StoreError> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let Some((point, kind, source)) = file_system(&mounts, file) else {
@@ -143,91 +119,43 @@ fn keeps(file: &Path) -> Result<(), StoreError> {
             "the file alone is mounted here, and what was accepted last is in -wal beside it, which would be lost with the container: mount the folder that holds the file",
         ));
     }
-    let refused = |advice| {
-        let error = StoreError::saying(Kind::NotDurable, advice);
-        Err(error.caused_by(format!("the file system is {kind}")))
-    };
     if is_of_a_network(kind, source) {
-        return refused(
+        let error = StoreError::saying(
+            Kind::NotDurable,
             "this is a file system of a network or of another machine, where SQLite's locks and shared memory don't hold: use a disk of this machine, or PostgreSQL",
         );
-    }
-    if is_in_memory(kind) && !is_temporary(file, &std::env::temp_dir()) {
-        return refused(
-            "this is memory, and no disk: what was accepted would be lost when the machine ends. Use a disk of this machine",
-        );
+        return Err(error.caused_by(format!("the file system is {kind}")));
     }
     Ok(())
 }
 
-fn is_in_memory(kind: &str) -> bool {
-    matches!(kind, "tmpfs" | "ramfs" | "devtmpfs")
-}
-
-/// Returns whether the file is in the folder for temporary files, which need not be kept. It is often in memory,
-/// and the files of tests are there. Below `/dev` it is always memory, whatever `TMPDIR` says.
-fn is_temporary(file: &Path, folder: &Path) -> bool {
-    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    file.starts_with(folder) && !file.starts_with("/dev")
-}
-
-/// Returns the place, the kind and the source of the file system of a path, from the list of mounts in Linux.
+/// Returns the place, the kind and the source of the file system of a path, from the list of mounts in Linux. Its lines are
+/// "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
 fn file_system<'a>(mounts: &'a str, file: &Path) -> Option<(String, &'a str, &'a str)> {
-    let mut nearest: Option<(usize, (String, &str, &str))> = None;
-    for line in mounts.lines() {
-        // "36 35 98:0 /root /mount/point options - type source options", with a varying number of words before the dash.
-        let Some((before, after)) = line.split_once(" - ") else {
-            continue;
-        };
-        let mut after = after.split(' ');
-        let (Some(point), Some(kind)) = (before.split(' ').nth(4), after.next()) else {
-            continue;
-        };
-        let source = after.next().unwrap_or_default();
+    let mounted = mounts.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        let (point, mut after) = (before.split(' ').nth(4)?, after.split(' '));
         let point = point.replace("\\040", " ").replace("\\134", "\\");
-        let depth = Path::new(&point).components().count();
-        // A later mount hides an earlier one at the same path.
-        if file.starts_with(&point) && nearest.as_ref().is_none_or(|(most, _)| depth >= *most) {
-            nearest = Some((depth, (point, kind, source)));
-        }
-    }
-    nearest.map(|(_, found)| found)
+        Some((point, after.next()?, after.next().unwrap_or_default()))
+    });
+    // Of several at one path, the last hides the others, and `max_by_key` returns the last.
+    mounted
+        .filter(|(point, ..)| file.starts_with(point))
+        .max_by_key(|(point, ..)| Path::new(point).components().count())
 }
 
+/// File systems of a network or of the host of a virtual machine, and programs that show a network as a folder.
+const NETWORKS: &str = "9p afs beegfs blobfuse blobfuse2 ceph cifs davfs davfs2 gcsfuse geesefs gfs2 glusterfs goofys grpcfuse \
+    juicefs lustre mountpoint-s3 nfs nfs4 prl_fs rclone s3fs smb3 smbfs sshfs vboxsf virtiofs vmhgfs vmhgfs-fuse";
+
+/// A program is named by the kind, as in `fuse.sshfs`, or by the source of the kind `fuse`.
 fn is_of_a_network(kind: &str, source: &str) -> bool {
-    // Of networks, and of the host of a virtual machine.
-    const KINDS: [&str; 14] = [
-        "9p", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "lustre", "prl_fs", "smb3",
-        "smbfs", "vboxsf", "virtiofs", "vmhgfs",
-    ];
-    // Programs that show a network as a folder. Some are the kind, as in `fuse.sshfs`, others the source of the kind `fuse`.
-    const PROGRAMS: [&str; 16] = [
-        "blobfuse",
-        "blobfuse2",
-        "ceph",
-        "davfs",
-        "davfs2",
-        "gcsfuse",
-        "geesefs",
-        "glusterfs",
-        "goofys",
-        "grpcfuse",
-        "juicefs",
-        "mountpoint-s3",
-        "rclone",
-        "s3fs",
-        "sshfs",
-        "vmhgfs-fuse",
-    ];
-    let by = |program: &str| {
-        PROGRAMS
-            .iter()
-            .any(|known| program.eq_ignore_ascii_case(known))
+    let is_one = |name: &str| {
+        let mut known = NETWORKS.split_ascii_whitespace();
+        known.any(|known| name.eq_ignore_ascii_case(known))
     };
-    kind.starts_with("nfs")
-        || KINDS.contains(&kind)
-        || kind.strip_prefix("fuse.").is_some_and(by)
-        || (kind == "fuse" && (by(source) || source.contains("://")))
+    is_one(kind.strip_prefix("fuse.").unwrap_or(kind))
+        || (kind == "fuse" && (is_one(source) || source.contains("://")))
 }
 
 /// The files that were opened: the database, the log beside it, and the index of the log. If one of the first two is moved or deleted,
@@ -248,8 +176,7 @@ impl OpenFiles {
 
     /// When the database was written last.
     pub(crate) fn written(&self) -> Option<SystemTime> {
-        let [(database, _), ..] = &self.0;
-        fs::metadata(database).ok()?.modified().ok()
+        fs::metadata(&self.0[0].0).ok()?.modified().ok()
     }
 
     /// Whether another process may have written to a log of its own, or to this one with an index of its own. Then the log is left
@@ -326,24 +253,6 @@ mod tests {
             assert_eq!(found.map(|(_, kind, _)| kind), Some(kind), "{file}");
         }
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
-    }
-
-    #[test]
-    fn memory_is_known_by_its_kind_and_passes_for_temporary_files_alone() {
-        for kind in ["tmpfs", "ramfs", "devtmpfs"] {
-            assert!(is_in_memory(kind), "{kind}");
-        }
-        assert!(!is_in_memory("ext4"));
-        for (file, folder, passes) in [
-            ("/made up/inbox.db", "/made up", true),
-            ("/srv/inbox.db", "/made up", false),
-            ("/dev/shm/inbox.db", "/dev/shm", false),
-            ("/dev/shm/inbox.db", "/made up", false),
-            ("/dev/inbox.db", "/", false),
-        ] {
-            let is_one = is_temporary(Path::new(file), Path::new(folder));
-            assert_eq!(is_one, passes, "{file} {folder}");
-        }
     }
 
     #[test]

@@ -3,17 +3,16 @@
 use std::{env, time::Duration};
 
 use async_nats::Error;
-use async_nats::jetstream::consumer::pull;
-use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType};
-use async_nats::jetstream::{self, AckKind, Context};
+use async_nats::jetstream::{self, AckKind, Context, consumer::pull, message::PublishMessage};
 use axum::{Router, routing::post_service};
 use futures_util::TryStreamExt;
 use hookgate::dedupe::{StoreError, StoreErrorKind, StoreFuture};
 use hookgate::receiver::StoredDelivery;
 use hookgate::run::Acknowledgement;
 use hookgate::sink::{Accepted, Sink};
-use hookgate::{Delivery, Event, MemoryStore, Receiver, Secret};
+use hookgate::{Delivery, Event, Receiver, Secret};
+use hookgate_sqlite::SqliteStore;
 
 const RETENTION: Duration = Duration::from_secs(48 * 3_600);
 const LONGEST: Duration = Duration::from_secs(20); // of a run
@@ -74,7 +73,8 @@ async fn receive(sink: JetStream, secret: Secret) -> Result<(), Error> {
 
 async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Error> {
     let builder = Receiver::builder().secret(secret).run_limit(LONGEST);
-    let receiver = builder.store(MemoryStore::default()).build()?; // several consumers share a `RedisStore` or `PostgresStore`
+    let claims = SqliteStore::open(env::var("CLAIMS")?)?; // several consumers share a `RedisStore` or `PostgresStore`
+    let receiver = builder.store(claims).build()?; // after a kill of the server, all messages may come again
     let config = pull::Config {
         durable_name: Some("handlers".into()),
         filter_subject: "webhooks.events".into(),

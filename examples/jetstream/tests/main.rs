@@ -55,7 +55,9 @@ impl Nats {
     }
 
     fn halves(&self) -> Halves {
-        Halves::new(EXAMPLE, &[("NATS_URL", &self.url())])
+        let claims = self.folder.path().join("claims.db");
+        let claims = claims.to_str().unwrap();
+        Halves::new(EXAMPLE, &[("NATS_URL", &self.url()), ("CLAIMS", claims)])
     }
 
     fn example(&self) -> Example {

@@ -197,28 +197,28 @@ pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
 
 pub(super) async fn a_worker_that_waits_is_woken(subject: Subject) {
     const SOON: Duration = Duration::from_secs(20);
-    let mut heard = subject.engine.changed().listen();
+    let mut heard = listen(subject.engine.changed());
     subject.accept(&entry("evt_1")).await;
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     // Earlier notifications arrive before this wait ends.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard = subject.engine.changed().listen();
+    heard = listen(subject.engine.changed());
     assert_eq!(subject.settle(&job, End::Return).await, Ownership::Held);
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());
 
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, dead()).await, Ownership::Held);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard = subject.engine.changed().listen();
+    heard = listen(subject.engine.changed());
     assert_eq!(subject.due_again(of("evt_1")).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());
 
     let job = subject.one().await;
     assert_eq!(subject.settle(&job, retry(LONG)).await, Ownership::Held);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    heard = subject.engine.changed().listen();
+    heard = listen(subject.engine.changed());
     let forgotten = Change::Retry { forgets_age: true };
     assert_eq!(subject.operate(of("evt_1"), forgotten).await, 1);
     assert!(tokio::time::timeout(SOON, heard).await.is_ok());

@@ -16,15 +16,15 @@ use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
     sink::Accepted,
 };
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use crate::engine::{
-    Batch, CLOCK_LEAP, Change, End, Engine, InboxStats, Job, LeaseRequest, Listed, NEVER_SETTLED,
-    TOO_OLD,
+    Batch, CLOCK_JUMPED, CLOCK_LEAP, Change, End, Engine, InboxStats, Job, LeaseRequest, Listed,
+    NEVER_SETTLED, TOO_OLD,
 };
 use crate::entry::{Entry, EntryId, EntryState};
 use crate::selection::{Page, Selection};
-use crate::signal::WorkSignal;
 use faults::{Broken, Faults};
 use row::{Row, after, bounded, forget};
 
@@ -37,7 +37,7 @@ pub(crate) struct MemoryEngine {
     /// The rule that it breaks.
     broken: Option<Broken>,
     rows: Mutex<BTreeMap<EntryId, Row>>,
-    changed: WorkSignal,
+    changed: Notify,
     scopes: ScopesInUse,
     faults: Mutex<Arc<Faults>>,
     /// Each call with its time since the start.
@@ -55,7 +55,7 @@ impl MemoryEngine {
             clock,
             broken,
             rows: Mutex::default(),
-            changed: WorkSignal::default(),
+            changed: Notify::default(),
             scopes: ScopesInUse::default(),
             faults: Mutex::new(Arc::new(|_| Fault::None)),
             calls: Mutex::default(),
@@ -137,7 +137,7 @@ impl Engine for MemoryEngine {
                 error: None,
             };
             rows.insert(EntryId::new(id), row);
-            self.changed.wake(1);
+            self.changed.notify_one();
             Accepted::New
         })
     }
@@ -177,7 +177,7 @@ impl Engine for MemoryEngine {
                 let is_too_old =
                     |within| first + within < now || first > now + CLOCK_LEAP && !breaks;
                 if request.run_within.is_some_and(is_too_old) {
-                    row.dead_letter(TOO_OLD);
+                    row.dead_letter(if first > now { CLOCK_JUMPED } else { TOO_OLD });
                     batch.dead_lettered.push(row.listed(id));
                     continue;
                 }
@@ -244,7 +244,7 @@ impl Engine for MemoryEngine {
                     row.state = EntryState::Queued;
                     row.until = now;
                     row.tries -= 1;
-                    self.changed.wake(1);
+                    self.changed.notify_one();
                 }
             }
             row.token = None;
@@ -253,14 +253,7 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn wake_another(&self) {
-        self.calls
-            .lock()
-            .unwrap()
-            .push(("wake_another", self.now()));
-    }
-
-    fn changed(&self) -> &WorkSignal {
+    fn changed(&self) -> &Notify {
         &self.changed
     }
 
@@ -308,7 +301,7 @@ impl Engine for MemoryEngine {
             }
             let forgets_age = matches!(change, Change::Retry { forgets_age: true });
             if !(forgets_age && self.breaks(Broken::WakesNobodyWhoForgetsAnAge)) {
-                self.changed.wake(chosen.len());
+                self.changed.notify_one();
             }
             chosen.len() as u64
         })

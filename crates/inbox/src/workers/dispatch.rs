@@ -10,6 +10,8 @@ use std::time::Duration;
 use hookgate::layer::VerifiedBody;
 use hookgate::receiver::catch_panic;
 use http::{Request, Response};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
@@ -21,7 +23,6 @@ use super::job::{give_back, work};
 use super::state::{Phase, WorkersState};
 use crate::engine::{Batch, Job, LeaseRequest};
 use crate::entry::EntryId;
-use crate::signal::Listening;
 
 /// The most time that a lease call may take: if its answer is lost, the leased entries wait until their leases end.
 const LEASE_CALL: Duration = Duration::from_secs(30);
@@ -36,8 +37,17 @@ pub(super) struct Dispatcher<S> {
     entries: HashMap<Id, EntryId>,
     /// When the first of the entries that failed here is due again.
     due: Option<Instant>,
-    /// The number of hints after which no entry was left, or after which another process was woken.
-    hints: usize,
+}
+
+/// Listens from now on: called before a lease, so that no signal between the lease and the wait is lost. A signal from before is
+/// used up, since the lease finds what it was about.
+pub(crate) fn listen(changed: &Notify) -> Pin<Box<Notified<'_>>> {
+    loop {
+        let mut listening = Box::pin(changed.notified());
+        if !listening.as_mut().enable() {
+            return listening;
+        }
+    }
 }
 
 impl<S, R> Dispatcher<S>
@@ -48,14 +58,12 @@ where
     R: Send + 'static,
 {
     pub(super) fn new(shared: Arc<WorkersState>, service: S) -> Self {
-        let hints = shared.engine.changed().hints();
         Self {
             shared,
             service,
             running: JoinSet::new(),
             entries: HashMap::new(),
             due: None,
-            hints,
         }
     }
 
@@ -74,7 +82,7 @@ where
                 continue;
             }
             let shared = Arc::clone(&self.shared);
-            let listening = shared.engine.changed().listen();
+            let listening = listen(shared.engine.changed());
             let asked = Instant::now();
             self.due = self.due.filter(|due| *due > asked);
             let lease_request = self.lease_request(free);
@@ -119,7 +127,7 @@ where
         batch: Batch,
         free: usize,
         asked: Instant,
-        mut listening: Listening<'_>,
+        mut listening: Pin<Box<Notified<'_>>>,
     ) {
         for listed in &batch.dead_lettered {
             let entry = DeadEntry::from(listed);
@@ -130,17 +138,11 @@ where
             self.begin(job, asked);
         }
         if leased >= free {
-            // Of the entries for which it was woken, some may be left: for another worker here, if any has room, or elsewhere.
+            // More may be due: for other workers of this process, if any has room.
             drop(listening);
-            let changed = self.shared.engine.changed();
-            if self.hints != changed.hints() && changed.listening() == 0 {
-                self.hints = changed.hints();
-                self.shared.engine.wake_another();
-            }
+            self.shared.engine.changed().notify_one();
             return;
         }
-        self.hints = listening.hints();
-        listening.is_idle_now();
         let settings = &self.shared.settings;
         let (poll, serial) = (settings.poll, settings.serial_by_row);
         let known = batch.next_in.map_or(poll, |next| next.min(poll));
@@ -172,7 +174,7 @@ where
     async fn next(
         &mut self,
         until: Option<Instant>,
-        mut listening: Option<&mut Listening<'_>>,
+        mut listening: Option<&mut Pin<Box<Notified<'_>>>>,
     ) -> bool {
         let mut timer = pin!(until.map(sleep_until));
         let mut phase = self.shared.phase.subscribe();
@@ -184,7 +186,7 @@ where
                 return Poll::Ready(Some(ended));
             }
             if let Some(listening) = &mut listening
-                && Pin::new(listening).poll(context).is_ready()
+                && listening.as_mut().poll(context).is_ready()
             {
                 return Poll::Ready(None);
             }

@@ -17,6 +17,9 @@ mod tests;
 #[cfg(feature = "tracing")]
 mod trace;
 
+#[cfg(any(test, feature = "contract"))]
+pub(crate) use dispatch::listen;
+
 pub use backoff::{Backoff, Jitter};
 pub use hooks::{AttemptReport, DeadEntry, Disposition, LostLease};
 pub use running::RunningWorkers;

@@ -1,5 +1,10 @@
-//! The example `ordered`, as a process.
+//! The example `ordered`: its handler in every order of events, and the whole program as a process.
 
+use std::collections::BTreeMap;
+
+use hookgate::Event;
+
+use crate::ordered::Rows;
 use crate::process::{Example, own_secret};
 
 /// All orders of this many things.
@@ -14,6 +19,122 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
         };
         shorter.into_iter().flat_map(put).collect()
     })
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Created,
+    Updated,
+    Deleted,
+}
+
+const KINDS: [Kind; 3] = [Kind::Created, Kind::Updated, Kind::Deleted];
+
+/// The event at this place of a history. Every second one of a kind names two properties. Each value is of one event alone.
+fn at_place(place: usize, kind: Kind, time: &str) -> Event {
+    let names = if place % 2 == 0 { "AB" } else { "A" };
+    let of_each = |form: &dyn Fn(char) -> String| names.chars().map(form).collect::<Vec<_>>();
+    let (event_type, data) = match kind {
+        Kind::Created => {
+            let values = of_each(&|name| format!(r#""{name}":{place}"#));
+            (
+                "created",
+                format!(r#","properties":{{{}}}"#, values.join(",")),
+            )
+        }
+        Kind::Updated => {
+            let change = |name| format!(r#""{name}":{{"before":0,"after":{place}}}"#);
+            let changes = of_each(&change);
+            (
+                "updated",
+                format!(r#","changes":{{{}}}"#, changes.join(",")),
+            )
+        }
+        Kind::Deleted => ("deleted", String::new()),
+    };
+    let event = format!(
+        r#"{{"id":"evt_{place}","type":"row.{event_type}","createdAt":"{time}","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1"{data}}}}}"#
+    );
+    hookgate_testing::event(event).unwrap()
+}
+
+type Values = BTreeMap<char, usize>;
+
+/// The row after these events in the order of their times.
+fn in_order(kinds: &[Kind]) -> Option<Values> {
+    let mut row: Option<Values> = None;
+    for (place, kind) in kinds.iter().enumerate() {
+        let names = if place % 2 == 0 { "AB" } else { "A" };
+        let values = names.chars().map(|name| (name, place));
+        match kind {
+            Kind::Created => row = Some(values.collect()),
+            Kind::Updated => row.get_or_insert_default().extend(values),
+            Kind::Deleted => row = None,
+        }
+    }
+    row
+}
+
+/// All histories of up to five events of one row, also with an id that is used again, deletions, and events that were lost; with
+/// times in whole seconds, and with other numbers of digits.
+#[test]
+fn every_order_of_up_to_five_events_ends_with_the_same_row() {
+    let times = [
+        ["30:01Z", "30:02Z", "30:03Z", "30:04Z", "30:05Z"],
+        ["30:02.300Z", "30:03Z", "30:03.250Z", "30:03.9Z", "30:04Z"],
+    ];
+    for count in 1..=5 {
+        let orders = orders(count);
+        for number in 0..3_usize.pow(count as u32) {
+            let kinds: Vec<_> = (0..count as u32)
+                .map(|place| KINDS[number / 3_usize.pow(place) % 3])
+                .collect();
+            let expected = in_order(&kinds);
+            for times in times {
+                let events: Vec<_> = (0..count)
+                    .map(|place| {
+                        let time = format!("2026-11-21T09:{}", times[place]);
+                        at_place(place, kinds[place], &time)
+                    })
+                    .collect();
+                for order in &orders {
+                    let mut rows = Rows::default();
+                    let mut row_id = None;
+                    for &at in order {
+                        row_id = rows.apply(events[at].clone());
+                    }
+                    let values = |(name, value): (&String, &_)| {
+                        let value = format!("{value:?}").trim_matches('"').parse().unwrap();
+                        (name.chars().next().unwrap(), value)
+                    };
+                    let row = rows.get(&row_id.unwrap());
+                    let row = row.map(|row| row.iter().map(values).collect::<Values>());
+                    let types: Vec<_> = events.iter().map(|event| event.event_type()).collect();
+                    assert_eq!(row, expected, "{types:?} in the order {order:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The order of such a deletion is unknown.
+#[test]
+fn a_deletion_of_the_same_time_or_without_a_time_deletes_nothing() {
+    for [created, deleted] in [
+        ["2026-11-21T09:30:01Z", "2026-11-21T09:30:01Z"],
+        ["2026-11-21T09:30:01Z", "soon"],
+        ["soon", "soon"],
+    ] {
+        let events = [
+            at_place(0, Kind::Created, created),
+            at_place(1, Kind::Deleted, deleted),
+        ];
+        for order in [[0, 1], [1, 0]] {
+            let mut rows = Rows::default();
+            let ids = order.map(|at| rows.apply(events[at].clone()).unwrap());
+            assert!(rows.get(&ids[0]).is_some(), "{created} {deleted} {order:?}");
+        }
+    }
 }
 
 #[test]

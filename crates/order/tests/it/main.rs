@@ -8,6 +8,9 @@ mod example;
 mod guards;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[allow(dead_code)] // its `main` is run as a process
+#[path = "../../examples/ordered.rs"]
+mod ordered;
 
 // Shared with the tests of the library.
 #[allow(dead_code)]

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use hookgate::dedupe::{ClaimToken, StoreError};
-use hookgate_inbox::engine::{Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD};
+use hookgate_inbox::engine::{
+    Batch, CLOCK_JUMPED, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD,
+};
 use hookgate_inbox::{EntryId, EntryState};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -39,8 +41,8 @@ pub(super) static DUE: LazyLock<String> = LazyLock::new(|| {
 pub(super) static DEAD_FOR: LazyLock<String> = LazyLock::new(|| {
     format!(
         "CASE WHEN i.state = 1 AND i.tries >= $3 THEN '{NEVER_SETTLED}'
-  WHEN $5 IS NOT NULL AND i.first_leased_at NOT BETWEEN statement_timestamp() - $5 * interval '1 second'
-    AND statement_timestamp() + {} * interval '1 second' THEN '{TOO_OLD}' END",
+  WHEN i.first_leased_at < statement_timestamp() - $5 * interval '1 second' THEN '{TOO_OLD}'
+  WHEN $5 IS NOT NULL AND i.first_leased_at > statement_timestamp() + {} * interval '1 second' THEN '{CLOCK_JUMPED}' END",
         CLOCK_LEAP.as_secs()
     )
 });

@@ -20,8 +20,9 @@ use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
     sink::Accepted,
 };
-use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
+use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest};
 use hookgate_inbox::{EntryId, Inbox, InboxStats, Listed, Page, Selection};
+use tokio::sync::Notify;
 
 use self::table::Table;
 use crate::Postgres;
@@ -103,7 +104,7 @@ impl Engine for Table {
         StoreFuture::boxed(async move {
             let accepted = accept::accept(self, &entry, retain).await?;
             if accepted == Accepted::New {
-                self.notifier.notify(1);
+                self.notifier.notify();
             }
             Ok(accepted)
         })
@@ -130,18 +131,14 @@ impl Engine for Table {
             let is_returned = matches!(end, End::Return);
             let ownership = settle::settle(&self.postgres, id, token, end).await?;
             if is_returned {
-                self.notifier.notify(1);
+                self.notifier.notify();
             }
             Ok(ownership)
         })
     }
 
-    fn changed(&self) -> &WorkSignal {
+    fn changed(&self) -> &Notify {
         self.notifier.changed()
-    }
-
-    fn wake_another(&self) {
-        self.notifier.wake_another();
     }
 
     fn list(&self, which: Selection, page: Page) -> StoreFuture<'_, Vec<Listed>> {
@@ -157,8 +154,7 @@ impl Engine for Table {
             let makes_due = matches!(change, Change::Retry { .. });
             let changed = operate::operate(self, which, change).await?;
             if makes_due {
-                let entries = usize::try_from(changed).unwrap_or(usize::MAX);
-                self.notifier.notify(entries);
+                self.notifier.notify();
             }
             Ok(changed)
         })

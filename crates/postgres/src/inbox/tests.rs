@@ -17,6 +17,8 @@ mod plans;
 mod postgres;
 #[path = "../../../../tests/servers/support/proxy.rs"]
 mod proxy;
+#[path = "../../tests/servers/rights.rs"]
+mod rights;
 #[path = "../../../../tests/servers/support/server.rs"]
 mod server;
 
@@ -25,7 +27,7 @@ use std::str::FromStr;
 
 use hookgate_inbox::EntryState;
 use hookgate_inbox::contract::{Subject, Time, run_all};
-use hookgate_inbox::engine::{Job, Listening};
+use hookgate_inbox::engine::Job;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, NoTls};
 
@@ -59,9 +61,11 @@ async fn postgres_passes_the_contract() {
     };
     let config = server.config();
     run_all(move |test| {
-        let config = config.clone();
+        let mut config = Config::from_str(&config).unwrap();
         async move {
-            let config = database(&config, test).await;
+            let create = format!("CREATE DATABASE {test}");
+            connect(&config).await.batch_execute(&create).await.unwrap();
+            let config = rights::as_on_the_page(config.dbname(test), "public").await;
             let table = Table::new(Postgres::new(config, NoTls), "default");
             Subject::new(Arc::new(table), Time::Real)
         }

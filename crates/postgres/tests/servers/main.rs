@@ -16,6 +16,7 @@ mod inbox;
 mod order;
 mod pooler;
 mod race;
+mod rights;
 mod schema;
 mod sessions;
 mod sizes;
@@ -28,7 +29,7 @@ mod support;
 
 use std::str::FromStr;
 
-use hookgate_postgres::Postgres;
+use hookgate_postgres::{Postgres, migrate};
 use tokio_postgres::{Config, NoTls};
 
 fn database(config: &str) -> Postgres {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use hookgate::dedupe::{StoreError, StoreErrorKind};
+use hookgate::dedupe::{ClaimValues, EventKey, StoreError, StoreErrorKind};
 use hookgate_order::{Order, OrderGuard, OrderStore, OrderedIn, contract};
-use hookgate_postgres::{PostgresStore, forget, order_in, store_error};
-use tokio_postgres::{Client, IsolationLevel, Transaction};
+use hookgate_postgres::{Postgres, PostgresStore, claim_values_in, forget, order_in, store_error};
+use tokio_postgres::{Client, IsolationLevel, NoTls, Transaction};
 
 use super::patient;
+use super::rights::as_on_the_page;
 use crate::support::{
-    Child, ExpectedOrder, client_at, given, in_its_lives, migrated, record, told, undated, updated,
+    Child, ExpectedOrder, PostgresServer, client_at, given, in_its_lives, migrated, record, told,
+    undated, updated,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -59,14 +61,26 @@ async fn count(client: &Client, table: &str) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_keeps_the_contract_of_order() {
-    let Some(server) = migrated(&["fsync=off"]).await else {
+    let Some(server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let store = PostgresStore::new(&patient(&server.config()), "test");
+    let app = as_on_the_page(&server.config().parse().unwrap(), "public").await;
+    let postgres = Postgres::new(app.clone(), NoTls).with_timeout(Duration::from_secs(30));
+    let store = PostgresStore::new(&postgres, "test");
     let checked = contract::check(Arc::new(store), tokio::time::sleep).await;
     checked.unwrap();
+    // The calls in a transaction need no other rights.
+    let (mut client, connection) = app.connect(NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let transaction = client.transaction().await.unwrap();
+    let values = ClaimValues::new("test", EventKey::new("s", "1"), b"{}", DAY);
+    let claimed = claim_values_in(&transaction, &values).await;
+    claimed.unwrap().fresh().unwrap();
+    assert_eq!(order(&transaction, "row_1", 1).await, Order::Newest);
+    transaction.commit().await.unwrap();
+    forget(&client, 10).await.unwrap();
     // Another program has rows of its own.
-    let other = PostgresStore::new(&patient(&server.config()), "other");
+    let other = PostgresStore::new(&postgres, "other");
     assert!(other.last(&[1; 16]).await.unwrap().is_none());
 }
 

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use hookgate::{DedupeStore, dedupe::Capacity};
-use hookgate_postgres::PostgresStore;
+use hookgate_postgres::{Postgres, PostgresStore};
 use hookgate_testing::{StoreConformance, StoreUnderTest};
+use tokio_postgres::{Config, NoTls};
 
-use super::patient;
-use crate::support::{client_at, migrated};
+use super::rights::as_on_the_page;
+use crate::support::PostgresServer;
 
 /// Each store in a schema of its own.
 struct Schemas {
-    config: String,
+    config: Config,
     count: AtomicU32,
 }
 
@@ -23,12 +24,9 @@ impl StoreUnderTest for Schemas {
             return None;
         }
         let schema = format!("s{}", self.count.fetch_add(1, Ordering::Relaxed));
-        let config = format!("{} options='-c search_path={schema}'", self.config);
-        let client = client_at(&config).await;
-        let create = format!("CREATE SCHEMA {schema}");
-        client.batch_execute(&create).await.unwrap();
-        hookgate_postgres::migrate(&client).await.unwrap();
-        Some(Arc::new(PostgresStore::new(&patient(&config), "test")))
+        let config = as_on_the_page(&self.config, &schema).await;
+        let postgres = Postgres::new(config, NoTls).with_timeout(Duration::from_secs(30));
+        Some(Arc::new(PostgresStore::new(&postgres, "test")))
     }
 
     async fn advance(&self, time: Duration) {
@@ -42,11 +40,11 @@ impl StoreUnderTest for Schemas {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_the_contract() {
-    let Some(server) = migrated(&[]).await else {
+    let Some(server) = PostgresServer::start(&[]) else {
         return;
     };
     let suite = StoreConformance::new(Schemas {
-        config: server.config(),
+        config: server.config().parse().unwrap(),
         count: AtomicU32::new(0),
     });
     suite.run().await.assert_kept();

@@ -172,6 +172,112 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
 }
 
 #[tokio::test]
+async fn a_user_who_may_not_claim_is_found_by_the_check() {
+    let Some(server) = RedisServer::start(&[FULL, ALWAYS].concat()) else {
+        return;
+    };
+    let mut direct = Direct::to(&server.url()).await;
+    const ALL: [&str; 7] = ["set", "get", "del", "pexpire", "pttl", "evalsha", "eval"];
+    let mut checked = async |user: &str, keys: &str, rights: &[&str], flushes: bool| {
+        let rights: String = rights.iter().map(|right| format!(" +{right}")).collect();
+        let made = format!(
+            "ACL SETUSER {user} on >made-up-password ~{keys} -@all +info +config|get{rights}"
+        );
+        let _: () = direct.say(&made).await;
+        if flushes {
+            let _: () = direct.say("SCRIPT FLUSH").await;
+        }
+        let url = format!("redis://{user}:made-up-password@{}", server.server.address);
+        let store = RedisStore::connect(&url).await.unwrap();
+        store.check().await.unwrap()
+    };
+    assert_eq!(risks(&checked("whole", "hookgate:*", &ALL, true).await), []);
+    // Whether the server knows the scripts or not: it forgets them when it is restarted.
+    for flushes in [false, true] {
+        for (number, left_out) in ALL.into_iter().enumerate() {
+            let rights: Vec<_> = ALL.into_iter().filter(|right| *right != left_out).collect();
+            let user = format!("user_{number}_{flushes}");
+            let findings = checked(&user, "hookgate:*", &rights, flushes).await;
+            let risks = risks(&findings);
+            let [Risk::Refused { reason }] = &risks[..] else {
+                panic!("{left_out}: {risks:?}");
+            };
+            assert!(
+                reason.to_lowercase().contains(left_out),
+                "{left_out}: {reason}"
+            );
+            let error = findings.strict().unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::NotDurable);
+            assert!(error.to_string().contains("refuses claims"), "{error}");
+        }
+    }
+    let findings = checked("others", "orders:*", &ALL, false).await;
+    assert!(
+        matches!(&risks(&findings)[..], [Risk::Refused { .. }]),
+        "{findings:?}"
+    );
+    // The probe leaves nothing behind where it is allowed, and a server that is full is none that refuses for good.
+    let whole = format!("redis://whole:made-up-password@{}", server.server.address);
+    let whole = RedisStore::connect(&whole).await.unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(5_100)).await;
+    assert_eq!(direct.say::<u64>("DBSIZE").await, 0);
+    let _: () = direct.say("CONFIG SET maxmemory 1").await;
+    assert_eq!(risks(&whole.check().await.unwrap()), []);
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_there_is_named() {
+    let Some(server) = RedisServer::start(&[]) else {
+        return;
+    };
+    let mut direct = Direct::to(&server.url()).await;
+    let user = "ACL SETUSER hooks on >made-up-password ~* +@all -select";
+    let _: () = direct.say(user).await;
+    let address = server.server.address;
+    for url in [
+        format!("redis://{address}/99"),
+        format!("redis://hooks:made-up-password@{address}/1"),
+    ] {
+        let error = RedisStore::connect(&url).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
+        assert!(error.to_string().contains("no database"), "{error:?}");
+        assert!(!format!("{error:?}").contains("made-up-password"));
+    }
+    RedisStore::connect(&format!("redis://{address}/1"))
+        .await
+        .unwrap();
+}
+
+/// A `#` in a password begins the fragment, and what stands before it would be the host.
+#[tokio::test]
+async fn a_password_that_must_be_encoded_is_said_to() {
+    for bare in [
+        "made#up",
+        "made/up",
+        "made?up",
+        "12#up",
+        "12/made@up",
+        "#",
+        "12?@",
+    ] {
+        for start in ["redis://:", "redis://hooks:", "rediss://:", "valkey://:"] {
+            let error = RedisStore::open(&format!("{start}{bare}@localhost:6379/0")).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Setting, "{bare}");
+            assert!(error.to_string().contains("%23 for #"), "{bare}: {error}");
+            assert!(!format!("{error:?}").contains(bare), "{error:?}");
+        }
+    }
+    let Some(server) = RedisServer::start(&["--requirepass", "made#up@password"]) else {
+        return;
+    };
+    let address = server.server.address;
+    for taken in ["made%23up%40password", "made%23up@password"] {
+        let url = format!("redis://:{taken}@{address}");
+        RedisStore::connect(&url).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the_password() {
     let url = format!("redis://hooks:made-up-password@127.0.0.1:{}", free_port());
     let error = RedisStore::connect(&url).await.unwrap_err();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::dedupe::ClaimToken;
 use hookgate_inbox::engine::{
-    Batch, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD, UNREADABLE,
+    Batch, CLOCK_JUMPED, CLOCK_LEAP, Job, LeaseRequest, NEVER_SETTLED, TOO_OLD, UNREADABLE,
 };
 use hookgate_inbox::{EntryId, EntryState, Listed};
 use rusqlite::{OptionalExtension, Result, params};
@@ -45,6 +45,7 @@ statements! {
              WHERE id = ?1 AND {FIRST} BETWEEN ?5 AND ?6"
         ),
         entry: &format!("SELECT {ENTRY}, tries, accepted_at FROM entries LEFT JOIN bodies USING (id) WHERE id = ?1"),
+        is_ahead: "SELECT first_leased_at > ?2 FROM entries WHERE id = ?1",
         dead_letter: "UPDATE entries SET state = 3, until = NULL, since = ?2, token = NULL, last_error = ?3 WHERE id = ?1",
         listed: &format!("SELECT {LISTED} FROM entries WHERE id = ?1"),
     }
@@ -113,7 +114,9 @@ impl Leasing<'_> {
             match self.take(id, request, now) {
                 Ok(Some(job)) => jobs.push(job),
                 Ok(None) => {
-                    self.dead_letter(id, TOO_OLD, &mut search)?;
+                    let is_ahead = self.is_ahead.query_row([id, now], |row| row.get(0))?;
+                    let reason = if is_ahead { CLOCK_JUMPED } else { TOO_OLD };
+                    self.dead_letter(id, reason, &mut search)?;
                     more_now = true;
                 }
                 // An unreadable entry must not fail the whole call, which it would do each time.

@@ -29,10 +29,10 @@ use hookgate::{
     receiver::catch_panic,
     sink::Accepted,
 };
-use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest, WorkSignal};
+use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest};
 use hookgate_inbox::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use rusqlite::Connection;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use self::read::{Question, Reader};
@@ -57,7 +57,7 @@ pub(super) struct SqliteEngine {
     path: PathBuf,
     calls: Calls<InboxFile>,
     questions: Sender<Question>,
-    changed: Arc<WorkSignal>,
+    changed: Arc<Notify>,
     scopes: ScopesInUse,
     /// Never receives a value. It closes when both threads have closed their connections: the writer closes last.
     open: watch::Receiver<()>,
@@ -157,7 +157,7 @@ impl SqliteEngine {
             let (ids, change) = (ids.to_vec(), Arc::clone(change));
             let changed = self.calls.ask(Kind::Certain, move |on, now| {
                 let changed = on.settling.operate(&ids, state, &change, now)?;
-                on.due += changed;
+                on.is_due |= changed > 0;
                 Ok(changed as u64)
             });
             match changed.await {
@@ -210,7 +210,7 @@ impl Engine for SqliteEngine {
         let bytes = entry.body.len();
         StoreFuture::boxed(self.calls.begin(bytes, move |on, now, room| {
             let accepted = on.accepting.accept(&entry, retain, now, room)?;
-            on.due += usize::from(accepted == Accepted::New);
+            on.is_due |= accepted == Accepted::New;
             Ok(accepted)
         }))
     }
@@ -237,7 +237,7 @@ impl Engine for SqliteEngine {
         }))
     }
 
-    fn changed(&self) -> &WorkSignal {
+    fn changed(&self) -> &Notify {
         &self.changed
     }
 

@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
-use hookgate::{clock::Clock, dedupe::EventKey};
+use hookgate::{
+    clock::{Clock, Monotonic, SystemClock},
+    dedupe::EventKey,
+};
 use hookgate_inbox::engine::Entry;
 use hookgate_inbox::{EntryId, EntryState, InboxStats, Listed, Page, Selection};
 use rusqlite::types::Value;
 use rusqlite::{
-    Connection, Error, OptionalExtension, Result, Row, Statement, ffi, params_from_iter,
+    Connection, Error, ErrorCode, OptionalExtension, Result, Row, Statement, ffi, params_from_iter,
 };
 
+use super::OPERATOR_TIMEOUT;
 use super::row::{self, ENTRY, LISTED};
 use crate::header;
 use crate::units::unsigned;
@@ -173,22 +178,31 @@ impl<'c> Reader<'c> {
     /// This connection does it, as the writer's thread goes on with its calls until the file is locked.
     pub(super) fn overwrite_deleted(&self) -> Result<()> {
         self.connection.execute_batch("PRAGMA query_only = OFF")?;
-        let empty_log = || {
-            let is_busy: bool =
-                self.connection
-                    .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-            match is_busy {
-                true => Err(Error::SqliteFailure(
-                    ffi::Error::new(ffi::SQLITE_BUSY),
-                    None,
-                )),
-                false => Ok(()),
-            }
-        };
-        let vacuumed = self.connection.execute_batch("VACUUM");
-        let done = vacuumed.and_then(|()| header::go_on_from_copies(self.connection, empty_log));
+        let begun = SystemClock.monotonic();
+        let empty_log = || while_busy(begun, || self.empty_log());
+        let vacuumed = while_busy(begun, || self.connection.execute_batch("VACUUM"));
+        let done = vacuumed.and_then(|()| {
+            while_busy(begun, || {
+                header::go_on_from_copies(self.connection, empty_log)
+            })
+        });
         self.connection.execute_batch("PRAGMA query_only = ON")?;
         done
+    }
+
+    /// Copies the log into the file and cuts it to zero bytes. SQLite does not wait for another connection that copies the log at
+    /// this moment, as each does when it opens the file: it answers at once that it is busy.
+    fn empty_log(&self) -> Result<()> {
+        let is_busy: bool =
+            self.connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        match is_busy {
+            true => Err(Error::SqliteFailure(
+                ffi::Error::new(ffi::SQLITE_BUSY),
+                None,
+            )),
+            false => Ok(()),
+        }
     }
 
     /// Reads counts and age in one snapshot.
@@ -220,10 +234,24 @@ impl<'c> Reader<'c> {
     }
 }
 
+/// Repeats the step while other connections keep the file in use, for as long after `begun` as an operator's call may wait.
+fn while_busy(begun: Monotonic, mut step: impl FnMut() -> Result<()>) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    loop {
+        match step() {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
+                    && SystemClock.monotonic().saturating_since(begun) < OPERATOR_TIMEOUT =>
+            {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::inbox::schema;
     use hookgate::clock::{ManualClock, UnixSeconds};

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use hookgate::dedupe::{ClaimToken, Ownership};
 use hookgate_inbox::EntryId;
-use hookgate_inbox::engine::{End, WorkSignal};
+use hookgate_inbox::engine::End;
 use rusqlite::{Connection, Result, Statement};
+use tokio::sync::Notify;
 
 use super::accept::Accepting;
 use super::lease::Leasing;
@@ -17,7 +18,7 @@ use crate::calls::{FileStore, Tables};
 pub(super) struct InboxFile {
     /// The largest number of ids that one commit forgets.
     pub(super) forget_at_once: usize,
-    pub(super) changed: Arc<WorkSignal>,
+    pub(super) changed: Arc<Notify>,
 }
 
 pub(super) struct InboxTables<'c> {
@@ -28,8 +29,8 @@ pub(super) struct InboxTables<'c> {
     data_version: Statement<'c>,
     seen_version: i64,
     file: InboxFile,
-    /// The largest number of entries that the calls since the last commit have made due; more, if a commit has failed meanwhile.
-    pub(super) due: usize,
+    /// Whether calls since the last commit may have made entries due.
+    pub(super) is_due: bool,
 }
 
 impl FileStore for InboxFile {
@@ -50,7 +51,7 @@ impl FileStore for InboxFile {
             seen_version: data_version.query_row([], |row| row.get(0))?,
             data_version,
             file: self,
-            due: 0,
+            is_due: false,
         })
     }
 }
@@ -70,21 +71,23 @@ impl Tables for InboxTables<'_> {
         self.upkeep.goes_on()
     }
 
-    /// Notifies the workers if another process has written since the last look, so that its new entries are found soon.
+    /// Wakes a worker if another process has written since the last look, so that its new entries are found soon.
     fn look(&mut self) {
         if let Ok(version) = self.data_version.query_row([], |row| row.get(0))
             && version != self.seen_version
         {
             self.seen_version = version;
-            self.file.changed.wake_all();
+            self.file.changed.notify_one();
         }
     }
 
     fn committed(&mut self, has_tidied: bool) {
         if has_tidied && self.upkeep.committed() {
-            self.file.changed.wake_all();
+            self.file.changed.notify_one();
         }
-        self.file.changed.wake(std::mem::take(&mut self.due));
+        if std::mem::take(&mut self.is_due) {
+            self.file.changed.notify_one();
+        }
     }
 }
 
@@ -98,7 +101,7 @@ impl InboxTables<'_> {
     ) -> Result<Ownership> {
         let settled = self.settling.settle(id, token, end, now)?;
         // A settled entry is due again, or frees its row for the next entry.
-        self.due += usize::from(settled == Ownership::Held);
+        self.is_due |= settled == Ownership::Held;
         Ok(settled)
     }
 }

@@ -67,15 +67,9 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
         ("data", "unmounted", "data/inbox.db"),
     ] {
         std::os::unix::fs::symlink(at(target), at(link)).unwrap();
-        let (kind, words) = refused(&at(file));
-        assert_eq!(kind, StoreErrorKind::Missing);
-        assert!(
-            words.contains("symbolic link, and its target does not exist"),
-            "{words}"
-        );
+        assert_eq!(refused(&at(file)).0, StoreErrorKind::Missing);
         let existing = InboxOptions::default().existing().open(at(file));
-        let words = existing.unwrap_err().to_string();
-        assert!(words.contains("symbolic link"), "{words}");
+        assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
         assert!(!at(target).exists());
     }
 
@@ -84,26 +78,6 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
         assert_eq!(error.kind(), StoreErrorKind::NotDurable, "{path}");
     }
     assert!(!std::path::Path::new(":memory:").exists());
-}
-
-/// The shared memory of Linux, which is in memory on every system.
-#[test]
-#[cfg(target_os = "linux")]
-fn a_file_in_memory_is_refused() {
-    let name = format!("hookgate-{}", std::process::id());
-    let file = std::path::Path::new("/dev/shm").join(name);
-    // Some containers have none.
-    if std::fs::metadata("/dev/shm").is_err() {
-        return;
-    }
-    let (kind, words) = refused(&file);
-    assert_eq!(kind, StoreErrorKind::NotDurable);
-    assert!(words.contains("this is memory"), "{words}");
-    assert!(!file.exists());
-    fs::write(&file, "").unwrap();
-    let (kind, _) = refused(&file);
-    fs::remove_file(&file).unwrap();
-    assert_eq!(kind, StoreErrorKind::NotDurable);
 }
 
 #[tokio::test]

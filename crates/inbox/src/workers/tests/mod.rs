@@ -7,7 +7,6 @@ mod refused;
 mod rows;
 mod shutdown;
 mod traps;
-mod wake;
 mod work;
 
 use std::future::Future;

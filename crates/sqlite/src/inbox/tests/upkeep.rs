@@ -1,6 +1,9 @@
 //! Forgetting ids, and the size of the file.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hookgate::clock::Clock;
+use hookgate_inbox::engine::CLOCK_JUMPED;
 
 use super::*;
 
@@ -215,6 +218,49 @@ async fn an_erasure_that_fails_midway_tells_how_many_are_erased() {
     assert_eq!(told, 1, "{message}");
 }
 
+/// Each command that opens the file copies the log, and SQLite lets nobody empty it meanwhile.
+#[tokio::test]
+async fn an_erasure_waits_for_commands_that_open_the_file_and_leaves_no_byte() {
+    let (folder, clock) = (Folder::new(), manual());
+    let options = InboxOptions::default().clock(clock.clone());
+    let inbox = options.open(folder.file()).unwrap();
+    let (is_over, path) = (Arc::new(AtomicBool::new(false)), folder.file());
+    let others: Vec<_> = (0..2)
+        .map(|_| {
+            let (is_over, path) = (Arc::clone(&is_over), path.clone());
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    let other = Connection::open(&path).unwrap();
+                    other.busy_timeout(30 * SECOND).unwrap();
+                    let copied = "PRAGMA wal_checkpoint(PASSIVE)";
+                    other.query_row(copied, [], |_| Ok(())).unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut ends = Vec::new();
+    for number in 0..20 {
+        let id = format!("evt_erased_{number}");
+        inbox.accept(&delivery(&id), DAY).await.unwrap();
+        let of_event = Selection::all().event_id(&id);
+        let listed = inbox.list(of_event, Page::first(9)).await.unwrap();
+        let erased = inbox.erase_including_waiting(&[listed[0].id]).await;
+        let body = format!("{{\"id\":\"{id}\"");
+        let is_left = ["inbox.db", "inbox.db-wal"].map(|file| {
+            let bytes = std::fs::read(folder.0.join(file)).unwrap();
+            bytes.windows(body.len()).any(|at| at == body.as_bytes())
+        });
+        ends.push((erased.map_err(|error| error.to_string()), is_left));
+    }
+    is_over.store(true, Ordering::Relaxed);
+    for other in others {
+        other.join().unwrap();
+    }
+    for end in ends {
+        assert_eq!(end, (Ok(1), [false, false]));
+    }
+}
+
 /// Leases entries that are young enough, with claims that are kept for a day.
 fn lease_of_a_day(engine: &SqliteEngine) -> Batch {
     let within = LeaseRequest {
@@ -243,5 +289,8 @@ fn an_entry_whose_first_lease_lies_ahead_by_more_than_an_hour_is_not_run() {
             (batch.jobs.len(), batch.dead_lettered.len()),
             if is_run { (1, 0) } else { (0, 1) }
         );
+        let reasons = batch.dead_lettered.iter();
+        let mut reasons = reasons.map(|dead| dead.last_error.as_deref().unwrap());
+        assert!(reasons.all(|reason| reason.starts_with(CLOCK_JUMPED)));
     }
 }

@@ -87,7 +87,12 @@ fn every_known_fault_has_its_test() {
         .chain((1..=17).map(|row| format!("C{row}")))
         .chain((1..=31).map(|row| format!("Q{row}")))
         .chain((1..=6).map(|row| format!("O{row}")))
-        .chain((1..=9).chain(11..=17).map(|row| format!("F{row}")))
+        .chain(
+            (1..=4)
+                .chain(6..=9)
+                .chain(11..=17)
+                .map(|row| format!("F{row}")),
+        )
         .chain(('a'..='e').map(|row| format!("F10{row}")));
     let mut wrong: Vec<_> = needed
         .filter(|row| !rows.contains_key(row.as_str()))
@@ -104,10 +109,6 @@ fn every_known_fault_has_its_test() {
 fn every_promise_names_files_and_tests_that_exist() {
     let root = Path::new(ROOT);
     let list = fs::read_to_string(root.join("tests/promises.md")).unwrap();
-    let mut sources = Vec::new();
-    for folder in ["src", "crates", "tests"] {
-        each_source(folder, &mut |path, _| sources.push(path.to_owned()));
-    }
     let tests = tests();
     let mut promises = 0;
     for line in list.lines().filter(|line| line.starts_with("| **")) {
@@ -123,7 +124,7 @@ fn every_promise_names_files_and_tests_that_exist() {
             for name in names {
                 let within = format!("{folder}{name}");
                 let exists =
-                    root.join(name).exists() || sources.contains(&within) || tests.contains(name);
+                    root.join(name).exists() || root.join(&within).exists() || tests.contains(name);
                 assert!(exists, "there is no {name:?} in {folder:?}: {line}");
                 if let Some((parent, _)) = name.rsplit_once('/') {
                     folder = format!("{parent}/");

@@ -77,7 +77,11 @@ impl Rows {
     /// Writes what an event of a row says, unless a newer event has said otherwise. Times alone decide, so that the rows are the same
     /// in any order of the events. Returns the row's id.
     pub(crate) fn apply(&mut self, event: Event) -> Option<RowId> {
-        let at = event.created_at.date().ok().and_then(|date| date.unix_nanos().ok());
+        let at = event
+            .created_at
+            .date()
+            .ok()
+            .and_then(|date| date.unix_nanos().ok());
         match event.data {
             EventData::RowCreated(created) => {
                 let row = self.0.entry(created.row_id.clone()).or_default();

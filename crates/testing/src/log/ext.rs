@@ -183,7 +183,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let signed = self.head().map(|head| head.timestamp().seconds());
         #[allow(clippy::expect_used)] // a ring is all that it needs
         let receiver = Receiver::builder()
-            .secrets(keys)
+            .key_ring(keys)
             .without_deduplication()
             .clock(ManualClock::at(
                 *signed.as_ref().unwrap_or(&self.received_at),

@@ -110,6 +110,8 @@ pub(crate) use model::row_of;
 pub use number::Number;
 pub use properties::Required;
 pub use row::Actor;
+#[doc(hidden)]
+pub use scan::{from_foreign_json, has_reserved_key};
 pub use value::{Field, File, Value};
 
 use serde::de::DeserializeOwned;

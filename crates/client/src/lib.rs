@@ -69,6 +69,7 @@
 //! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http to other machines is refused, unless
 //! [`ClientBuilder::allow_plain_http`] permits it. An error holds no value of a row, unless the service's own message contains one.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -3,8 +3,17 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use hookgate::event::from_foreign_json;
 use serde::de::value::MapAccessDeserializer;
 use serde::{Deserialize, Deserializer, de};
+
+/// Reads a text that holds an object.
+///
+/// # Errors
+/// It is not JSON, another JSON value, an object of other fields, or has a key that serde_json reserves for itself.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, serde_json::Error> {
+    from_foreign_json::<Object<T>>(text.as_bytes()).map(|object| object.0)
+}
 
 /// Reads an object.
 ///

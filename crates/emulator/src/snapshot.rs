@@ -69,13 +69,12 @@ pub(crate) fn taken(hub: &Hub) -> Snapshot {
 /// A sentence about the place and what was expected.
 pub(crate) fn restore(hub: &Hub, text: &str) -> Result<(), String> {
     let read = |error: serde_json::Error| error.to_string();
-    let mut json = serde_json::Deserializer::from_str(text);
-    let head: Head = json::object(&mut json).map_err(read)?;
+    let head: Head = json::parse(text).map_err(read)?;
     if head.hookgate_emulator != FORM {
         let form = head.hookgate_emulator;
         return Err(format!("a snapshot of form {form}, expected {FORM}"));
     }
-    let snapshot: Snapshot = serde_json::from_str(text).map_err(read)?;
+    let snapshot: Snapshot = json::parse(text).map_err(read)?;
     // The same checks as for a seed.
     let seed = serde_json::to_string(&snapshot.seed).map_err(read)?;
     let seed = Seed::parse(&seed).map_err(|error| format!("`seed`: {error}"))?;

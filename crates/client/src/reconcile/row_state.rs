@@ -5,7 +5,7 @@ use std::fmt;
 
 use hookgate::{
     Properties,
-    event::{Date, Json},
+    event::{Date, Json, from_foreign_json},
 };
 
 use super::hash::{RowHash, name_hash};
@@ -150,7 +150,7 @@ impl RowState {
             return None;
         }
         match self.values.take() {
-            Some(text) => serde_json::from_str(&text).ok(),
+            Some(text) => from_foreign_json(text.as_bytes()).ok(),
             None => {
                 (self.life == Life::Uncreated && self.hash == RowHash::default()).then(Values::new)
             }
@@ -159,7 +159,7 @@ impl RowState {
 
     /// The values as properties.
     pub(super) fn properties(&self) -> Option<Properties> {
-        serde_json::from_str(self.values.as_deref()?).ok()
+        from_foreign_json(self.values.as_deref()?.as_bytes()).ok()
     }
 }
 

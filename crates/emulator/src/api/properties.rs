@@ -69,6 +69,9 @@ pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>,
     for at in 0..properties.len() {
         let property = &mut properties[at];
         order = order.saturating_add(1);
+        property.check().map_err(|(field, message)| {
+            ApiError::validation(format!("property {}: `{field}` is {message}", at + 1))
+        })?;
         property.order.get_or_insert(order);
         if property.id.is_empty() {
             property.id = hub.ids.make("prop_");

@@ -1,5 +1,6 @@
 //! `events`, `events/test`.
 
+use hookgate::event::from_foreign_json;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::Call;
@@ -30,8 +31,8 @@ pub(super) async fn emit(call: Call) -> Result<Answer, ApiError> {
     let state = call.hub.state();
     let emitted = call.hub.emit(&state, &event_type, model.as_deref(), data);
     drop(state);
-    let event: &RawValue = serde_json::from_slice(&emitted.body)
-        .map_err(|error| ApiError::internal(error.to_string()))?;
+    let event: &RawValue =
+        from_foreign_json(&emitted.body).map_err(|error| ApiError::internal(error.to_string()))?;
     Ok(Answer::data(&event))
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
+use hookgate::event::from_foreign_json;
 use hookgate_testing::sender::meaning;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -143,13 +144,13 @@ pub(crate) struct AttemptRecord {
     pub(crate) duration_ms: u64,
 }
 
-/// A body, written as the JSON that it is.
+/// A body, written as the JSON that it is. A snapshot may bring any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload(pub(crate) Bytes);
 
 impl Serialize for Payload {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serde_json::from_slice::<&RawValue>(&self.0) {
+        match from_foreign_json::<&RawValue>(&self.0) {
             Ok(json) => json.serialize(serializer),
             Err(_) => String::from_utf8_lossy(&self.0).serialize(serializer),
         }
@@ -220,7 +221,7 @@ impl Delivery {
             #[serde(rename = "datamodelId")]
             model: String,
         }
-        let event = serde_json::from_slice::<Event>(&self.body);
+        let event = from_foreign_json::<Event>(&self.body);
         event.is_ok_and(|event| event.data.model == id)
     }
 

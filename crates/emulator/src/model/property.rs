@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::json;
 
+/// serde_json's own keys. A value below one would be parsed again and again.
+const RESERVED: &str = "$serde_json::private::";
+
 /// A property, as the specification lists its fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -31,6 +34,20 @@ pub(crate) struct Property {
 }
 
 impl Property {
+    /// Checks what the form does not say. Id and name become keys of JSON objects.
+    ///
+    /// # Errors
+    /// The field, and a sentence that states the expected form.
+    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+        for (field, key) in [("id", &self.id), ("name", &self.name)] {
+            if key.starts_with(RESERVED) {
+                let message = format!("a text that begins with {RESERVED}, expected another one");
+                return Err((field, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns about how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         let choices = self.options.iter().flatten();

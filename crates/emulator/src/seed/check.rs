@@ -124,6 +124,11 @@ fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
         "id",
         model.properties.iter().map(|property| &*property.id),
     )?;
+    for (at, property) in model.properties.iter().enumerate() {
+        property.check().map_err(|(field, message)| {
+            wrong(&[Field("properties"), Item(at), Field(field)], message)
+        })?;
+    }
     once("rows", "id", model.rows.iter().map(|row| &*row.id))?;
     for (at, row) in model.rows.iter().enumerate() {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);

@@ -70,6 +70,8 @@ fn expected(message: &str) -> &'static str {
         ", expected it in this object"
     } else if message.starts_with("duplicate field") {
         ", expected it once"
+    } else if message.starts_with("a key begins") {
+        ", expected another name"
     } else if message.starts_with("EOF") {
         ", expected the rest of the JSON"
     } else {

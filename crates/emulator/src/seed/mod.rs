@@ -35,10 +35,7 @@ impl Seed {
     /// # Errors
     /// The text is not JSON of this form. The error has the line, the column and the expected form.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let file: SeedFile = json::object(&mut json)
-            .and_then(|file| json.end().map(|()| file))
-            .map_err(|error| SeedError::of_json(text, &error))?;
+        let file: SeedFile = json::parse(text).map_err(|error| SeedError::of_json(text, &error))?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;
         Ok(Self(Arc::new(file)))
     }

@@ -29,6 +29,7 @@ impl Wrong<'_> {
 }
 
 /// Returns the offset of the value; that of its nearest parent where the text leaves the value out.
+#[expect(clippy::disallowed_methods, reason = "only raw texts are made of it")]
 fn offset(text: &str, path: &[Step<'_>]) -> Option<usize> {
     let mut part: &RawValue = serde_json::from_str(text).ok()?;
     for step in path {

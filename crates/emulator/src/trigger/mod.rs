@@ -8,6 +8,7 @@ mod template;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use hookgate::event::{from_foreign_json, has_reserved_key};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -195,6 +196,10 @@ impl Triggers {
                 error(StatusCode::NOT_FOUND, "NOT_FOUND", &told)
             }
             Some(trigger) if !trigger.auth.permits(headers) => self.refused(trigger),
+            Some(_) if std::str::from_utf8(body).is_ok_and(has_reserved_key) => {
+                let told = "the body has a key that begins with $serde_json::private::";
+                error(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", told)
+            }
             Some(trigger) => answered(trigger, query, headers, body),
         };
         let trigger = trigger.unwrap_or(first);
@@ -252,8 +257,7 @@ fn answered(trigger: &Trigger, query: &str, headers: &HeaderMap, body: &Bytes) -
 
 /// What expressions can read. Names of headers are in lower case. A body that is not JSON is a text, and none is null.
 fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
-    let parsed = serde_json::from_slice(body);
-    let body = match parsed {
+    let body = match from_foreign_json(body) {
         Ok(json) => json,
         Err(_) if body.is_empty() => Value::Null,
         Err(_) => String::from_utf8_lossy(body).into(),

@@ -111,6 +111,10 @@ impl<'a> Subject<'a> {
         (text.into(), id.into())
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "texts are compared as they are read"
+    )]
     fn is_in_body(&self, body: &[u8]) -> bool {
         let mut json = serde_json::Deserializer::from_slice(body);
         let search = Search {

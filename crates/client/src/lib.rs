@@ -83,8 +83,6 @@ mod address;
 mod call;
 mod client;
 mod error;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod fault;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod json;
@@ -96,15 +94,12 @@ mod model;
 mod names;
 mod objects;
 mod options;
-#[cfg(feature = "postgres")]
-mod postgres_pool;
 mod rate;
 #[cfg(feature = "reconcile")]
 pub mod reconcile;
 mod rows;
-mod rust_struct;
-#[cfg(feature = "sqlite")]
-mod sqlite_file;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 mod transport;
 mod trigger;
 
@@ -120,6 +115,5 @@ pub use objects::Objects;
 pub use options::Options;
 pub use rate::Rate;
 pub use rows::{Created, Direction, Row, Rows};
-pub use rust_struct::RustStruct;
 pub use transport::Body;
 pub use trigger::{Trigger, TriggerAnswer, TriggerCall};

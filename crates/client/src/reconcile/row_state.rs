@@ -37,14 +37,10 @@ pub enum Life {
     Deleted,
 }
 
-/// The columns of a mirror's table that are read: a row's id, its revision and its state.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(super) const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
-
 /// The numbers of a database.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Life {
-    pub(super) fn number(self) -> i16 {
+    pub(super) fn number(self) -> i64 {
         match self {
             Self::Uncreated => 0,
             Self::Live => 1,
@@ -52,7 +48,7 @@ impl Life {
         }
     }
 
-    pub(super) fn from_number(number: i16) -> Option<Self> {
+    pub(super) fn from_number(number: i64) -> Option<Self> {
         [Self::Uncreated, Self::Live, Self::Deleted]
             .into_iter()
             .find(|life| life.number() == number)

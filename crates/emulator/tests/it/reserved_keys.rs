@@ -122,7 +122,7 @@ async fn a_snapshots_payload_with_reserved_keys_is_shown_as_text() {
         .create(json!({ "prop_customer": "Ada" }))
         .unwrap();
     let mut snapshot: serde_json::Value = serde_json::from_str(&emulator.snapshot()).unwrap();
-    snapshot["deliveries"]["deliveries"][0]["payload"] = nested().into();
+    snapshot["deliveries"][0]["payload"] = nested().into();
     emulator.restore(&snapshot.to_string()).unwrap();
     let shown = emulator.deliveries();
     assert_eq!(shown[0]["payload"], nested());

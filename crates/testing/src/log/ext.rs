@@ -208,6 +208,7 @@ fn unsigned_header(delivery: &LoggedDelivery, name: &str) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
+#[expect(clippy::disallowed_methods, reason = "two texts are read of it")]
 fn body_head(delivery: &LoggedDelivery) -> BodyHead {
     let body = delivery.body.as_deref().unwrap_or_default();
     serde_json::from_slice(body).unwrap_or_default()

@@ -11,7 +11,8 @@
 //! 3. When no delivery names the old key any more, and the retries that it signed are over, delete its line. Or give the old key an end
 //!    date from the start, `KeyRing::with_key_until`: then nothing has to be deleted in time.
 //!
-//! The hook `on_key_first_used` gets the first delivery that the new secret signed, and `hookgate_deliveries_total` counts by key.
+//! Each delivery names the key that signed it, and `hookgate_deliveries_total` counts by key: when the count of the old key stands
+//! still, its line may go.
 //!
 //! A file that can't be used, for example half-written, changes nothing: the live keys stay live.
 
@@ -55,11 +56,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = env::var("SECRETS_FILE").map_err(|error| format!("SECRETS_FILE: {error}"))?;
     let (ring, mut current) = read_ring(&path)?;
     let receiver = Receiver::builder()
-        .secrets(ring)
+        .key_ring(ring)
         .store(MemoryStore::default())
-        .on_key_first_used(|delivery| {
-            println!("first use of the key {}", delivery.verified().key_name());
-        })
         .build()?;
 
     let keys = receiver.keys().clone();

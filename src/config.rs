@@ -65,7 +65,9 @@ pub enum ConfigErrorKind {
     )]
     UnusableName,
     /// No secret was given.
-    #[error("no secret: call .secret(…), .secrets(ring), .subscriptions(map) or .provider(lookup)")]
+    #[error(
+        "no secret: call .secret(…), .key_ring(ring), .subscriptions(map) or .provider(lookup)"
+    )]
     NoSecret,
     /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope: each could
     /// make events of the other look handled. Or a [`scope`](crate::ReceiverBuilder::scope) was set for keys that have their own.

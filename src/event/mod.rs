@@ -107,6 +107,8 @@ pub use json::{Json, Number};
 pub(crate) use outline::model_id;
 pub(crate) use outline::row_of;
 pub use properties::{Change, Changes, Required};
+#[doc(hidden)]
+pub use scan::{from_foreign_json, has_reserved_key};
 pub use value::{Field, File, Value, or_default};
 
 use serde::de::DeserializeOwned;

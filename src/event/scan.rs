@@ -13,7 +13,9 @@
 //! overflow the stack, which aborts the process. A property with that name also replaces the object
 //! that it is in. The service has no reason to send such a key, so a body with one is refused.
 
-use memchr::{memchr_iter, memchr2_iter};
+use memchr::{memchr, memchr_iter, memchr2_iter};
+use serde::Deserialize;
+use serde::de::Error as _;
 
 use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::Name;
@@ -38,6 +40,54 @@ pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
     Ok(text)
 }
 
+/// Reads JSON from outside: a type with a `serde_json::Value` in it may be read of it too.
+///
+/// For hookgate's other crates, and not stable.
+///
+/// # Errors
+/// The text is not UTF-8 or not JSON, does not fit `T`, or has a key that serde_json reserves for itself.
+///
+/// ```
+/// use hookgate::event::from_foreign_json;
+///
+/// let value: serde_json::Value = from_foreign_json(br#"{"a":[1]}"#)?;
+/// assert_eq!(value["a"][0], 1);
+///
+/// let reserved = br#"{"a":{"$serde_json::private::RawValue":"[]"},"b":1e999}"#;
+/// let refused = from_foreign_json::<serde_json::Value>(reserved).unwrap_err();
+/// assert!(refused.to_string().starts_with("a key begins with $serde_json::private::"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub fn from_foreign_json<'t, T: Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
+    let text = std::str::from_utf8(text).map_err(serde_json::Error::custom)?;
+    if has_reserved_key(text) {
+        let message = format!("a key begins with {RESERVED}, which serde_json reserves");
+        return Err(serde_json::Error::custom(message));
+    }
+    serde_json::from_str(text)
+}
+
+/// Returns whether a key of this text, in any spelling, is one that serde_json reserves for itself. A text with such a key must not
+/// be read as a `serde_json::Value`. What else is in the text does not matter: a fault in front of the key or behind it hides none.
+///
+/// For hookgate's other crates, and not stable.
+#[must_use]
+pub fn has_reserved_key(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    if !may_have_reserved_key(bytes) {
+        return false;
+    }
+    let mut at = 0;
+    while let Some(quote) = memchr(b'"', &bytes[at..]) {
+        let start = at + quote;
+        at = string_end(bytes, start + 1);
+        if is_reserved_key(text, start, at) {
+            return true;
+        }
+    }
+    false
+}
+
 /// Returns the position of a byte of the text.
 pub(super) fn position(text: &str, offset: usize) -> Position {
     let before = &text.as_bytes()[..offset.min(text.len())];
@@ -54,21 +104,24 @@ pub(super) fn position(text: &str, offset: usize) -> Position {
 /// Returns whether a text needs a walk. The result may be `true` without a fault, but is never
 /// `false` with a fault.
 fn is_suspicious(body: &[u8]) -> bool {
-    let has_pair = |first, second| {
-        let mut firsts = memchr_iter(first, body);
-        firsts.any(|at| body.get(at + 1) == Some(&second))
-    };
     // Without an early exit, so that the compiler checks many bytes at once.
     let pairs = body.iter().zip(body.iter().skip(1));
     let has_exponent = pairs.fold(false, |any, (first, second)| {
         any | (first.is_ascii_digit() & (second | 0x20 == b'e'))
     });
-    // A reserved key holds `$s`, unless a character of it is escaped.
-    has_pair(b'\\', b'u')
-        || has_pair(b'$', b's')
+    may_have_reserved_key(body)
         || memchr2_iter(b'{', b'[', body).nth(MAX_DEPTH).is_some()
         || has_exponent && (0..body.len()).any(|at| is_large_exponent(body, at))
         || has_long_number(body)
+}
+
+/// A reserved key holds `$s`, unless a character of it is escaped.
+fn may_have_reserved_key(body: &[u8]) -> bool {
+    let has_pair = |first, second| {
+        let mut firsts = memchr_iter(first, body);
+        firsts.any(|at| body.get(at + 1) == Some(&second))
+    };
+    has_pair(b'\\', b'u') || has_pair(b'$', b's')
 }
 
 /// Returns whether an exponent of three digits begins here, in a possible number and not in a part
@@ -136,9 +189,22 @@ fn walk(text: &str) -> Result<(), EventError> {
 /// colon.
 fn is_reserved_key(text: &str, start: usize, end: usize) -> bool {
     let behind = text.get(end..).unwrap_or_default();
-    behind.trim_ascii_start().starts_with(':')
+    matches!(text.as_bytes().get(start + 1), Some(b'$' | b'\\'))
+        && behind.trim_ascii_start().starts_with(':')
         && serde_json::from_str::<Name<'_>>(&text[start..end])
             .is_ok_and(|Name(key)| key.starts_with(RESERVED))
+}
+
+/// Returns the offset after the string's closing quote.
+fn string_end(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(&byte) = bytes.get(at) {
+        at += match byte {
+            b'"' => return at + 1,
+            b'\\' => 2,
+            _ => 1,
+        };
+    }
+    bytes.len()
 }
 
 /// Returns the offset after the string's closing quote, or as an error that of an escape that is
@@ -305,6 +371,35 @@ mod tests {
         assert_eq!((error.line(), error.column()), (Some(2), Some(8)));
     }
 
+    /// `walk` stops at the first fault. A reader of a part of the text does not.
+    #[test]
+    fn a_reserved_key_is_found_beside_any_other_fault() {
+        let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+        for fault in [
+            "1e999",
+            r#""\ud800""#,
+            r#""\udc00\"""#,
+            &deep,
+            "nul",
+            "\"\\u12",
+        ] {
+            for key in [
+                "$serde_json::private::RawValue",
+                r"\u0024serde_json::private::Number",
+            ] {
+                let text = format!(r#"{{"{key}" : "1", "a": {fault}}}"#);
+                assert!(has_reserved_key(&text), "{text}");
+                assert!(from_foreign_json::<serde_json::Value>(text.as_bytes()).is_err());
+            }
+        }
+        for fault in ["1e999", r#""\ud800""#, r#""\udc00\"""#, &deep] {
+            let text = format!(r#"{{"a": {fault}, "$serde_json::private::RawValue": "1"}}"#);
+            assert!(has_reserved_key(&text), "{text}");
+            let text = format!(r#"{{"a": {fault}, "b": "$serde_json::private::RawValue"}}"#);
+            assert!(!has_reserved_key(&text), "{text}");
+        }
+    }
+
     #[test]
     fn every_other_text_is_left_alone() {
         for text in [
@@ -325,6 +420,7 @@ mod tests {
             "",
         ] {
             assert_eq!(kind(text), None, "{text}");
+            assert!(!has_reserved_key(text), "{text}");
         }
     }
 }

@@ -16,10 +16,11 @@ use super::body::{VerifiedBody, request};
 use super::judge::{ask_dead_letter_hook, judge};
 use super::receiver_inner::ReceiverInner;
 use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
+use super::waiting_copies::TooManyWait;
 use crate::catch_panic::catch_panic_in;
 use crate::dedupe::{Ownership, StoreError};
 use crate::observe::Settled;
-use crate::outcome::{Outcome, Refusal, RefusalKind, Unrecorded};
+use crate::outcome::{Outcome, Refusal, RefusalDetail, RefusalKind, Unrecorded};
 use crate::pipeline::{Admission, Claim, Claims, Delivery, ForHealth, Settlement};
 
 /// The waits of a copy between its checks whether another copy is done: 25 ms, doubled each time.
@@ -136,19 +137,20 @@ async fn claim<R, E>(
             }
         };
         lease_left = Some(lease);
-        let refused = |kind| Refusal::new(kind).retry_after_lease(lease);
+        let running = || Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease);
         if place.is_none() {
             match inner.settings.waiting.enter(*delivery.key()) {
                 Ok(entered) => place = Some(entered),
-                Err(kind) => {
-                    refuse(inner, delivery, reply, refused(kind));
+                Err(TooManyWait) => {
+                    let refusal = running().caused_by(RefusalDetail::TooManyWait);
+                    refuse(inner, delivery, reply, refusal);
                     return None;
                 }
             }
         }
         let pause = sleep(wait.min(lease.max(Duration::from_millis(1))));
         if reply.while_awaited(reply.due(), pause).await.is_none() {
-            refuse(inner, delivery, reply, refused(RefusalKind::StillRunning));
+            refuse(inner, delivery, reply, running());
             return None;
         }
         wait = (wait * 2).min(LONGEST_WAIT);

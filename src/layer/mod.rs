@@ -69,7 +69,7 @@
 //! let receiver = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
 //!     .store(MemoryStore::default())
-//!     .budget(Duration::from_secs(4))
+//!     .answer_within(Duration::from_secs(4))
 //!     .run_limit(Duration::from_secs(120))
 //!     .on_answer(|answer| println!("{answer}"))
 //!     .on_failed(|failed| {
@@ -127,5 +127,4 @@ pub(crate) use {
     reply::{LATE_STORE_CALL, Reply, RunEnd, spawn_run},
     request::RequestContext,
     service::{HandlerService, handle},
-    waiting_copies::WaitingCopies,
 };

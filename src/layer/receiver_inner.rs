@@ -51,10 +51,7 @@ impl<N> ReceiverInner<N> {
         let attempt = self.auth.attempt(verified);
         // A copy that found another copy running is not a failure: the running copy reports its own end. But the claim may
         // belong to a process that died, and the sender may not try again.
-        let beside_a_run = matches!(
-            outcome,
-            Outcome::Refused(RefusalKind::StillRunning | RefusalKind::TooManyWaiting)
-        );
+        let beside_a_run = outcome == Outcome::Refused(RefusalKind::StillRunning);
         let may_be_last = attempt.as_ref().is_some_and(|attempt| attempt.may_be_last);
         if beside_a_run && !may_be_last {
             return;
@@ -140,7 +137,7 @@ impl Default for LayerSettings {
             body_deadline: Duration::from_secs(2),
             bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
-            waiting: Arc::new(WaitingCopies::new(64, 4)),
+            waiting: Arc::new(WaitingCopies::default()),
             drained: CancellationToken::new(),
             dead_letter: None,
             shape: None,
@@ -157,7 +154,7 @@ impl LayerSettings {
     ) -> Result<(), ConfigError> {
         self.bodies.check(max_body)?;
         in_range(
-            "budget",
+            "answer_within",
             self.answer_within,
             LEAST_TO_BEGIN,
             schedule.attempt_timeout(),

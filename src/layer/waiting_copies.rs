@@ -5,7 +5,6 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, PoisonError};
 
 use crate::dedupe::EventKey;
-use crate::outcome::RefusalKind;
 use crate::sync::{Mutex, MutexGuard};
 
 /// Holds no more copies than it has places: each copy holds a body.
@@ -15,6 +14,10 @@ pub(crate) struct WaitingCopies {
     taken: Mutex<Taken>,
 }
 
+/// As many copies wait already, in all or for the event.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooManyWait;
+
 #[derive(Default)]
 struct Taken {
     in_all: usize,
@@ -22,8 +25,18 @@ struct Taken {
     by_event: HashMap<EventKey, usize>,
 }
 
+/// The most copies that wait, in all and for one event.
+const PLACES: usize = 64;
+const PLACES_PER_EVENT: usize = 4;
+
+impl Default for WaitingCopies {
+    fn default() -> Self {
+        Self::new(PLACES, PLACES_PER_EVENT)
+    }
+}
+
 impl WaitingCopies {
-    pub(crate) fn new(places: usize, places_per_event: usize) -> Self {
+    fn new(places: usize, places_per_event: usize) -> Self {
         Self {
             places,
             places_per_event,
@@ -32,11 +45,11 @@ impl WaitingCopies {
     }
 
     /// Takes a place, which is held until it is dropped.
-    pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<WaitingPlace, RefusalKind> {
+    pub(super) fn enter(self: &Arc<Self>, event: EventKey) -> Result<WaitingPlace, TooManyWait> {
         let mut taken = self.lock();
         let here = taken.by_event.get(&event).copied().unwrap_or(0);
         if taken.in_all >= self.places || here >= self.places_per_event {
-            return Err(RefusalKind::TooManyWaiting);
+            return Err(TooManyWait);
         }
         taken.in_all += 1;
         taken.by_event.insert(event, here + 1);
@@ -118,7 +131,7 @@ mod tests {
     fn places_are_bounded_in_all_and_by_event() {
         let room = Arc::new(WaitingCopies::new(3, 2));
         let [one, two] = ["evt_1", "evt_2"].map(|id| EventKey::new("default", id));
-        let full = |event| room.enter(event).err() == Some(RefusalKind::TooManyWaiting);
+        let full = |event| room.enter(event).err() == Some(TooManyWait);
         let places = [room.enter(one), room.enter(one)];
         assert!(full(one));
         let other = room.enter(two);

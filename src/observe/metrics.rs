@@ -5,10 +5,9 @@
 //!
 //! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in `layer/gauges.rs`.
 
-use std::collections::HashMap;
 use std::iter;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
@@ -18,6 +17,7 @@ use super::reports::{Answer, Failed, Settled};
 use crate::catch_panic::catch_panic;
 use crate::outcome::{Failure, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
+use crate::sync::{Mutex, lock};
 use crate::verify::{Verified, VerifyError, VerifyErrorKind};
 
 /// The value where there is none.
@@ -25,8 +25,8 @@ const NONE: &str = "none";
 /// The value for all those beyond the limit.
 const OTHER: &str = "other";
 
-/// The default number of pairs of scope and key that have their own labels.
-const NAMED_KEYS: usize = 64;
+/// The most pairs of scope and key that have their own labels.
+const MAX_NAMED: usize = 64;
 
 /// The state that a receiver keeps for its metrics.
 pub(crate) struct Metrics {
@@ -39,7 +39,7 @@ impl Default for Metrics {
     fn default() -> Self {
         Self {
             receiver: SharedString::const_str("default"),
-            keys: NamedKeys::up_to(NAMED_KEYS),
+            keys: NamedKeys::default(),
             described: AtomicBool::new(false),
         }
     }
@@ -233,54 +233,34 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The pairs of scope and key name that have their own labels.
-pub(crate) struct NamedKeys {
-    most: usize,
-    named: AtomicUsize,
-    scopes: RwLock<HashMap<Arc<str>, Vec<Arc<str>>>>,
-}
+/// The pairs of scope and key name that have their own labels: the first 64, in the order of their
+/// first authentic delivery. All others are counted together. The operator names scopes and keys, but
+/// may have a ring for each of many customers.
+#[derive(Default)]
+pub(crate) struct NamedKeys(Mutex<Vec<(Arc<str>, Arc<str>)>>);
 
 impl NamedKeys {
-    pub(crate) fn up_to(most: usize) -> Self {
-        Self {
-            most,
-            named: AtomicUsize::new(0),
-            scopes: RwLock::default(),
-        }
-    }
-
     /// Returns the labels for a scope and a key name.
     fn labels(&self, scope: &str, key: &str) -> (SharedString, SharedString) {
-        use std::sync::atomic::Ordering::Relaxed;
-
-        if let Some(labels) = self.find(scope, key) {
-            return labels;
-        }
-        // Checked first without the lock that writers need: once all pairs have labels, no thread takes that lock any more.
-        if self.named.load(Relaxed) < self.most {
-            let mut scopes = self.scopes.write().unwrap_or_else(PoisonError::into_inner);
-            let known = scopes
-                .get(scope)
-                .is_some_and(|keys| keys.iter().any(|known| &**known == key));
-            if !known && self.named.load(Relaxed) < self.most {
-                scopes.entry(scope.into()).or_default().push(key.into());
-                self.named.fetch_add(1, Relaxed);
+        let mut named = lock(&self.0);
+        let found = named
+            .iter()
+            .find(|known| (&*known.0, &*known.1) == (scope, key));
+        let (scope, key) = match found {
+            Some(known) => known.clone(),
+            None if named.len() < MAX_NAMED => {
+                named.push((scope.into(), key.into()));
+                named[named.len() - 1].clone()
             }
-        }
-        self.find(scope, key).unwrap_or_else(|| {
-            let other = SharedString::const_str(OTHER);
-            (other.clone(), other)
-        })
-    }
-
-    fn find(&self, scope: &str, key: &str) -> Option<(SharedString, SharedString)> {
-        let scopes = self.scopes.read().unwrap_or_else(PoisonError::into_inner);
-        let (scope, keys) = scopes.get_key_value(scope)?;
-        let key = keys.iter().find(|known| &***known == key)?;
-        Some((
-            SharedString::from_shared(Arc::clone(scope)),
-            SharedString::from_shared(Arc::clone(key)),
-        ))
+            None => {
+                let other = SharedString::const_str(OTHER);
+                return (other.clone(), other);
+            }
+        };
+        (
+            SharedString::from_shared(scope),
+            SharedString::from_shared(key),
+        )
     }
 }
 

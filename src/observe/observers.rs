@@ -3,8 +3,6 @@
 //! The sender gets a status and a short message. All details go to the observers. They run on the thread that answers. A panic of a hook,
 //! of an observer of the program or of an error's text is caught: it harms neither the delivery nor the other observers.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::io::Write;
 use std::mem;
 use std::sync::Arc;
@@ -26,8 +24,6 @@ use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::StoreError;
 use crate::pipeline::{Authenticator, Delivery};
 use crate::readable::sources;
-use crate::sync::{Mutex, lock};
-use crate::verify::Verified;
 
 type Hook<T> = Option<Arc<dyn Fn(&T) + Send + Sync>>;
 
@@ -41,8 +37,6 @@ pub(crate) struct Observers {
     pub(crate) on_answer: Hook<Answer>,
     pub(crate) on_settled: Hook<Settled>,
     pub(crate) on_failed: Hook<Failed>,
-    pub(crate) on_key_first_used: Hook<Delivery>,
-    used_keys: UsedKeys,
     /// The hooks are called only while this returns true.
     pub(crate) hooks_while: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     /// The observers of the program, in the order in which they were set.
@@ -62,9 +56,6 @@ impl Observers {
     pub(crate) fn recognised(&self, request: &mut Observation, delivery: &Delivery) {
         request.span.recognised(delivery);
         request.recognised = Some(delivery.clone());
-        if self.on_key_first_used.is_some() && self.used_keys.is_first(delivery.verified()) {
-            self.call(&self.on_key_first_used, delivery);
-        }
     }
 
     /// The answer is known, and sent next.
@@ -219,24 +210,5 @@ impl Observation {
 impl Drop for Observation {
     fn drop(&mut self) {
         self.end(drop);
-    }
-}
-
-/// The most keys that are remembered. The operator names keys and scopes, but may have a ring for each of many customers.
-const MAX_KEYS: usize = 16_384;
-
-/// Remembers of each key a hash of its scope and its name.
-#[derive(Default)]
-struct UsedKeys {
-    random: RandomState,
-    used: Mutex<HashSet<u64>>,
-}
-
-impl UsedKeys {
-    /// Returns whether this is the first delivery that its key has signed.
-    fn is_first(&self, verified: &Verified) -> bool {
-        let key = (verified.scope(), verified.key_name());
-        let mut used = lock(&self.used);
-        used.len() < MAX_KEYS && used.insert(self.random.hash_one(key))
     }
 }

@@ -22,13 +22,6 @@ const TARGET: &str = "hookgate";
 #[derive(Default)]
 pub(crate) struct Tracing {
     warnings: Warnings,
-    /// Whether the lines of handled deliveries are at INFO and not at DEBUG.
-    pub(crate) handled_at_info: bool,
-}
-
-/// Returns whether a handler or a sink did its work for this delivery.
-fn is_handled(outcome: Outcome) -> bool {
-    matches!(outcome, Outcome::Accepted | Outcome::Handled)
 }
 
 /// Returns whether the sender gets a success that needs no attention.
@@ -79,11 +72,7 @@ impl Tracing {
             Some(reason) => self.not_handled(auth, answer, reason),
             None if done => {
                 let elapsed_us = micros(answer.elapsed);
-                if self.handled_at_info && is_handled(answer.outcome) {
-                    tracing::info!(target: TARGET, outcome = name, elapsed_us, "delivery answered");
-                } else {
-                    tracing::debug!(target: TARGET, outcome = name, elapsed_us, "delivery answered");
-                }
+                tracing::debug!(target: TARGET, outcome = name, elapsed_us, "delivery answered");
             }
             None => tracing::warn!(target: TARGET, outcome = name, "delivery answered"),
         }
@@ -137,9 +126,6 @@ impl Tracing {
         let name = run.outcome.name();
         let elapsed_us = micros(run.elapsed);
         match &run.reason {
-            None if self.handled_at_info && is_handled(run.outcome) => {
-                tracing::info!(target: TARGET, outcome = name, elapsed_us, "run ended late");
-            }
             None if is_done(run.outcome) => {
                 tracing::debug!(target: TARGET, outcome = name, elapsed_us, "run ended late");
             }

@@ -8,7 +8,7 @@ pub(crate) mod table;
 
 pub use crate::readable::one_line;
 pub use refusal::RefusalKind;
-pub(crate) use refusal::{DEFAULT_RETRY, Refusal};
+pub(crate) use refusal::{DEFAULT_RETRY, Refusal, RefusalDetail};
 pub(crate) use table::Outcome;
 #[cfg(feature = "axum")]
 pub(crate) use table::TYPE_MISMATCH;

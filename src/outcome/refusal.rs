@@ -58,10 +58,9 @@ pub struct Refusal {
 pub enum RefusalKind {
     /// A method other than POST: 405.
     MethodNotAllowed,
-    /// A `Content-Encoding` other than identity: 415.
-    EncodingNotSupported,
-    /// A `Content-Type` that is neither `application/json` nor `+json`: 415.
-    TypeNotSupported,
+    /// A `Content-Encoding` other than identity, or a `Content-Type` that is neither
+    /// `application/json` nor `+json`: 415. The source says which.
+    MediaNotSupported,
     /// The announced or actual size of the body is over the limit: 413. The layer first reads the rest of the body, up to 16
     /// MiB and until the body's deadline.
     BodyTooLarge,
@@ -73,15 +72,12 @@ pub enum RefusalKind {
     BodyIncomplete,
     /// Authentic, but there is no usable id and type at the head of a JSON object: 400. The source is an [`EventError`].
     UnusableEvent,
-    /// Authentic, but `X-Service-Event-Id` differs from the signed body: 400.
-    EventIdDiffers,
-    /// Authentic, but `X-Service-Event-Type` differs from the signed body: 400.
-    EventTypeDiffers,
-    /// The provider of secrets failed to answer, or found keys that are refused: 503. The chain of sources has its error.
+    /// Authentic, but `X-Service-Event-Id` or `X-Service-Event-Type` differs from the signed body: 400.
+    /// The source says which.
+    HeaderDiffers,
+    /// The provider of secrets failed to answer, answered too late, or found keys that are refused: 503.
+    /// The chain of sources says which, and has its error.
     SecretsUnavailable,
-    /// The provider of secrets did not answer within its share of the budget, or was not asked because all places for look-ups
-    /// were taken: 503.
-    SecretsTooSlow,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
     /// [`Receiver::check_head`](crate::Receiver::check_head) refuses in this way, if rings are looked up; see
     /// [`check_head_async`](crate::Receiver::check_head_async).
@@ -103,10 +99,9 @@ pub enum RefusalKind {
     StoreFull,
     /// After the body, too little of the budget was left to begin a run: 503.
     OutOfTime,
-    /// Another copy of the event is still running: 503.
+    /// Another copy of the event is still running: 503. The source says so where too many copies wait for
+    /// it already.
     StillRunning,
-    /// Another copy of the event is running, and too many copies already wait: 503.
-    TooManyWaiting,
 }
 
 impl RefusalKind {
@@ -131,9 +126,7 @@ impl RefusalKind {
     pub fn message(self) -> &'static str {
         match self {
             Self::NotAuthentic => "the delivery could not be authenticated",
-            Self::EventIdDiffers | Self::EventTypeDiffers => {
-                "the headers name another event than the body"
-            }
+            Self::HeaderDiffers => "the headers name another event than the body",
             _ if self.status() == 503 => "not now, try again",
             _ => self.row().2,
         }
@@ -150,17 +143,14 @@ impl RefusalKind {
     fn row(self) -> (u16, &'static str, &'static str) {
         match self {
             Self::MethodNotAllowed => (405, "method_not_allowed", "deliveries are sent with POST"),
-            Self::EncodingNotSupported => (415, "encoding_not_supported", "deliveries are sent without content encoding"),
-            Self::TypeNotSupported => (415, "type_not_supported", "deliveries are sent as application/json"),
+            Self::MediaNotSupported => (415, "media_not_supported", "deliveries are sent as application/json, without content encoding"),
             Self::BodyTooLarge => (413, "body_too_large", "the body is too large"),
             Self::NotAuthentic => (401, "not_authentic", "not authentic or not fresh"),
             Self::BodyTooSlow => (408, "body_too_slow", "the body took too long"),
             Self::BodyIncomplete => (400, "body_incomplete", "the body is incomplete"),
             Self::UnusableEvent => (400, "unusable_event", "the body is not an event with an id and a type"),
-            Self::EventIdDiffers => (400, "event_id_differs", "x-service-event-id differs from the signed body"),
-            Self::EventTypeDiffers => (400, "event_type_differs", "x-service-event-type differs from the signed body"),
+            Self::HeaderDiffers => (400, "header_differs", "the unsigned headers name another event than the signed body"),
             Self::SecretsUnavailable => (503, "secrets_unavailable", "the subscription's keys could not be looked up"),
-            Self::SecretsTooSlow => (503, "secrets_too_slow", "the look-up of the subscription's keys took longer than its share of the budget"),
             Self::NotLookedUp => (503, "not_looked_up", "the subscription's keys have to be looked up first"),
             Self::BodyBudgetSpent => (503, "body_budget_spent", "the bodies that are arriving hold the most bytes that they may"),
             Self::NoPermitFree => (503, "no_permit_free", "the most runs that are allowed are under way"),
@@ -170,9 +160,24 @@ impl RefusalKind {
             Self::StoreFull => (503, "store_full", "the store is full"),
             Self::OutOfTime => (503, "out_of_time", "too little of the budget was left to begin a run"),
             Self::StillRunning => (503, "still_running", "another copy is still running"),
-            Self::TooManyWaiting => (503, "too_many_waiting", "too many copies of the event already wait"),
         }
     }
+}
+
+/// The exact reason of a refusal, where several have one kind and one remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RefusalDetail {
+    #[error("content-encoding names a coding")]
+    ContentEncoding,
+    #[error("content-type names another type than JSON")]
+    ContentType,
+    #[error("x-service-event-id differs")]
+    EventId,
+    #[error("x-service-event-type differs")]
+    EventType,
+    #[cfg_attr(not(feature = "tower"), allow(dead_code))]
+    #[error("too many copies of the event already wait")]
+    TooManyWait,
 }
 
 /// The `Retry-After` of a 503 that has no better value.
@@ -291,15 +296,9 @@ impl From<VerifyError> for Refusal {
 /// All deliveries that waited for the look-up share the error.
 impl From<Arc<LookupError>> for Refusal {
     fn from(error: Arc<LookupError>) -> Self {
-        let kind = match *error {
-            LookupError::TimedOut => RefusalKind::SecretsTooSlow,
-            LookupError::Unavailable(_) | LookupError::Unusable(_) | LookupError::Panicked => {
-                RefusalKind::SecretsUnavailable
-            }
-        };
         Self {
             source: Some(error),
-            ..Self::new(kind)
+            ..Self::new(RefusalKind::SecretsUnavailable)
         }
     }
 }

@@ -75,9 +75,9 @@ impl Authenticator {
             Err(error) => return Err(Refusal::of_event_head(error, verified)),
         };
         if !self.ignores_header_mismatch
-            && let Some(kind) = head.differs_from(&event)
+            && let Some(refusal) = head.differs_from(&event)
         {
-            return Err(Refusal::new(kind).of_authentic(verified));
+            return Err(refusal.of_authentic(verified));
         }
         let now = self.clock.now();
         self.gate.health_signs.authentic(now);

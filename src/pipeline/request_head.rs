@@ -1,7 +1,7 @@
 //! The head of a request, read in one pass before a byte of the body.
 
 use crate::event::EventHead;
-use crate::outcome::{Refusal, RefusalKind};
+use crate::outcome::{Refusal, RefusalDetail, RefusalKind};
 use crate::verify::{DeliveryHeaders, HeaderSlots};
 
 /// Method and headers of a request, borrowed from the server.
@@ -77,31 +77,32 @@ impl<'h> RequestHead<'h> {
 
     /// Makes the checks that come before all authentication, in the order of the outcomes table, and reads the headers of the delivery.
     pub(crate) fn read(&self, max_body: usize) -> Result<DeliveryHeaders<'h>, Refusal> {
-        let kind = if self.method != "POST" {
-            RefusalKind::MethodNotAllowed
+        let media = |detail| Refusal::new(RefusalKind::MediaNotSupported).caused_by(detail);
+        if self.method != "POST" {
+            Err(Refusal::new(RefusalKind::MethodNotAllowed))
         } else if self.foreign_encoding {
-            RefusalKind::EncodingNotSupported
+            Err(media(RefusalDetail::ContentEncoding))
         } else if self.foreign_type {
-            RefusalKind::TypeNotSupported
+            Err(media(RefusalDetail::ContentType))
         } else if self.announced_bytes > max_body as u64 {
-            RefusalKind::BodyTooLarge
+            Err(Refusal::new(RefusalKind::BodyTooLarge))
         } else {
-            return Ok(self.found.headers()?);
-        };
-        Err(Refusal::new(kind))
+            Ok(self.found.headers()?)
+        }
     }
 
     /// Returns the refusal if the unsigned headers name another event than the signed body.
-    pub(super) fn differs_from(&self, event: &EventHead) -> Option<RefusalKind> {
+    pub(super) fn differs_from(&self, event: &EventHead) -> Option<Refusal> {
         let (id, event_type) = self.found.event_hints();
         let differs = |hint: Option<&[u8]>, signed: &[u8]| hint.is_some_and(|hint| hint != signed);
-        if differs(id, event.id.as_bytes()) {
-            Some(RefusalKind::EventIdDiffers)
+        let detail = if differs(id, event.id.as_bytes()) {
+            RefusalDetail::EventId
         } else if differs(event_type, event.event_type.as_str().as_bytes()) {
-            Some(RefusalKind::EventTypeDiffers)
+            RefusalDetail::EventType
         } else {
-            None
-        }
+            return None;
+        };
+        Some(Refusal::new(RefusalKind::HeaderDiffers).caused_by(detail))
     }
 
     /// Names the claimed subscription in a refusal of this request.
@@ -226,9 +227,9 @@ mod tests {
         );
         assert_eq!(
             refused("POST", &[large, typed, encoded]),
-            Some(EncodingNotSupported)
+            Some(MediaNotSupported)
         );
-        assert_eq!(refused("POST", &[large, typed]), Some(TypeNotSupported));
+        assert_eq!(refused("POST", &[large, typed]), Some(MediaNotSupported));
         assert_eq!(refused("POST", &[large]), Some(BodyTooLarge));
         assert_eq!(refused("POST", &[("content-length", "100")]), None);
         assert_eq!(refused("post", &[]), Some(MethodNotAllowed));
@@ -251,11 +252,11 @@ mod tests {
         }
         for bad in ["gzip", ",gzip", "identity, br", "gzip,identity", "x", ";"] {
             let kind = refused("POST", &[("content-encoding", bad)]);
-            assert_eq!(kind, Some(RefusalKind::EncodingNotSupported), "{bad:?}");
+            assert_eq!(kind, Some(RefusalKind::MediaNotSupported), "{bad:?}");
         }
         let repeated = [("content-encoding", ""), ("content-encoding", "gzip")];
         let kind = refused("POST", &repeated);
-        assert_eq!(kind, Some(RefusalKind::EncodingNotSupported));
+        assert_eq!(kind, Some(RefusalKind::MediaNotSupported));
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
             "application/x www+json",
         ] {
             let kind = refused("POST", &[("content-type", bad)]);
-            assert_eq!(kind, Some(RefusalKind::TypeNotSupported), "{bad}");
+            assert_eq!(kind, Some(RefusalKind::MediaNotSupported), "{bad}");
         }
         let repeated = [
             ("content-type", "application/json"),
@@ -286,7 +287,7 @@ mod tests {
         ];
         assert_eq!(
             refused("POST", &repeated),
-            Some(RefusalKind::TypeNotSupported)
+            Some(RefusalKind::MediaNotSupported)
         );
     }
 

@@ -1,22 +1,19 @@
 //! The settings of a receiver.
 
-mod build;
-#[cfg(feature = "tower")]
-mod layer;
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::steps::{Receiver, ReceiverInner};
 use crate::clock::{Clock, SystemClock};
-use crate::dedupe::{DedupeStore, RetrySchedule};
+use crate::config::{ConfigError, ConfigErrorKind as Kind, in_range};
+use crate::dedupe::{DedupeStore, RetrySchedule, ScopesInUse};
 #[cfg(feature = "tower")]
 use crate::layer::LayerSettings;
-use crate::lookup::Keys;
+use crate::lookup::{Keys, Verifier};
 #[cfg(feature = "lookup")]
-use crate::lookup::SecretProvider;
-
-use crate::config::{ConfigError, ConfigErrorKind};
+use crate::lookup::{Resolver, SecretProvider};
+use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::verify::{KeyRing, Secret, Window};
 
 /// The settings of a [`Receiver`](crate::Receiver).
@@ -26,7 +23,7 @@ use crate::verify::{KeyRing, Secret, Window};
 /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, verify::Window};
 ///
 /// let receiver = Receiver::builder()
-///     .secrets(
+///     .key_ring(
 ///         KeyRing::named("2026-11", Secret::new("whsec_made_up_new_secret")?)?
 ///             .with_key("2026-05", Secret::new("whsec_made_up_old_secret")?)?,
 ///     )
@@ -54,7 +51,7 @@ pub struct ReceiverBuilder {
     max_runs: usize,
     /// Settings that need the layer: deadlines need timers, and hooks need an answer.
     #[cfg(feature = "tower")]
-    layer: LayerSettings,
+    pub(super) layer: LayerSettings,
 }
 
 enum KeySource {
@@ -88,9 +85,9 @@ impl Default for ReceiverBuilder {
 impl ReceiverBuilder {
     /// Sets one secret for every delivery.
     ///
-    /// Secrets are set once, by this method, [`secrets`](Self::secrets), [`subscriptions`](Self::subscriptions),
+    /// Secrets are set once, by this method, [`key_ring`](Self::key_ring), [`subscriptions`](Self::subscriptions),
     /// [`provider`](Self::provider) or [`keys`](Self::keys): a second call is an error of [`build`](Self::build). Two live secrets,
-    /// an old and a new one, are one ring for [`secrets`](Self::secrets).
+    /// an old and a new one, are one ring for [`key_ring`](Self::key_ring).
     ///
     /// ```
     /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret};
@@ -100,15 +97,15 @@ impl ReceiverBuilder {
     /// let builder = || Receiver::builder().store(MemoryStore::default());
     /// assert!(builder().secret(old.clone()).secret(new.clone()).build().is_err());
     /// let ring = KeyRing::named("new", new)?.with_key("old", old)?;
-    /// assert!(builder().secrets(ring).build().is_ok());
+    /// assert!(builder().key_ring(ring).build().is_ok());
     /// # Ok::<(), hookgate::ConfigError>(())
     /// ```
     pub fn secret(self, secret: Secret) -> Self {
-        self.secrets(KeyRing::new(secret))
+        self.key_ring(KeyRing::new(secret))
     }
 
     /// Sets one ring of secrets for every delivery.
-    pub fn secrets(self, ring: KeyRing) -> Self {
+    pub fn key_ring(self, ring: KeyRing) -> Self {
         self.keys_from(KeySource::Ring(ring))
     }
 
@@ -179,50 +176,9 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Sets keys in place of all keys set so far, and removes the [scope](Self::scope): for a test that runs the settings of
-    /// production with keys of its own.
-    ///
-    /// ```
-    /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret, lookup::Keys};
-    ///
-    /// let of_production = Receiver::builder().scope("orders").store(MemoryStore::default());
-    /// let keys = Keys::single(KeyRing::new(Secret::new("whsec_made_up_for_this_example")?));
-    /// assert!(of_production.replace_keys(keys).build().is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn replace_keys(mut self, keys: Keys) -> Self {
-        (self.scope, self.keys) = (None, None);
-        self.keys(keys)
-    }
-
     /// Sets the store that remembers claims and handled events. The last call wins.
     pub fn store(mut self, store: impl DedupeStore) -> Self {
         self.store = Some(Arc::new(store));
-        self
-    }
-
-    /// Puts a store in front of the one that is set, for example one that counts calls or makes some of them fail. Call it
-    /// after [`store`](Self::store); without a store the function is not called. The new store should return the
-    /// [`scopes_in_use`](DedupeStore::scopes_in_use) of the one behind it; otherwise the scopes of receivers are not compared.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use hookgate::{DedupeStore, MemoryStore, Receiver, Secret};
-    ///
-    /// # fn with_counters(store: Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore> { store }
-    /// let receiver = Receiver::builder()
-    ///     .secret(Secret::new("whsec_made_up_for_this_example")?)
-    ///     .store(MemoryStore::default())
-    ///     .map_store(with_counters)
-    ///     .build();
-    /// assert!(receiver.is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn map_store(
-        mut self,
-        wrap: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
-    ) -> Self {
-        self.store = self.store.map(wrap);
         self
     }
 
@@ -270,7 +226,7 @@ impl ReceiverBuilder {
     ///
     /// Only the default of the [`lease`](Self::lease) depends on the schedule; for that default, the first wait must be more than
     /// 200 ms. If the default of another setting does not fit the schedule, [`build`](Self::build) returns an error. Then set
-    /// [`retention`](Self::retention) if the waits add up to more than about two days, and `budget` if the sender waits less than
+    /// [`retention`](Self::retention) if the waits add up to more than about two days, and `answer_within` if the sender waits less than
     /// 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = schedule;
@@ -298,14 +254,173 @@ impl ReceiverBuilder {
         self.max_runs = runs;
         self
     }
+
+    /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys and
+    /// the scope, a probe in front of the store, and hooks that are called only while `holds` returns
+    /// true.
+    #[doc(hidden)]
+    #[cfg(feature = "tower")]
+    pub fn for_replay(
+        mut self,
+        keys: Keys,
+        probe: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
+        holds: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        (self.scope, self.keys) = (None, Some(KeySource::Keys(Ok(keys))));
+        self.store = self.store.map(probe);
+        self.layer.observers.hooks_while = Some(Arc::new(holds));
+        self
+    }
+
+    /// Builds what an acceptor shares. `next` gets the time for which its sink remembers an event. Setting a store is an error.
+    /// `scopes` is the list of the sink.
+    #[cfg(feature = "tower")]
+    pub(crate) fn build_to_accept<N>(
+        mut self,
+        scopes: Option<ScopesInUse>,
+        next: impl FnOnce(Duration) -> N,
+    ) -> Result<ReceiverInner<N>, ConfigError> {
+        if self.store.is_some() || self.without_deduplication {
+            return Err(ConfigError::saying(
+                Kind::StoreUnused,
+                "a store beside a sink: with .accept_into(sink) the sink remembers the events, so leave out .store(…) and .without_deduplication()",
+            ));
+        }
+        let (keys, retention) = (self.take_keys()?, self.retention);
+        self.check(keys, true, scopes, |_| next(retention))
+    }
+
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or both; a
+    /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
+    /// schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
+    /// [`ConfigErrorKind`](crate::ConfigErrorKind).
+    pub fn build(mut self) -> Result<Receiver, ConfigError> {
+        let keys = self.take_keys()?;
+        let store = match (self.store.take(), self.without_deduplication) {
+            (None, false) => return Err(ConfigError::new(Kind::NoStore)),
+            (Some(_), true) => {
+                return Err(ConfigError::saying(
+                    Kind::StoreUnused,
+                    ".store(…) has no effect beside .without_deduplication(): leave out one of the two",
+                ));
+            }
+            (store, _) => store,
+        };
+        let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
+        let scopes = scopes.cloned();
+        let (remembers, retention) = (store.is_some(), self.retention);
+        let store = store.map(Store::new);
+        let claims = |lease| Claims {
+            store,
+            lease,
+            retention,
+        };
+        let inner = self.check(keys, remembers, scopes, claims)?;
+        Ok(Receiver {
+            shared: Arc::new(inner),
+        })
+    }
+
+    fn take_keys(&mut self) -> Result<Keys, ConfigError> {
+        Ok(match (self.keys.take(), self.scope.take()) {
+            (None, _) => return Err(ConfigError::new(Kind::NoSecret)),
+            (Some(KeySource::Keys(Err(error))), _) => return Err(error),
+            (Some(KeySource::Ring(ring)), scope) => single(ring, scope)?,
+            (Some(_), Some(_)) => return Err(scope_beside_keys()),
+            (Some(KeySource::Keys(keys)), None) => keys?,
+            #[cfg(feature = "lookup")]
+            (Some(KeySource::Provider(provider)), None) => {
+                let clock = Arc::clone(&self.clock);
+                Keys::looked_up(Resolver::new(provider, clock))
+            }
+        })
+    }
+
+    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
+    fn check<N>(
+        self,
+        keys: Keys,
+        remembers: bool,
+        scopes: Option<ScopesInUse>,
+        next: impl FnOnce(Duration) -> N,
+    ) -> Result<ReceiverInner<N>, ConfigError> {
+        let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
+        if remembers {
+            let needed = self.schedule.minimum_retention(&self.window);
+            if self.retention < needed {
+                return Err(ConfigError::new(Kind::RetentionTooShort {
+                    needed,
+                    given: self.retention,
+                }));
+            }
+            let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
+            in_range("lease", lease, SHORTEST_LEASE, first_wait)?;
+        }
+        #[cfg(feature = "tower")]
+        self.layer.check(&self.schedule, self.max_body)?;
+        for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
+            if value == 0 {
+                return Err(ConfigError::new(Kind::Zero { setting }));
+            }
+        }
+        let scope = match scopes {
+            Some(scopes) => scopes.enter(&keys)?,
+            None => None,
+        };
+        let clock = Arc::clone(&self.clock);
+        let auth = Authenticator {
+            verifier: Verifier::new(keys).with_window(self.window),
+            clock: self.clock,
+            gate: Arc::new(Gate::new(self.max_runs, clock, scope)),
+            schedule: self.schedule,
+            max_body: self.max_body,
+            ignores_header_mismatch: self.ignores_header_mismatch,
+        };
+        Ok(ReceiverInner {
+            auth,
+            #[cfg(feature = "tower")]
+            settings: self.layer,
+            next: next(lease),
+        })
+    }
 }
 
 fn second_source() -> ConfigError {
     ConfigError::saying(
-        ConfigErrorKind::UnusableKeys,
-        "a second source of keys: call one of .secret(…), .secrets(ring), .subscriptions(map), .provider(lookup) and .keys(keys), once; two live secrets are one ring: .secrets(KeyRing::named(\"new\", new)?.with_key(\"old\", old)?)",
+        Kind::UnusableKeys,
+        "a second source of keys: call one of .secret(…), .key_ring(ring), .subscriptions(map), .provider(lookup) and .keys(keys), once; two live secrets are one ring: .key_ring(KeyRing::named(\"new\", new)?.with_key(\"old\", old)?)",
     )
 }
+
+/// Makes the keys of one ring, with the scope that the builder names for it.
+fn single(ring: KeyRing, scope: Option<String>) -> Result<Keys, ConfigError> {
+    let ring = match scope {
+        None => ring,
+        Some(_) if ring.has_own_scope() => return Err(scope_beside_keys()),
+        Some(name) => ring.with_scope(&name)?,
+    };
+    Ok(Keys::single(ring))
+}
+
+fn scope_beside_keys() -> ConfigError {
+    ConfigError::saying(
+        Kind::UnusableScope,
+        ".scope(…) is for the ring of .secret(…) or .key_ring(ring) that names no scope itself: elsewhere each ring names its own, by KeyRing::with_scope",
+    )
+}
+
+/// Returns a lease that is long enough for a store that answers slowly. For an event whose process died it has ended when the
+/// first retry comes.
+fn default_lease(schedule: &RetrySchedule) -> Duration {
+    let half = schedule.first_wait().map_or(Duration::MAX, |wait| wait / 2);
+    half.min(Duration::from_secs(30))
+}
+
+/// A lease must be longer than this: a lease that ends before a store has answered is not a claim.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 impl fmt::Debug for KeySource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

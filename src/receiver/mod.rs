@@ -45,6 +45,8 @@
 
 pub(crate) mod builder;
 #[cfg(feature = "tower")]
+mod builder_layer;
+#[cfg(feature = "tower")]
 mod serve;
 pub(crate) mod steps;
 

@@ -206,7 +206,7 @@ impl Receiver {
     ///
     /// **Limit the server's own end.** `axum::serve` with a graceful shutdown returns when its last connection has ended, and a
     /// client that sends half a request never ends it. Every delivery is answered within the
-    /// [budget](crate::ReceiverBuilder::budget), so half a second more is enough for the server. The example has Ctrl-C as its
+    /// [budget](crate::ReceiverBuilder::answer_within), so half a second more is enough for the server. The example has Ctrl-C as its
     /// signal; a container gets SIGTERM, as in `examples/receiver.rs`.
     ///
     /// ```no_run

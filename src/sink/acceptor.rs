@@ -107,7 +107,7 @@ impl ReceiverBuilder {
     ///
     /// The sink remembers the events that it has accepted. Therefore [`store`](Self::store) and
     /// [`without_deduplication`](Self::without_deduplication) are errors with a sink. [`retention`](Self::retention), passed with
-    /// each delivery, is checked as for a store. `lease` and `max_waiting` have no meaning here, since nothing is claimed.
+    /// each delivery, is checked as for a store. `lease` has no meaning here, since nothing is claimed.
     ///
     /// # Errors
     /// As [`build`](Self::build), except for the store: `StoreUnused` if a store was given, or deduplication was switched

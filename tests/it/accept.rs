@@ -506,7 +506,7 @@ async fn what_is_not_authentic_and_usable_never_reaches_the_sink() {
 #[tokio::test(start_paused = true)]
 async fn too_little_time_is_too_little_to_begin() {
     let rig = Rig::new(
-        |builder| builder.budget(Duration::from_secs(2)),
+        |builder| builder.answer_within(Duration::from_secs(2)),
         |_, _| async { Ok(Accepted::New) },
     );
     let late = |request: Request<Body>| {

@@ -103,7 +103,7 @@ async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
         copies.push(harness.begin(&Sent::event("evt_1")).await);
     }
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
-    let refused = Outcome::Refused(RefusalKind::TooManyWaiting);
+    let refused = Outcome::Refused(RefusalKind::StillRunning);
     assert_eq!(harness.told.last_answer(), refused);
     // 15 more events with 4 copies each make 64.
     let mut others = Vec::new();
@@ -146,7 +146,7 @@ async fn a_hang_up_ends_nothing_and_the_copy_is_a_replay() {
 #[tokio::test(start_paused = true)]
 async fn a_waiting_copy_that_hangs_up_leaves_nothing_behind() {
     let harness = Harness::new(
-        |builder, _| builder.max_waiting(1, 1),
+        |builder, _| builder,
         |_, _| async {
             sleep(Duration::from_secs(3)).await;
             OK
@@ -461,7 +461,7 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
                 .on_answer(|_| panic!("made-up panic in on_answer"))
                 .on_settled(|_| panic!("made-up panic in on_settled"))
                 .on_failed(|_| panic!("made-up panic in on_failed"))
-                .with_answers(|_, _| panic!("made-up panic in a shape"))
+                .map_own_responses(|_, _| panic!("made-up panic in a shape"))
         },
         |_, run| async move {
             if run == 1 {
@@ -480,7 +480,7 @@ async fn panicking_hooks_and_shapes_harm_nothing() {
 async fn own_answers_can_be_replaced_whole() {
     let harness = Harness::new(
         |builder, _| {
-            builder.with_answers(|outcome, response| {
+            builder.map_own_responses(|outcome, response| {
                 let text = outcome
                     .error()
                     .map_or("fine", |(code, _)| code)
@@ -1046,7 +1046,9 @@ async fn with_too_little_time_left_nothing_is_claimed() {
         |builder, clock| {
             let faulty = Faulty::new(clock);
             store = Some(Arc::clone(&faulty));
-            builder.store(faulty).budget(Duration::from_millis(2_050))
+            builder
+                .store(faulty)
+                .answer_within(Duration::from_millis(2_050))
         },
         |_, _| async { OK },
     );
@@ -1080,7 +1082,9 @@ async fn a_delivery_that_is_first_polled_late_has_the_time_that_is_left() {
         let harness = Harness::new(
             |builder, _| {
                 let store = MemoryStore::default();
-                builder.store(store).budget(Duration::from_millis(2_050))
+                builder
+                    .store(store)
+                    .answer_within(Duration::from_millis(2_050))
             },
             |_, _| async { OK },
         );
@@ -1257,8 +1261,14 @@ fn settings_that_cannot_work_are_refused_by_name() {
     let with_store = || secret().store(MemoryStore::default());
     let kind = |builder: ReceiverBuilder| builder.build().map(drop).map_err(|error| error.kind());
     for (builder, name) in [
-        (with_store().budget(Duration::from_millis(100)), "budget"),
-        (with_store().budget(Duration::from_millis(5_001)), "budget"),
+        (
+            with_store().answer_within(Duration::from_millis(100)),
+            "answer_within",
+        ),
+        (
+            with_store().answer_within(Duration::from_millis(5_001)),
+            "answer_within",
+        ),
         (with_store().body_deadline(Duration::ZERO), "body_deadline"),
         (with_store().run_limit(Duration::MAX), "run_limit"),
         (with_store().lease(Duration::from_secs(61)), "lease"),
@@ -1274,7 +1284,10 @@ fn settings_that_cannot_work_are_refused_by_name() {
             other => panic!("{name}: {other:?}"),
         }
     }
-    assert_eq!(kind(with_store().budget(Duration::from_secs(1))), Ok(()));
+    assert_eq!(
+        kind(with_store().answer_within(Duration::from_secs(1))),
+        Ok(())
+    );
     let unclaimed = secret()
         .without_deduplication()
         .lease(Duration::from_secs(90));
@@ -1377,7 +1390,7 @@ async fn a_handler_that_uses_its_whole_poll_budget_delays_no_timer() {
     let harness = Harness::new(
         |builder, _| {
             builder
-                .budget(Duration::from_millis(300))
+                .answer_within(Duration::from_millis(300))
                 .run_limit(Duration::from_millis(900))
         },
         |_, _| async {

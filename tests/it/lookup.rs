@@ -479,7 +479,7 @@ async fn a_closure_may_find_a_list_of_keys_with_names_and_end_dates() {
             _ => None,
         })
     };
-    let harness = Harness::new(
+    let harness = Harness::without_secret(
         |builder, _| builder.provider(keys),
         async |delivery, _| {
             assert_eq!(delivery.verified().key_name(), "old");
@@ -594,7 +594,7 @@ async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
     assert!(began.elapsed() < Duration::from_millis(20));
     // A subscription's first delivery looks the same as the flood, and queues with it.
     let first = harness.send(&event_of("wh_2", "evt_1")).await;
-    assert_refused(&first, RefusalKind::SecretsTooSlow);
+    assert_refused(&first, RefusalKind::SecretsUnavailable);
     let mut statuses = std::collections::BTreeMap::new();
     while let Some(answer) = flood.join_next().await {
         *statuses
@@ -723,7 +723,7 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
         let harness = Harness::without_secret(
             |builder, _| {
                 let budget = Duration::from_millis(budget);
-                builder.provider(looked_up).budget(budget)
+                builder.provider(looked_up).answer_within(budget)
             },
             async |_, _| StatusCode::NO_CONTENT,
         );
@@ -734,7 +734,7 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
             answers.spawn(harness.send(&event_of(&format!("wh_{number}"), "evt_1")));
         }
         while let Some(answer) = answers.join_next().await {
-            assert_refused(&answer.unwrap(), RefusalKind::SecretsTooSlow);
+            assert_refused(&answer.unwrap(), RefusalKind::SecretsUnavailable);
         }
         assert_eq!(began.elapsed().as_millis(), share);
         hangs.store(false, Ordering::SeqCst);
@@ -765,11 +765,11 @@ async fn a_look_up_slower_than_its_share_serves_the_retry() {
     let harness = guarded(&provider);
     let began = Instant::now();
     let first = harness.send(&event_of("wh_1", "evt_1")).await;
-    assert_refused(&first, RefusalKind::SecretsTooSlow);
+    assert_refused(&first, RefusalKind::SecretsUnavailable);
     assert!(lookup_error(&first).ends_with("did not answer in time"));
     pass(60).await;
     let second = harness.send(&event_of("wh_1", "evt_1")).await;
-    assert_refused(&second, RefusalKind::SecretsTooSlow);
+    assert_refused(&second, RefusalKind::SecretsUnavailable);
     pass(1_000).await;
     assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
     assert_eq!(provider.count(), 1);
@@ -778,7 +778,7 @@ async fn a_look_up_slower_than_its_share_serves_the_retry() {
     assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
     tokio::time::sleep_until(began + Duration::from_secs(60)).await;
     let late = harness.send(&event_of("wh_1", "evt_2")).await;
-    assert_refused(&late, RefusalKind::SecretsTooSlow);
+    assert_refused(&late, RefusalKind::SecretsUnavailable);
     assert_eq!(provider.count(), 2);
 }
 

@@ -183,7 +183,6 @@ fn the_plans_reach_what_they_are_about() {
         "answered handled_commit_too_slow",
         "answered not_authentic",
         "answered still_running",
-        "answered too_many_waiting",
         "answered store_unavailable",
         "answered store_too_slow",
         "settled handled",
@@ -240,7 +239,6 @@ impl Play {
             .clock(Wall(Arc::clone(&world)))
             .lease(Duration::from_millis(plan.lease))
             .run_limit(Duration::from_millis(RUN_LIMIT))
-            .max_waiting(MAX_WAITING.0, MAX_WAITING.1)
             .on_settled(move |run| settled.settled(run))
             .on_answer(move |answer| answered.told(answer))
             .on_dead_letter(move |delivery, letter| {
@@ -352,9 +350,10 @@ impl Play {
     async fn all_places_are_free(&self) {
         let mut tasks = JoinSet::new();
         let (in_all, for_one) = MAX_WAITING;
-        for (id, waiting) in [("slow_1", for_one), ("slow_2", in_all - for_one)] {
-            for _ in 0..=waiting {
-                tasks.spawn(self.app.clone().oneshot(request(&self.world, id)));
+        for event in 0..in_all / for_one {
+            for _ in 0..=for_one {
+                let id = format!("slow_{event}");
+                tasks.spawn(self.app.clone().oneshot(request(&self.world, &id)));
             }
         }
         while let Some(answer) = tasks.join_next().await {

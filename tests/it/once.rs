@@ -133,7 +133,7 @@ async fn a_pinned_workspace_lets_no_other_in() {
     let probe = Probe::new();
     for (workspace, status) in [("ws_1", 204), ("ws_2", 401)] {
         let receiver = Receiver::builder()
-            .secrets(ring(workspace))
+            .key_ring(ring(workspace))
             .store(MemoryStore::default())
             .build()
             .unwrap();

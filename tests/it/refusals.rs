@@ -241,7 +241,7 @@ async fn all_unauthentic_deliveries_get_the_same_answer() {
     let pinned_ring = KeyRing::new(secret()).with_workspace("ws_other").unwrap();
     let (pinned, pinned_told) = telling(
         Receiver::builder()
-            .secrets(pinned_ring)
+            .key_ring(pinned_ring)
             .store(CountingStore::default())
             .clock(manual()),
     );
@@ -437,7 +437,7 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
         |builder| builder.secret(Secret::new("whsec_made_up_new_secret").unwrap()),
         |builder| {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
-            builder.secrets(KeyRing::new(secret))
+            builder.key_ring(KeyRing::new(secret))
         },
         |builder| {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
@@ -459,7 +459,7 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
             assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
             let text = error.to_string();
             assert!(
-                text.contains("two live secrets are one ring: .secrets(KeyRing::named("),
+                text.contains("two live secrets are one ring: .key_ring(KeyRing::named("),
                 "{text}"
             );
         }

@@ -432,7 +432,7 @@ async fn refused_unhandled_events_reach_a_corrected_deployment() {
     // An answer of the receiver's own, so it has the shape that is set for those.
     let shaped = Guarded::with(
         events().refuse_unhandled(),
-        receiver().with_answers(|_, response| response.map(|_| "in another shape".into())),
+        receiver().map_own_responses(|_, response| response.map(|_| "in another shape".into())),
     );
     let got = shaped.send(&*body).await;
     assert_eq!((got.status, &*got.body), (422, &b"in another shape"[..]));

@@ -132,7 +132,7 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
     let again = with(SECRET).store(store.clone()).build().unwrap();
     let both = KeyRing::named("new", key(LEDGER)).unwrap();
     let both = both.with_key("old", key(SECRET)).unwrap();
-    let rotating = Receiver::builder().secrets(both).clock(manual());
+    let rotating = Receiver::builder().key_ring(both).clock(manual());
     let rotating = rotating.store(store.clone());
     let rotating = rotating.build().unwrap();
 
@@ -163,7 +163,7 @@ fn a_scope_that_is_named_may_have_several_secrets() {
     let on = |builder: ReceiverBuilder| kind(builder.store(store.clone()));
     assert_eq!(on(with(LEDGER).scope("default")), Ok(()));
     let ring = KeyRing::new(key(LEDGER)).with_scope("default").unwrap();
-    assert_eq!(on(Receiver::builder().secrets(ring)), Ok(()));
+    assert_eq!(on(Receiver::builder().key_ring(ring)), Ok(()));
     // Those of a map are named by their subscriptions, those of a provider too.
     let map = [("wh_1", key(LEDGER)), ("wh_2", key(THIRD))];
     assert_eq!(on(Receiver::builder().subscriptions(map)), Ok(()));
@@ -181,7 +181,7 @@ fn a_scope_is_named_once_and_for_one_ring() {
     let on = |builder: ReceiverBuilder| kind(builder.scope("ledger").store(MemoryStore::default()));
     let named = KeyRing::new(key(LEDGER)).with_scope("books").unwrap();
     assert_eq!(on(with(LEDGER)), Ok(()));
-    assert_eq!(on(Receiver::builder().secrets(named)), beside);
+    assert_eq!(on(Receiver::builder().key_ring(named)), beside);
     let map = [("wh_1", key(LEDGER))];
     assert_eq!(on(Receiver::builder().subscriptions(map)), beside);
     let keys = Keys::single(key(LEDGER));

@@ -470,7 +470,7 @@ async fn a_handler_slower_than_the_budget_continues_behind_a_503() {
     let rig = rig_with(
         Probe::new().hold(),
         receiver()
-            .budget(Duration::from_millis(400))
+            .answer_within(Duration::from_millis(400))
             .body_deadline(Duration::from_millis(400)),
     )
     .await;

@@ -5,6 +5,7 @@ mod fault;
 mod input;
 mod object;
 mod rows;
+mod rust_struct;
 mod structs;
 
 use std::process::ExitCode;

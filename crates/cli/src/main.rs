@@ -2,6 +2,7 @@
 //!
 //! One file for each command; the rules themselves are in the library.
 #![allow(missing_docs)] // a program has no API
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 mod address;
 mod api;

@@ -201,6 +201,7 @@ impl Events {
 
 /// Checks a file before the first event is sent. A receiver reads no further than id and type, and would not notice a second event
 /// behind the first.
+#[expect(clippy::disallowed_methods, reason = "nothing is made of it")]
 fn one_event(path: &Path, body: &[u8]) -> Result<(), Fault> {
     let held = |what: &str| format!("{} holds {what}", path.display());
     let fault = if body.starts_with(b"\xef\xbb\xbf") {

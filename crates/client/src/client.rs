@@ -267,5 +267,6 @@ pub(crate) struct Data<T> {
 
 fn read<T: DeserializeOwned>(answer: Option<Response<Bytes>>) -> Result<T, Error> {
     let answer = answer.ok_or_else(|| Error::new(ErrorKind::Answer, "there is no answer"))?;
-    json::read(answer.body()).map_err(|error| error.answered_with(answer.status()))
+    json::read(answer.headers(), answer.body())
+        .map_err(|error| error.answered_with(answer.status()))
 }

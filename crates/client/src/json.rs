@@ -1,38 +1,53 @@
 //! JSON from the service: bounded trust, and types of the user's.
 
-use std::borrow::Cow;
-use std::fmt;
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the texts are searched for reserved keys first"
+)]
 
+use hookgate::event::has_reserved_key;
+use http::HeaderMap;
+use http::header::CONTENT_ENCODING;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shown};
 
 /// serde_json's own keys. Read as a `serde_json::Value`, a value below one is parsed again and again, until the stack overflows.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Reads an answer's body.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    let wrong = |why: String| Error::new(ErrorKind::Answer, why);
-    let text = std::str::from_utf8(body).map_err(|_| wrong("the answer is not UTF-8".into()))?;
+/// Reads an answer.
+pub(crate) fn read<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Error> {
+    let wrong = |why: String| Error::new(ErrorKind::Answer, format!("the answer {why}"));
+    let text = std::str::from_utf8(body).map_err(|_| wrong(no_json(headers, body)))?;
     if has_reserved_key(text) {
-        return Err(wrong(format!(
-            "the answer has a key that begins with {RESERVED}"
-        )));
+        return Err(wrong(format!("has a key that begins with {RESERVED}")));
     }
     serde_json::from_str(text).map_err(|error| {
+        if !error.is_data() {
+            return wrong(no_json(headers, body));
+        }
         // The error's own text may repeat a value.
         let (line, column) = (error.line(), error.column());
-        let what = if error.is_data() {
-            "not in the form of the specification"
-        } else {
-            "not JSON"
-        };
         wrong(format!(
-            "the answer is {what}, at line {line} column {column}"
+            "is not in the form of the specification, at line {line} column {column}"
         ))
     })
+}
+
+/// Says what an answer is that is not JSON: it comes from a proxy, from another server than the service's, or is incomplete.
+fn no_json(headers: &HeaderMap, body: &[u8]) -> String {
+    let encoding = headers.get(CONTENT_ENCODING);
+    let encoding = encoding.and_then(|encoding| encoding.to_str().ok());
+    let what = match encoding {
+        Some(encoding) if encoding != "identity" => {
+            format!("not JSON, but compressed ({})", shown(encoding))
+        }
+        _ if body.trim_ascii_start().starts_with(b"<") => "not JSON, but HTML or XML".to_owned(),
+        _ => "not JSON".to_owned(),
+    };
+    format!("is {what}: is the URL that of the service's API, without a proxy's page before it?")
 }
 
 /// Code and message of `{"error": {"code", "message"}}`.
@@ -52,96 +67,21 @@ pub(crate) fn error_of(body: &[u8]) -> (Option<String>, Option<String>) {
     }
 }
 
-/// Returns whether a key, in whatever way it is escaped, is one of serde_json's own.
-pub(crate) fn has_reserved_key(text: &str) -> bool {
-    let may_have = text.contains("$serde_json") || text.contains("\\u");
-    may_have && matches!(serde_json::from_str(text), Ok(Keys { reserved: true }))
-}
-
-struct Keys {
-    reserved: bool,
-}
-
-impl<'de> Deserialize<'de> for Keys {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        json.deserialize_any(KeysVisitor)
-    }
-}
-
-struct KeysVisitor;
-
-impl<'de> Visitor<'de> for KeysVisitor {
-    type Value = Keys;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-        let mut reserved = false;
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            reserved |= key.starts_with(RESERVED);
-            reserved |= map.next_value::<Keys>()?.reserved;
-        }
-        Ok(Keys { reserved })
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Keys, A::Error> {
-        let mut reserved = false;
-        while let Some(keys) = seq.next_element::<Keys>()? {
-            reserved |= keys.reserved;
-        }
-        Ok(Keys { reserved })
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-
-    fn visit_unit<E>(self) -> Result<Keys, E> {
-        Ok(Keys { reserved: false })
-    }
-}
-
-/// Reads a row's values by name as a type of the user's. Integers may be written with a fraction or an exponent, such as 3.0, as in an
-/// event of hookgate: what does not fit is read a second time, with such numbers written without. No error repeats a value.
+/// Reads a row's values by name as a type of the user's. No error repeats a value.
 pub(crate) fn row<R: DeserializeOwned>(
     row: &str,
     values: &[(&str, &RawValue)],
 ) -> Result<R, Error> {
-    let (text, ends) = object(values, Cow::Borrowed);
+    let (text, ends) = object(values);
     if has_reserved_key(&text) {
         let message = format!("row {row}: a key begins with {RESERVED}");
         return Err(Error::new(ErrorKind::Row, message));
     }
-    serde_json::from_str(&text).or_else(|error| {
-        let (integers, _) = object(values, with_integer);
-        let second = serde_json::from_str(&integers);
-        second.map_err(|_| mismatch(row, &error, values, &ends))
-    })
+    serde_json::from_str(&text).map_err(|error| mismatch(row, &error, values, &ends))
 }
 
 /// Writes an object. Returns where each value ends, too.
-fn object<'v>(
-    values: &[(&str, &'v RawValue)],
-    change: impl Fn(&'v str) -> Cow<'v, str>,
-) -> (String, Vec<usize>) {
+fn object(values: &[(&str, &RawValue)]) -> (String, Vec<usize>) {
     let mut text = String::from("{");
     let mut ends = Vec::with_capacity(values.len());
     for (name, value) in values {
@@ -151,42 +91,11 @@ fn object<'v>(
         // A text can always be written.
         text.push_str(&serde_json::to_string(name).unwrap_or_default());
         text.push(':');
-        text.push_str(&change(value.get()));
+        text.push_str(value.get());
         ends.push(text.len());
     }
     text.push('}');
     (text, ends)
-}
-
-fn with_integer(value: &str) -> Cow<'_, str> {
-    let whole = value
-        .contains(['.', 'e', 'E'])
-        .then(|| whole(value))
-        .flatten();
-    whole.map_or(Cow::Borrowed(value), Cow::Owned)
-}
-
-/// Writes a number without fraction and exponent, where it is an integer by its digits: `3.0`, `1.5e1`, `-2e3`.
-fn whole(number: &str) -> Option<String> {
-    let (sign, digits) = match number.strip_prefix('-') {
-        Some(rest) => ("-", rest),
-        None => ("", number),
-    };
-    if !digits.starts_with(|char: char| char.is_ascii_digit()) {
-        return None; // no number
-    }
-    let (mantissa, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let exponent: i32 = exponent.parse().ok()?;
-    let (before, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let behind = behind.trim_end_matches('0');
-    // No type of Rust holds an integer with more digits than this.
-    let zeros = usize::try_from(exponent.checked_sub(i32::try_from(behind.len()).ok()?)?).ok()?;
-    let digits = format!("{before}{behind}");
-    let digits = digits.trim_start_matches('0');
-    if digits.is_empty() {
-        return Some("0".to_owned());
-    }
-    (digits.len().checked_add(zeros)? <= 39).then(|| format!("{sign}{digits}{}", "0".repeat(zeros)))
 }
 
 /// Says which property does not fit, and what the type expects: of serde's message only the parts that come from the type.

@@ -3,10 +3,8 @@
 mod entry;
 mod event;
 mod memory;
-#[cfg(feature = "postgres")]
-mod postgres;
-#[cfg(feature = "sqlite")]
-mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 mod store;
 
 use std::fmt;
@@ -23,6 +21,10 @@ use self::event::Seen;
 use self::memory::Memory;
 use self::store::{Bounds, Store};
 use crate::reconcile::RowHash;
+#[cfg(feature = "postgres")]
+use crate::sql::postgres::PostgresPool;
+#[cfg(feature = "sqlite")]
+use crate::sql::sqlite::SqliteFile;
 
 pub use self::entry::Echo;
 pub(crate) use self::entry::{Entry, Place};
@@ -95,7 +97,8 @@ impl Ledger {
     /// The file can't be opened or written, or is not a database.
     #[cfg(feature = "sqlite")]
     pub fn open_sqlite(path: impl AsRef<std::path::Path>) -> Result<Self, StoreError> {
-        sqlite::Sqlite::open(path.as_ref()).map(Self::on)
+        let file = SqliteFile::open(path.as_ref(), sql::SQLITE_SCHEMA)?;
+        Ok(Self::on(sql::Sql(file)))
     }
 
     /// Keeps the writes in a table of PostgreSQL, which replicas share. It opens at most four connections, the first at the first
@@ -108,7 +111,7 @@ impl Ledger {
     /// As for [`PostgresMirror::open`](crate::reconcile::PostgresMirror::open).
     #[cfg(feature = "postgres")]
     pub fn open_postgres(url: &str) -> Result<Self, StoreError> {
-        crate::postgres_pool::open(url).map(Self::with_pool)
+        Ok(Self::on(sql::Sql(PostgresPool::open(url)?)))
     }
 
     /// The same, with the connections of your own pool. The role needs `SELECT`, `INSERT`, `UPDATE` and `DELETE` on the table.
@@ -116,12 +119,12 @@ impl Ledger {
     #[cfg(feature = "postgres")]
     #[must_use]
     pub fn with_pool(pool: deadpool_postgres::Pool) -> Self {
-        Self::on(postgres::Postgres(pool))
+        Self::on(sql::Sql(PostgresPool(pool)))
     }
 
     /// The SQL of the table of PostgreSQL, for your own migration tool. It may be run again.
     #[cfg(feature = "postgres")]
-    pub const POSTGRES_SCHEMA: &str = postgres::SCHEMA;
+    pub const POSTGRES_SCHEMA: &str = sql::POSTGRES_SCHEMA;
 
     /// Creates the table of PostgreSQL, unless it exists. In memory and on SQLite it does nothing.
     ///

@@ -69,6 +69,7 @@
 //! Keys are wiped when they are dropped, and no `Debug` or error shows one. Plain http to other machines is refused, unless
 //! [`ClientBuilder::allow_plain_http`] permits it. An error holds no value of a row, unless the service's own message contains one.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -82,8 +83,6 @@ mod address;
 mod call;
 mod client;
 mod error;
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod fault;
 #[cfg(feature = "hyper")]
 mod hyper;
 mod json;
@@ -95,15 +94,12 @@ mod model;
 mod names;
 mod objects;
 mod options;
-#[cfg(feature = "postgres")]
-mod postgres_pool;
 mod rate;
 #[cfg(feature = "reconcile")]
 pub mod reconcile;
 mod rows;
-mod rust_struct;
-#[cfg(feature = "sqlite")]
-mod sqlite_file;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 mod transport;
 mod trigger;
 
@@ -119,6 +115,5 @@ pub use objects::Objects;
 pub use options::Options;
 pub use rate::Rate;
 pub use rows::{Created, Direction, Row, Rows};
-pub use rust_struct::RustStruct;
 pub use transport::Body;
 pub use trigger::{Trigger, TriggerAnswer, TriggerCall};

@@ -16,7 +16,7 @@ const FIRST_LIMIT: u32 = 60;
 const SLACK: Duration = Duration::from_secs(2);
 /// An answer that asks to wait longer holds calls back for this time.
 const LONGEST_ASKED: Duration = Duration::from_secs(3_600);
-/// A reset below this is a number of seconds to wait, and no Unix time.
+/// A number below this is one of seconds to wait, and no Unix time.
 const LEAST_UNIX: u64 = 1_000_000_000;
 
 /// The request rate, from [`Client::rate`](crate::Client::rate).
@@ -193,10 +193,7 @@ impl Seen {
         let reset = number("x-ratelimit-reset");
         let resets_in = match reset {
             Some(seconds) if seconds < LEAST_UNIX => Duration::from_secs(seconds),
-            Some(unix) => {
-                let now = service_time(headers).duration_since(UNIX_EPOCH);
-                Duration::from_secs(unix.saturating_sub(now.unwrap_or_default().as_secs()))
-            }
+            Some(unix) => until(unix, headers),
             None => WINDOW,
         };
         // A clock that is wrong makes no call wait longer than a minute.
@@ -208,19 +205,29 @@ impl Seen {
     }
 }
 
-/// Returns the time that an answer asks to wait, from `Retry-After`: seconds, or the date when the wait ends.
+/// Returns the time that an answer asks to wait, from `Retry-After`: seconds, or the end of the wait as a date. Some gateways write the
+/// end as Unix seconds.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let asked = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let is_number = !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit());
     let time = if is_number {
         // A number with too many digits is a long time too.
-        Duration::from_secs(asked.parse().unwrap_or(u64::MAX))
+        match asked.parse().unwrap_or(u64::MAX) {
+            seconds if seconds < LEAST_UNIX => Duration::from_secs(seconds),
+            unix => until(unix, headers),
+        }
     } else {
         let end = parse_http_date(asked).ok()?;
         end.duration_since(service_time(headers))
             .unwrap_or_default()
     };
     Some(time.min(LONGEST_ASKED))
+}
+
+/// The time from the answer on until this Unix time.
+fn until(unix: u64, headers: &HeaderMap) -> Duration {
+    let now = service_time(headers).duration_since(UNIX_EPOCH);
+    Duration::from_secs(unix.saturating_sub(now.unwrap_or_default().as_secs()))
 }
 
 /// The answer's `Date`, the service's own clock, so that ours may be wrong.

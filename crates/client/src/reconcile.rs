@@ -17,15 +17,13 @@ mod memory;
 mod metrics;
 mod mirror;
 mod planner;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod report;
 mod requests;
 pub(crate) mod row_state;
 mod scan;
 mod source;
-#[cfg(feature = "sqlite")]
-mod sqlite;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod sql;
 mod steps;
 
 pub use columns::Column;
@@ -36,12 +34,14 @@ pub use hash::RowHash;
 pub use memory::MemoryMirror;
 pub use mirror::{Mirror, Mirrored};
 pub use planner::Planner;
-#[cfg(feature = "postgres")]
-pub use postgres::PostgresMirror;
 pub use report::{ReconcileError, Report};
 pub use requests::PassRequests;
 pub use row_state::{Life, RowState};
 pub use source::RowSource;
+#[cfg(feature = "postgres")]
+pub use sql::PostgresMirror;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use sql::SqlMirror;
 #[cfg(feature = "sqlite")]
-pub use sqlite::SqliteMirror;
+pub use sql::SqliteMirror;
 pub use steps::{Pass, PassPage, PassRow, Settings, Step};

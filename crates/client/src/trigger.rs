@@ -90,7 +90,8 @@ impl TriggerAnswer {
     /// # Errors
     /// `Answer`: it is not JSON, or does not fit the type. [`Error::is_outcome_unknown`] is true, since the workflow was called.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        json::read(&self.body).map_err(|error| error.answered_with(self.status).maybe_made())
+        let read = json::read(&self.headers, &self.body);
+        read.map_err(|error| error.answered_with(self.status).maybe_made())
     }
 }
 

@@ -1,5 +1,6 @@
 //! The JSON body of a request.
 
+use hookgate::event::from_foreign_json;
 use serde_json::{Map, Value};
 
 use crate::answer::ApiError;
@@ -9,7 +10,7 @@ const LONGEST_NAME: usize = 1_000;
 
 /// Reads a body that has to be an object.
 pub(crate) fn object(body: &[u8]) -> Result<Map<String, Value>, ApiError> {
-    let value = serde_json::from_slice(body)
+    let value = from_foreign_json(body)
         .map_err(|error| ApiError::validation(format!("the body is not JSON: {error}")))?;
     match value {
         Value::Object(object) => Ok(object),

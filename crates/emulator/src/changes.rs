@@ -50,7 +50,7 @@ pub(crate) fn create(
     values: &RowData,
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
-    state.check_room()?;
+    state.check_room(values.length())?;
     if state.row_count() >= MAX_ROWS {
         let message = format!("the emulator holds at most {MAX_ROWS} rows");
         return Err(ApiError::validation(message));
@@ -87,7 +87,7 @@ pub(crate) fn update(
     values: &RowData,
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
-    state.check_room()?;
+    state.check_room(values.length())?;
     let found = of(state, model)?;
     let before = found.rows.find(row).cloned();
     let before = before.ok_or_else(|| ApiError::not_found("row", row))?;

@@ -31,9 +31,12 @@ pub(crate) struct Emitted {
 
 /// The member who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Actor {
     pub(crate) id: String,
+    #[serde(default)]
     pub(crate) name: String,
+    #[serde(default)]
     pub(crate) email: String,
 }
 

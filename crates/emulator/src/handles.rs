@@ -10,7 +10,7 @@ use crate::answer::ApiError;
 use crate::changes::{self, By};
 use crate::emulator::Emulator;
 use crate::model::RowData;
-use crate::snapshot;
+use crate::seed::SeedFile;
 
 /// The reason why a call of a handle was refused: the message that the API answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -167,18 +167,18 @@ impl Emulator {
         let _ = self.hub.reset();
     }
 
-    /// Returns the whole state as JSON. It holds secrets.
+    /// Returns the whole state as JSON, in the form of a [`Seed`](crate::Seed). It holds secrets.
     #[must_use]
     pub fn snapshot(&self) -> String {
-        serde_json::to_string(&snapshot::taken(&self.hub)).unwrap_or_default()
+        serde_json::to_string(&SeedFile::of(&self.hub)).unwrap_or_default()
     }
 
-    /// Restores a snapshot. If the snapshot is wrong, the state does not change.
+    /// Restores a snapshot, or another seed. If it is wrong, the state does not change.
     ///
     /// # Errors
     /// The text is not a snapshot.
     pub fn restore(&self, snapshot: &str) -> Result<(), Refused> {
-        snapshot::restore(&self.hub, snapshot).map_err(Refused)
+        self.hub.restore(snapshot).map_err(Refused)
     }
 }
 

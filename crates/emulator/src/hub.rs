@@ -14,7 +14,7 @@ use crate::ids::Ids;
 use crate::live::Live;
 use crate::model::State;
 use crate::requests::Requests;
-use crate::seed::Seed;
+use crate::seed::{Seed, SeedFile};
 use crate::switches::Switches;
 use crate::time::EmulatorClock;
 use crate::trigger::Triggers;
@@ -86,7 +86,7 @@ impl Hub {
         });
         let triggers = Triggers::new(switches.clone(), live.clone(), clock.clone());
         let hub = Self {
-            state: Mutex::new(start.seed.0.state(&clock.iso(), &ids)),
+            state: Mutex::default(),
             start,
             clock,
             ids,
@@ -97,50 +97,65 @@ impl Hub {
             triggers,
             requests: Requests::default(),
         };
-        hub.begin()?;
+        hub.begin(&mut hub.state())?;
         Ok(Arc::new(hub))
     }
 
-    /// Sets switches, faults, subscriptions and triggers to those of the start.
-    fn begin(&self) -> Result<(), StartError> {
-        let Start {
-            seed,
-            switches,
-            faults,
-            ..
-        } = &self.start;
-        self.switches.clear();
-        self.switches
-            .set_all(&seed.0.switches)
+    /// Begins with the seed, and with the switches and faults that were set after it.
+    fn begin(&self, state: &mut State) -> Result<(), StartError> {
+        self.ids.set_position(self.start.ids);
+        self.load(state, &self.start.seed.0)
             .map_err(StartError::Seed)?;
-        for (name, value) in switches {
+        for (name, value) in &self.start.switches {
             let set = self.switches.set(name, value);
             set.map_err(StartError::Setting)?;
         }
-        self.faults.clear();
-        for fault in faults {
+        for fault in &self.start.faults {
             self.faults.add(fault).map_err(StartError::Setting)?;
         }
-        let subscriptions = seed.0.subscriptions.clone();
-        self.deliveries
-            .set_subscriptions(subscriptions)
-            .map_err(StartError::Seed)?;
-        self.triggers.set(seed.0.triggers.clone(), Vec::new());
         Ok(())
     }
 
-    /// Returns to the start: the state of the seed, its switches and faults, no deliveries, and the clock as it was.
+    /// Replaces everything by what a seed holds, which was checked as it was read.
+    ///
+    /// # Errors
+    /// A subscription can't be delivered to. Then nothing has changed.
+    fn load(&self, state: &mut State, seed: &SeedFile) -> Result<(), String> {
+        let (subscriptions, deliveries) = (seed.subscriptions.clone(), seed.deliveries.clone());
+        let position = self.ids.position();
+        self.deliveries
+            .load(subscriptions, deliveries, seed.clock_offset())
+            .inspect_err(|_| self.ids.set_position(position))?;
+        if let Some(position) = seed.ids {
+            self.ids.set_position(position);
+        }
+        *state = seed.state(&self.clock.iso(), &self.ids);
+        self.switches.clear();
+        self.switches.set_all(&seed.switches)?;
+        self.faults.set(seed.faults.clone());
+        self.triggers
+            .set(seed.triggers.clone(), seed.trigger_calls.clone());
+        self.requests.set(seed.requests.clone());
+        Ok(())
+    }
+
+    /// Restores a snapshot, or any other seed.
+    ///
+    /// # Errors
+    /// A sentence about the place and what was expected. Then nothing has changed.
+    pub(crate) fn restore(&self, text: &str) -> Result<(), String> {
+        let seed = Seed::parse(text).map_err(|error| error.to_string())?;
+        self.load(&mut self.state(), &seed.0)?;
+        self.live.tell("reset", ());
+        Ok(())
+    }
+
+    /// Returns to the start: the state of the seed, its switches and faults, its deliveries, and its clock.
     ///
     /// # Errors
     /// None that the start would not have had.
     pub(crate) fn reset(&self) -> Result<(), StartError> {
-        let mut state = self.state();
-        self.deliveries.reset();
-        self.clock.set_offset(std::time::Duration::ZERO);
-        self.ids.set_position(self.start.ids);
-        self.requests.set(Vec::new());
-        *state = self.start.seed.0.state(&self.clock.iso(), &self.ids);
-        self.begin()?;
+        self.begin(&mut self.state())?;
         self.live.tell("reset", ());
         Ok(())
     }

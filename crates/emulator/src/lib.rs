@@ -53,6 +53,7 @@
 //! A receiver in another process reads a real clock. With [`EmulatorBuilder::real_signatures`] deliveries are signed at the real time, and
 //! the schedule still follows the emulator's time.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -72,15 +73,12 @@ mod http;
 mod hub;
 mod ids;
 mod inspector;
-mod json;
 mod live;
 mod model;
 mod page;
-mod path;
 mod query;
 mod requests;
 mod seed;
-mod snapshot;
 mod switches;
 mod time;
 mod trigger;

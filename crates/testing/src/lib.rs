@@ -27,6 +27,7 @@
 #![doc = ""]
 #![doc = include_str!("../docs/testing.md")]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -144,6 +144,7 @@ struct Hint {
 }
 
 impl Hint {
+    #[expect(clippy::disallowed_methods, reason = "two texts are read of it")]
     fn of(body: &[u8]) -> Self {
         let hint: Self = serde_json::from_slice(body).unwrap_or_default();
         let sendable = |text: &String| !text.chars().any(char::is_control) && text.trim() == text;

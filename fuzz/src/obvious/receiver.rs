@@ -108,11 +108,11 @@ impl Receiver {
         };
         let is_coding = |coding: &str| !["", "identity"].contains(&coding.trim());
         if texts("content-encoding").any(|codings| codings.split(',').any(is_coding)) {
-            return refused("encoding_not_supported");
+            return refused("media_not_supported");
         }
         let is_json = |kind: &str| kind == "application/json" || kind.ends_with("+json");
         if texts("content-type").any(|kind| !is_json(kind.split(';').next().unwrap().trim())) {
-            return refused("type_not_supported");
+            return refused("media_not_supported");
         }
         let is_over = |text: String| {
             let is_number = !text.is_empty() && text.chars().all(|char| char.is_ascii_digit());
@@ -169,10 +169,10 @@ impl Receiver {
             let differs =
                 |name, signed: &str| only(name).is_some_and(|hint| hint != signed.as_bytes());
             if differs("x-service-event-id", &id) {
-                return refused("event_id_differs");
+                return refused("header_differs");
             }
             if differs("x-service-event-type", &event_type) {
-                return refused("event_type_differs");
+                return refused("header_differs");
             }
         }
         let scope = ring.scope.clone();

@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_millis(2);
 /// The longest time between two looks of a waiting copy.
 const LONGEST_WAIT: Duration = Duration::from_millis(402);
 /// How many copies may wait, in all and for one event.
-pub(super) const MAX_WAITING: (usize, usize) = (6, 4);
+pub(super) const MAX_WAITING: (usize, usize) = (64, 4);
 
 #[derive(Debug)]
 pub(super) struct World {
@@ -426,15 +426,12 @@ impl World {
             State::Running => match refused {
                 None => {}
                 Some(RefusalKind::StillRunning) => {
+                    let too_many_wait = here > MAX_WAITING.1 || total > MAX_WAITING.0;
                     let then = now.saturating_sub(LONGEST_WAIT);
-                    self.check(state.ledger.was_running_since(then, now), || {
-                        format!("a copy of event {event} did not see that it was free")
+                    self.check(too_many_wait || state.ledger.was_running_since(then, now), || {
+                        format!("a copy of event {event} did not see that it was free, and {here} copies of {total} in all have places")
                     });
                 }
-                Some(RefusalKind::TooManyWaiting) => self
-                    .check(here > MAX_WAITING.1 || total > MAX_WAITING.0, || {
-                        format!("{here} copies of event {event} of {total} in all are too many")
-                    }),
                 Some(other) => self.violation(format!("event {event} was refused: {other:?}")),
             },
         }

@@ -166,7 +166,7 @@ fn database(config: &str) -> Postgres {
 fn receiver() -> ReceiverBuilder {
     Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
-        .budget(Duration::from_secs(2))
+        .answer_within(Duration::from_secs(2))
         .lease(LEASE)
 }
 

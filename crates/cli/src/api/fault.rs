@@ -25,6 +25,9 @@ pub(crate) fn fault(error: &Error) -> Fault {
         ErrorKind::Connection | ErrorKind::Timeout => {
             "check the address, and that the service runs"
         }
+        ErrorKind::Answer | ErrorKind::Status => {
+            "is the address that of the service's API? It ends in /api/v1"
+        }
         ErrorKind::RateLimited | ErrorKind::Server => "try again later",
         ErrorKind::AmbiguousProperty => {
             "--by-id takes the ids of properties in place of their names"

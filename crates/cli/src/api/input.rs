@@ -21,6 +21,7 @@ pub(crate) struct InputArg {
 
 impl InputArg {
     /// Returns the JSON as it was written, so that numbers keep their digits.
+    #[expect(clippy::disallowed_methods, reason = "only a raw text is made of it")]
     pub(crate) fn json(&self) -> Result<Box<RawValue>, Fault> {
         let (name, bytes) = match &self.from {
             Some(path) => (path.display().to_string(), bytes_of("the JSON", path)?),

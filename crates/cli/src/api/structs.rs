@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use hookgate_client::RustStruct;
-
 use super::connect::ConnectArgs;
 use super::fault::fault;
+use super::rust_struct::rust_struct;
 use crate::fault::Fault;
 use crate::interrupt;
 use crate::out::Out;
@@ -44,14 +43,7 @@ pub(crate) fn run(args: &RowsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         let model = client.data_model(&args.model).await;
         model.map_err(|error| fault(&error))
     })?;
-    let mut code = RustStruct::of(&model);
-    if let Some(name) = &args.name {
-        code = code.name(name);
-    }
-    for property in &args.required {
-        code = code.required(property);
-    }
-    let code = code.write().map_err(|error| fault(&error))?;
+    let code = rust_struct(&model, args.name.as_deref(), &args.required)?;
     out.say(code.trim_end(), &serde_json::json!({ "rust": code }))?;
     Ok(ExitCode::SUCCESS)
 }

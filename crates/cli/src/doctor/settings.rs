@@ -154,8 +154,8 @@ fn lease(doctor: &Doctor) -> Check {
 }
 
 fn budget(doctor: &Doctor) -> Check {
-    if let Err(error) = built(|builder| builder.budget(doctor.budget)) {
-        return refused("budget", ".budget(…)", &error);
+    if let Err(error) = built(|builder| builder.answer_within(doctor.budget)) {
+        return refused("budget", ".answer_within(…)", &error);
     }
     let limit = RetrySchedule::default().attempt_timeout();
     let left = limit.saturating_sub(doctor.budget);
@@ -167,7 +167,7 @@ fn budget(doctor: &Doctor) -> Check {
                 "{}: the sender stops waiting at the moment at which the answer is sent",
                 show(doctor.budget)
             ),
-            "leave half a second for the network: .budget(…)",
+            "leave half a second for the network: .answer_within(…)",
         );
     }
     let (budget, limit, left) = (show(doctor.budget), show(limit), show(left));

@@ -9,6 +9,7 @@ const DEEPEST: usize = 64;
 
 /// The lines of a body: JSON with an indent, in its own order and with its own digits and escapes; other text as it is;
 /// anything else as bytes. Every line is safe to print on a terminal.
+#[expect(clippy::disallowed_methods, reason = "nothing is made of it")]
 pub(crate) fn lines(body: &[u8], raw: bool) -> Vec<String> {
     let Ok(text) = std::str::from_utf8(body) else {
         return hex(body);

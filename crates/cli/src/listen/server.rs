@@ -72,7 +72,7 @@ impl Server {
     ) -> Result<Self, Fault> {
         let recording = reporter.clone();
         let receiver = Receiver::builder()
-            .secrets(ring)
+            .key_ring(ring)
             .store(MemoryStore::default())
             .observer(record_with(move |delivery| recording.report(delivery)))
             .build()

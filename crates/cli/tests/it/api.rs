@@ -213,15 +213,12 @@ fn the_key_comes_from_a_file_or_another_variable() {
     assert!(missing.stderr.contains("MINE is not set"), "{missing:?}");
 }
 
-/// The file is compiled in a test of the client.
+/// The file is compiled in a test of `src/api/rust_struct.rs`.
 #[test]
 fn rows_struct_prints_the_struct_that_a_test_compiles() {
     let service = Service::start();
     let code = service.done("rows struct dm_orders --name Order --required Customer", "");
-    assert_eq!(
-        code,
-        include_str!("../../../client/tests/it/written/order.rs")
-    );
+    assert_eq!(code, include_str!("written/order.rs"));
     let unknown = service.run("rows struct dm_orders --required Size", "");
     assert_eq!(unknown.code, Some(3));
     drop(service.runtime);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hookgate::{
     Properties,
-    event::{Fields, Json},
+    event::{Fields, Json, from_foreign_json},
 };
 
 use super::hash::{NameHash, name_hash};
@@ -67,7 +67,7 @@ impl Columns {
         let named: BTreeMap<&str, &Json> = named.collect();
         // Texts and JSON values can always be written and read again.
         let text = serde_json::to_string(&named).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+        from_foreign_json(text.as_bytes()).unwrap_or_default()
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::StoreError,
-    event::{DataModelId, RowId},
+    event::{DataModelId, RowId, from_foreign_json},
 };
 
 use super::hash::RowHash;
@@ -166,7 +166,7 @@ pub async fn check(mirror: &impl Mirror) -> Result<(), StoreError> {
 
 fn states(keeps_values: bool) -> Vec<RowState> {
     let values = r#"{"Name":"Ada \u0000 ü","Total":12.50}"#;
-    let properties = serde_json::from_str(values).unwrap_or_default();
+    let properties = from_foreign_json(values.as_bytes()).unwrap_or_default();
     let full = RowState {
         life: Life::Live,
         updated_at: Some(1_795_253_400_000_001),

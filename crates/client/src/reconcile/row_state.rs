@@ -5,7 +5,7 @@ use std::fmt;
 
 use hookgate::{
     Properties,
-    event::{Date, Json},
+    event::{Date, Json, from_foreign_json},
 };
 
 use super::hash::{RowHash, name_hash};
@@ -37,14 +37,10 @@ pub enum Life {
     Deleted,
 }
 
-/// The columns of a mirror's table that are read: a row's id, its revision and its state.
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub(super) const COLUMNS: &str = "row, revision, life, updated_at, read_at, hash, row_values";
-
 /// The numbers of a database.
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 impl Life {
-    pub(super) fn number(self) -> i16 {
+    pub(super) fn number(self) -> i64 {
         match self {
             Self::Uncreated => 0,
             Self::Live => 1,
@@ -52,7 +48,7 @@ impl Life {
         }
     }
 
-    pub(super) fn from_number(number: i16) -> Option<Self> {
+    pub(super) fn from_number(number: i64) -> Option<Self> {
         [Self::Uncreated, Self::Live, Self::Deleted]
             .into_iter()
             .find(|life| life.number() == number)
@@ -150,7 +146,7 @@ impl RowState {
             return None;
         }
         match self.values.take() {
-            Some(text) => serde_json::from_str(&text).ok(),
+            Some(text) => from_foreign_json(text.as_bytes()).ok(),
             None => {
                 (self.life == Life::Uncreated && self.hash == RowHash::default()).then(Values::new)
             }
@@ -159,7 +155,7 @@ impl RowState {
 
     /// The values as properties.
     pub(super) fn properties(&self) -> Option<Properties> {
-        serde_json::from_str(self.values.as_deref()?).ok()
+        from_foreign_json(self.values.as_deref()?.as_bytes()).ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hookgate::event::from_foreign_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -48,7 +49,7 @@ impl<R> Rows<R> {
                 format!("no JSON can be written of the row: {error}"),
             )
         })?;
-        let mut values: Values = serde_json::from_str(&text).map_err(|_| {
+        let mut values: Values = from_foreign_json(text.as_bytes()).map_err(|_| {
             Error::new(
                 ErrorKind::Row,
                 "the row is not an object of values by property",

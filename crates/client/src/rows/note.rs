@@ -3,7 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use hookgate::{dedupe::StoreError, event::Json};
+use hookgate::dedupe::StoreError;
+use hookgate::event::{Json, from_foreign_json};
 use tokio::time::timeout;
 
 use super::{Rows, Values, Wire};
@@ -146,8 +147,10 @@ impl Note<'_> {
 fn hash(names: &Names, values: &Values) -> RowHash {
     let mut hash = RowHash::default();
     for (id, value) in values {
-        let (Ok(name), Ok(json)) = (names.name(id), serde_json::from_str::<Json>(value.get()))
-        else {
+        let (Ok(name), Ok(json)) = (
+            names.name(id),
+            from_foreign_json::<Json>(value.get().as_bytes()),
+        ) else {
             continue;
         };
         let name = name.unwrap_or(id);

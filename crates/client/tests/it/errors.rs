@@ -238,6 +238,110 @@ async fn answers_that_are_not_in_the_services_form_are_errors() {
     assert!(error.len() < 700 && !error.contains('\u{1b}'), "{error}");
 }
 
+/// Some 76 KB: texts in texts, which `serde_json::Value` parses until the stack overflows.
+fn nested() -> String {
+    let mut json = "1".to_owned();
+    for _ in 0..80 {
+        // In this form a quote grows by five bytes with each text around it, and not to twice its length.
+        let text = json.replace('\\', "\\u005c").replace('"', "\\u0022");
+        let object = format!(r#"{{"$serde_json::private::RawValue":"{text}"}}"#);
+        json = format!("{}{object}{}", "[".repeat(118), "]".repeat(118));
+    }
+    json
+}
+
+/// A reader that looked for such keys by parsing the text stopped at each of these faults.
+#[tokio::test]
+async fn reserved_keys_are_errors_whatever_else_is_in_the_answer() {
+    #[derive(Debug, serde::Deserialize)]
+    struct Kept {
+        #[serde(rename = "prop_1")]
+        _value: Value,
+    }
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    for behind in ["1", "1e999", r#""\ud800""#, &deep] {
+        for nested in [nested(), nested().replace('$', "\\u0024")] {
+            let body = format!(
+                r#"{{"data": [{{"id": "row_1", "data": {{"prop_1": {nested}}}, "createdAt": "x"}}],
+                    "meta": {{"total": 1, "limit": 100, "offset": 0}}, "behind": {behind}}}"#
+            );
+            let fake = Fake::answering([answer(200, None, &body)]);
+            let rows = fake.client().rows::<Kept>("dm_1").by_id();
+            let error = rows.list().all().await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Answer);
+            assert!(error.message().contains("$serde_json"), "{error}");
+
+            let trigger = Trigger::with_service("https://service.example/webhooks/wf_1", fake);
+            let called = trigger.unwrap().call().send().await.unwrap();
+            let error = called.json::<Value>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Answer);
+            assert!(error.message().contains("$serde_json"), "{error}");
+        }
+    }
+}
+
+/// The name of a property comes in another answer than the row.
+#[tokio::test]
+async fn a_propertys_reserved_name_is_an_error_of_the_row() {
+    let model = r#"{"data": {"id": "dm_1", "title": "A", "properties": [
+        {"id": "prop_1", "name": "$serde_json::private::RawValue", "type": "TEXT"}]}}"#;
+    let row = r#"{"data": [{"id": "row_1", "data": {"prop_1": "1"}}],
+        "meta": {"total": 1, "limit": 100, "offset": 0}}"#;
+    let fake = Fake::answering([answer(200, None, row), answer(200, None, model)]);
+    let rows = fake.client().rows::<Value>("dm_1");
+    let error = rows.list().all().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Row);
+    assert!(error.message().contains("$serde_json"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_of_another_program_questions_the_url() {
+    for (header, body, said) in [
+        (
+            ("location", "https://service.example/login"),
+            "",
+            "to https://service.example/login:",
+        ),
+        (
+            ("content-type", "text/html"),
+            "\n<!doctype html>",
+            "but HTML",
+        ),
+        (
+            ("content-encoding", "gzip"),
+            "\u{1f}\u{8b}",
+            "compressed (gzip)",
+        ),
+        (("content-encoding", "identity"), "moved", "is not JSON"),
+    ] {
+        let status = if body.is_empty() { 301 } else { 200 };
+        let mut answered = answer(status, None, body);
+        answered
+            .headers_mut()
+            .insert(header.0, header.1.parse().unwrap());
+        let client = Fake::answering([answered]).client();
+        let error = client.page("page_1").await.unwrap_err();
+        let message = error.message();
+        assert!(message.contains(said), "{message}");
+        assert!(
+            message.contains("is the URL that of the service's API"),
+            "{message}"
+        );
+    }
+    // The key is not shown, although the other program repeats it.
+    let mut moved = answer(307, None, "");
+    let to = "https://other.example/?key=tk_test_made_up"
+        .parse()
+        .unwrap();
+    moved.headers_mut().insert("location", to);
+    let error = Fake::answering([moved])
+        .client()
+        .page("page_1")
+        .await
+        .unwrap_err();
+    assert!(error.message().contains("key=[redacted]"), "{error}");
+}
+
 #[test]
 fn a_key_comes_from_the_environment_and_the_error_names_the_variable() {
     let error = ApiKey::from_env("HOOKGATE_NO_SUCH_VARIABLE").unwrap_err();

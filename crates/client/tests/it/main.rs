@@ -16,7 +16,6 @@ mod rates;
 #[cfg(feature = "reconcile")]
 mod reconcile;
 mod rows;
-mod structs;
 mod support;
 mod transports;
 mod triggers;

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use hookgate_client::ErrorKind;
-use hookgate_emulator::{Emulator, Seed};
 use serde_json::{Value, json};
 
 use crate::support::{Fake, Order, answer, builder, client, orders, requests};
@@ -76,15 +75,15 @@ async fn a_name_that_is_not_known_is_asked_for_again() {
     );
 }
 
-const TWICE: &str = r#"{"keys": [{"name": "k", "key": "tk_test_admin", "scope": "admin"}],
-  "dataModels": [{"id": "dm_x", "title": "X", "properties": [{"id": "prop_1", "name": "Note", "type": "TEXT"},
-    {"id": "prop_2", "name": "Note", "type": "TEXT"}, {"id": "prop_3", "name": "Size", "type": "NUMBER"}],
-    "rows": [{"id": "row_1", "data": {"prop_1": "a", "prop_2": "b", "prop_3": 1}}]}]}"#;
-
 #[tokio::test]
 async fn a_name_that_several_properties_have_is_an_error_and_ids_are_the_way_out() {
-    let emulator = Emulator::start(Seed::parse(TWICE).unwrap()).await.unwrap();
-    let rows = client(&emulator).rows::<Value>("dm_x");
+    let detail = r#"{"data": {"id": "dm_x", "title": "X", "properties": [{"id": "prop_1", "name": "Note", "type": "TEXT"},
+        {"id": "prop_2", "name": "Note", "type": "TEXT"}, {"id": "prop_3", "name": "Size", "type": "NUMBER"}]}}"#;
+    let list = r#"{"data": [{"id": "row_1", "data": {"prop_1": "a", "prop_2": "b", "prop_3": 1}}],
+        "meta": {"total": 1, "limit": 100, "offset": 0}}"#;
+    let row = r#"{"data": {"id": "row_1", "data": {"prop_1": "a", "prop_2": "c", "prop_3": 1}}}"#;
+    let fake = Fake::answering([list, detail, row].map(|text| answer(200, None, text)));
+    let rows = fake.client().rows::<Value>("dm_x");
     for error in [
         rows.list().all().await.unwrap_err(),
         rows.update("row_1", &json!({ "Note": "c" }))
@@ -95,24 +94,14 @@ async fn a_name_that_several_properties_have_is_an_error_and_ids_are_the_way_out
         assert!(error.message().contains("prop_1, prop_2"), "{error}");
     }
     let rows = rows.by_id();
-    let row = rows
-        .update("row_1", &json!({ "prop_2": "c" }))
-        .await
-        .unwrap();
+    let row = rows.update("row_1", &json!({ "prop_2": "c" })).await;
     assert_eq!(
-        row.properties,
+        row.unwrap().properties,
         json!({ "prop_1": "a", "prop_2": "c", "prop_3": 1 })
     );
-    assert_eq!(
-        rows.list().all().await.unwrap()[0].properties["prop_2"],
-        "c"
-    );
-    let listed = requests(&emulator).await;
-    assert_eq!(
-        listed.iter().filter(|path| path.ends_with("/dm_x")).count(),
-        1,
-        "not for ids"
-    );
+    let seen = fake.seen.lock().unwrap();
+    let details = seen.iter().filter(|request| request.ends_with("/dm_x"));
+    assert_eq!(details.count(), 1, "not for ids: {seen:?}");
 }
 
 #[tokio::test]

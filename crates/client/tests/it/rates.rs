@@ -182,6 +182,10 @@ async fn a_retry_after_is_read_in_each_form_that_it_may_have() {
         ("Fri, 17 Jul 9026 10:30:00 GMT", 0), // it was no Friday
         ("Mon, 17 Jul 2028 10:36:20 GMT", hour),
         ("18446744073709551615", hour),
+        ("999999999", hour),
+        ("1784284590", 30), // Unix seconds
+        ("1784284500", 0),
+        ("1795870734", hour),
         ("99999999999999999999999999", hour),
         ("soon", 0),
         ("", 0),

@@ -159,30 +159,16 @@ async fn numbers_keep_their_digits_on_the_way_out_and_in() {
     assert_eq!(row.properties.total.unwrap().to_f64_lossy(), 12.1);
 }
 
+/// As everywhere in hookgate: `Number` takes it, with every digit.
 #[tokio::test]
-async fn integers_may_be_written_with_a_fraction() {
+async fn an_integer_written_with_a_fraction_is_none_of_an_integers_type() {
     let emulator = orders().await;
     let handle = emulator.rows("dm_orders");
     let row = handle
         .create(json!({ "prop_customer": "Ada", "prop_quantity": 3.0 }))
         .unwrap();
-    let rows = client(&emulator)
-        .rows::<Order>("dm_orders")
-        .list()
-        .all()
-        .await
-        .unwrap();
-    let read = rows.iter().find(|other| other.id == row).unwrap();
-    assert_eq!(read.properties.quantity, Some(3));
-    handle
-        .update(&row, json!({ "prop_quantity": 3.5 }))
-        .unwrap();
-    let error = client(&emulator)
-        .rows::<Order>("dm_orders")
-        .list()
-        .all()
-        .await
-        .unwrap_err();
+    let list = client(&emulator).rows::<Order>("dm_orders").list();
+    let error = list.all().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Row);
     let told = error.to_string();
     assert!(

@@ -4,7 +4,7 @@ use hookgate::clock::Clock;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::call::Needs;
+use super::Needs;
 use crate::answer::ApiError;
 use crate::hub::Hub;
 use crate::model::{KEY_FORMS, Key, Rate, Scope};

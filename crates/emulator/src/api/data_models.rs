@@ -2,12 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
+use super::Call;
 use super::properties;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
-use crate::json;
 use crate::model::{DataModel, Icon, Rows, State};
 use crate::switches::Switch;
 
@@ -52,7 +51,7 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let properties = fields.remove("properties").unwrap_or_else(|| json!([]));
     let now: Box<str> = hub.clock.iso().into();
     let mut state = hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     refuse_taken(hub, &state, &title, None)?;
     if state.models.len() >= MAX_MODELS {
         let message = format!("the emulator holds at most {MAX_MODELS} data models");
@@ -65,10 +64,11 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
         description: String::new(),
         created_at: now.clone(),
         updated_at: now,
-        properties: properties::parse(hub, properties, 0)?,
+        properties: properties::parse(hub, &state.model_ids(), properties, 0)?,
         extra: Map::new(),
         rows: Rows::default(),
     };
+    properties::refuse_wrong(&model.properties)?;
     set(&mut model, fields)?;
     let shown = model.shown(true, false);
     state.models.push(model);
@@ -84,7 +84,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         return Err(ApiError::validation(message));
     }
     let mut state = hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
     if state.model(id).is_none() {
@@ -128,7 +128,7 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
         match &*name {
             "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
             "icon" => {
-                model.icon = json::object(value).map_err(|error: serde_json::Error| {
+                model.icon = serde_json::from_value(value).map_err(|error| {
                     ApiError::validation(format!(
                         "`icon` is not an object of type and name: {error}"
                     ))

@@ -1,21 +1,21 @@
 //! The service's API at `/api/v1`: section *Endpoints* of the specification as one table.
 
 mod auth;
-mod call;
 mod data_models;
 mod properties;
 mod rows;
 mod things;
 
+use bytes::Bytes;
 use http::Method;
 
 pub(crate) use auth::{Caller, identify};
-pub(crate) use call::{Call, Needs};
 pub(crate) use rows::{created_rows, deleted_row, list_rows, updated_row};
 
 use crate::answer::{Answer, ApiError};
-use crate::model::Scope;
-use crate::path;
+use crate::hub::Hub;
+use crate::model::{Kind, Scope};
+use crate::query::Query;
 
 /// A row of the specification's endpoint overview.
 pub(crate) struct Endpoint {
@@ -31,7 +31,7 @@ const WRITE: Needs = Needs::Scope(Scope::Write);
 const ADMIN: Needs = Needs::Scope(Scope::Admin);
 
 macro_rules! endpoints {
-    ($($method:ident $path:literal $scope:expr => $run:path;)*) => {
+    ($($method:ident $path:literal $scope:expr => $run:expr;)*) => {
         /// The endpoint overview.
         pub(crate) const ENDPOINTS: &[Endpoint] = &[
             $(Endpoint { method: Method::$method, path: $path, scope: $scope, run: $run },)*
@@ -40,11 +40,11 @@ macro_rules! endpoints {
 }
 
 endpoints! {
-    GET "blocks" READ => things::list_blocks;
-    GET "blocks/*" READ => things::get_block;
-    POST "blocks" WRITE => things::create_block;
-    PATCH "blocks/*" WRITE => things::change_block;
-    DELETE "blocks/*" WRITE => things::delete_block;
+    GET "blocks" READ => |call| things::list(call, Kind::Block);
+    GET "blocks/*" READ => |call| things::get(call, Kind::Block);
+    POST "blocks" WRITE => |call| things::create(call, Kind::Block);
+    PATCH "blocks/*" WRITE => |call| things::change(call, Kind::Block);
+    DELETE "blocks/*" WRITE => |call| things::delete(call, Kind::Block);
     GET "datamodels" READ => data_models::list;
     GET "datamodels/*" READ => data_models::get;
     POST "datamodels" Needs::Switched => data_models::create;
@@ -55,19 +55,19 @@ endpoints! {
     POST "datamodels/*/rows" WRITE => rows::create;
     PATCH "datamodels/*/rows/*" WRITE => rows::update;
     DELETE "datamodels/*/rows/*" WRITE => rows::delete;
-    GET "workflows" READ => things::list_workflows;
-    GET "workflows/*" READ => things::get_workflow;
-    POST "workflows" WRITE => things::create_workflow;
-    PATCH "workflows/*" WRITE => things::change_workflow;
-    DELETE "workflows/*" WRITE => things::delete_workflow;
-    POST "workflows/*/run" WRITE => things::run_workflow;
-    GET "stats" READ => things::list_stats;
-    GET "stats/*" READ => things::get_stat;
-    POST "stats" WRITE => things::create_stat;
-    PATCH "stats/*" WRITE => things::change_stat;
-    DELETE "stats/*" WRITE => things::delete_stat;
-    POST "stats/*/run" WRITE => things::run_stat;
-    GET "pages/*" READ => things::get_page;
+    GET "workflows" READ => |call| things::list(call, Kind::Workflow);
+    GET "workflows/*" READ => |call| things::get(call, Kind::Workflow);
+    POST "workflows" WRITE => |call| things::create(call, Kind::Workflow);
+    PATCH "workflows/*" WRITE => |call| things::change(call, Kind::Workflow);
+    DELETE "workflows/*" WRITE => |call| things::delete(call, Kind::Workflow);
+    POST "workflows/*/run" WRITE => |call| things::run(call, Kind::Workflow);
+    GET "stats" READ => |call| things::list(call, Kind::Stat);
+    GET "stats/*" READ => |call| things::get(call, Kind::Stat);
+    POST "stats" WRITE => |call| things::create(call, Kind::Stat);
+    PATCH "stats/*" WRITE => |call| things::change(call, Kind::Stat);
+    DELETE "stats/*" WRITE => |call| things::delete(call, Kind::Stat);
+    POST "stats/*/run" WRITE => |call| things::run(call, Kind::Stat);
+    GET "pages/*" READ => |call| things::get(call, Kind::Page);
 }
 
 impl Endpoint {
@@ -89,6 +89,59 @@ pub(crate) fn endpoint<'p>(
         .iter()
         .filter(|endpoint| endpoint.method == *method);
     found
-        .filter_map(|endpoint| Some((endpoint, path::matched(endpoint.path, path)?)))
+        .filter_map(|endpoint| Some((endpoint, matched(endpoint.path, path)?)))
         .next()
+}
+
+/// Returns the parts of a path that stand for the `*` of a pattern; `None` if the path is another one.
+pub(crate) fn matched<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
+    let mut ids = Vec::new();
+    let mut parts = path.split('/');
+    for expected in pattern.split('/') {
+        let part = parts.next()?;
+        if expected == "*" && !part.is_empty() {
+            ids.push(part);
+        } else if expected != part {
+            return None;
+        }
+    }
+    parts.next().is_none().then_some(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matched;
+
+    #[test]
+    fn a_star_stands_for_one_part() {
+        assert_eq!(matched("a/*/b/*", "a/1/b/2"), Some(vec!["1", "2"]));
+        for path in ["a/1/b", "a/1/b/2/", "a//b/2", "a/1/c/2", ""] {
+            assert_eq!(matched("a/*/b/*", path), None, "{path}");
+        }
+    }
+}
+
+/// A request to one endpoint.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) hub: &'a Hub,
+    /// The ids of the path, in order.
+    pub(crate) ids: Vec<&'a str>,
+    pub(crate) query: &'a Query,
+    pub(crate) body: &'a Bytes,
+}
+
+/// The scope of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Scope(Scope),
+    /// The overview says write, the scope list says admin: a switch decides.
+    Switched,
+}
+
+impl Call<'_> {
+    /// Returns an id of the path.
+    pub(crate) fn id(&self, at: usize) -> &str {
+        self.ids.get(at).copied().unwrap_or_default()
+    }
 }

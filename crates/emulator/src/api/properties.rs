@@ -3,12 +3,11 @@
 
 use serde_json::Value;
 
-use super::call::Call;
+use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
-use crate::json;
-use crate::model::Property;
+use crate::model::{Property, check_properties};
 
 pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     let hub = call.hub;
@@ -23,9 +22,10 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         .remove("add")
         .unwrap_or_else(|| Value::Array(Vec::new()));
     let mut state = hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let id = call.id(0);
     let missing = || ApiError::not_found("data model", id);
+    let models = state.model_ids();
     let model = state.model_mut(id).ok_or_else(missing)?;
     let mut kept = model.properties.clone();
     for id in &remove {
@@ -34,13 +34,14 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         kept.remove(at);
     }
     let last = kept.iter().filter_map(|property| property.order).max();
-    for property in parse(hub, add, last.unwrap_or_default())? {
+    for property in parse(hub, &models, add, last.unwrap_or_default())? {
         if kept.iter().any(|other| other.id == property.id) {
             let message = format!("property `{}` exists", property.id);
             return Err(ApiError::conflict(message));
         }
         kept.push(property);
     }
+    refuse_wrong(&kept)?;
     model.properties = kept;
     let now: Box<str> = hub.clock.iso().into();
     model.updated_at = now.clone();
@@ -59,16 +60,28 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::data(&model.shown(true, false)))
 }
 
-/// Reads an array of properties. Those without an id get one, and those without an order come last.
-pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>, ApiError> {
-    let mut properties: Vec<Property> =
-        json::objects(value).map_err(|error: serde_json::Error| {
-            ApiError::validation(format!("no array of properties: {error}"))
-        })?;
+/// Reads an array of properties, whose relations are to these data models. Those without an id get one, and those without an order come last.
+pub(super) fn parse(
+    hub: &Hub,
+    models: &[String],
+    value: Value,
+    last: i64,
+) -> Result<Vec<Property>, ApiError> {
+    let mut properties: Vec<Property> = serde_json::from_value(value)
+        .map_err(|error| ApiError::validation(format!("no array of properties: {error}")))?;
     let mut order = last;
     for at in 0..properties.len() {
         let property = &mut properties[at];
         order = order.saturating_add(1);
+        let target = property.relation_config.as_ref();
+        let target = target.map(|target| &target.target_data_model_id);
+        if let Some(target) = target.filter(|target| !models.contains(target)) {
+            let message = format!(
+                "property {:?}: `relationConfig` names the data model {target:?}, which does not exist",
+                property.name
+            );
+            return Err(ApiError::validation(message));
+        }
         property.order.get_or_insert(order);
         if property.id.is_empty() {
             property.id = hub.ids.make("prop_");
@@ -80,4 +93,13 @@ pub(super) fn parse(hub: &Hub, value: Value, last: i64) -> Result<Vec<Property>,
         }
     }
     Ok(properties)
+}
+
+/// # Errors
+/// 400: a property that can't be, by its name.
+pub(super) fn refuse_wrong(properties: &[Property]) -> Result<(), ApiError> {
+    check_properties(properties).map_err(|(at, field, message)| {
+        let name = &properties[at].name;
+        ApiError::validation(format!("property {name:?}: `{field}` is {message}"))
+    })
 }

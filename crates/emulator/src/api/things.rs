@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::call::Call;
+use super::Call;
 use super::rows::Meta;
 use crate::answer::{Answer, ApiError};
 use crate::body;
@@ -11,7 +11,7 @@ use crate::model::Kind;
 
 const DEFAULT_LIMIT: u64 = 100;
 
-fn list(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn list(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let limit = call.query.number("limit", 1, DEFAULT_LIMIT)?;
     let offset = call.query.number("offset", 0, 0)?;
     let mut state = call.hub.state();
@@ -25,16 +25,16 @@ fn list(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     Ok(Answer::list(&page, &meta))
 }
 
-fn get(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn get(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let mut state = call.hub.state();
     let found = state.things(kind).find(call.id(0));
     found.map(Answer::data).ok_or_else(|| missing(call, kind))
 }
 
-fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let thing = body::object(call.body)?;
     let mut state = call.hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let id = call.hub.ids.make(kind.prefix());
     let things = state.things(kind);
     if !things.add(&id, thing) {
@@ -46,17 +46,17 @@ fn create(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     added.map(Answer::data).ok_or_else(|| missing(call, kind))
 }
 
-fn change(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn change(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let fields = body::object(call.body)?;
     let mut state = call.hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let changed = state.things(kind).change(call.id(0), fields);
     let changed = changed.ok_or_else(|| missing(call, kind))?;
     call.hub.live.tell(kind.name(), json!({ "id": call.id(0) }));
     Ok(Answer::data(changed))
 }
 
-fn delete(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn delete(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let mut state = call.hub.state();
     let removed = state.things(kind).remove(call.id(0));
     removed.ok_or_else(|| missing(call, kind))?;
@@ -65,7 +65,7 @@ fn delete(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
 }
 
 /// A run ends at once. Its result is the object's field `result`, where it has one.
-fn run(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
+pub(super) fn run(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
     let input = body::object_or_nothing(call.body)?;
     let mut state = call.hub.state();
     let found = state.things(kind).find(call.id(0));
@@ -85,34 +85,4 @@ fn run(call: &Call<'_>, kind: Kind) -> Result<Answer, ApiError> {
 
 fn missing(call: &Call<'_>, kind: Kind) -> ApiError {
     ApiError::not_found(kind.name(), call.id(0))
-}
-
-/// The functions of the table of endpoints, each for one kind.
-macro_rules! for_kind {
-    ($($name:ident = $run:ident($kind:ident);)*) => {
-        $(pub(super) fn $name(call: &Call<'_>) -> Result<Answer, ApiError> {
-            $run(call, Kind::$kind)
-        })*
-    };
-}
-
-for_kind! {
-    list_blocks = list(Block);
-    get_block = get(Block);
-    create_block = create(Block);
-    change_block = change(Block);
-    delete_block = delete(Block);
-    list_workflows = list(Workflow);
-    get_workflow = get(Workflow);
-    create_workflow = create(Workflow);
-    change_workflow = change(Workflow);
-    delete_workflow = delete(Workflow);
-    run_workflow = run(Workflow);
-    list_stats = list(Stat);
-    get_stat = get(Stat);
-    create_stat = create(Stat);
-    change_stat = change(Stat);
-    delete_stat = delete(Stat);
-    run_stat = run(Stat);
-    get_page = get(Page);
 }

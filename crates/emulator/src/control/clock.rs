@@ -1,4 +1,4 @@
-//! `reset`, `clock`, `clock/advance`.
+//! `reset`, `clock`, `clock/advance` and `snapshot`.
 
 use hookgate::clock::Clock as _;
 use serde_json::json;
@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::hub::Hub;
+use crate::seed::SeedFile;
 use crate::{body, time};
 
 pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
@@ -32,4 +33,15 @@ pub(super) async fn advance(call: Call) -> Result<Answer, ApiError> {
 /// With milliseconds, as the times of attempts have them.
 fn now(hub: &Hub) -> String {
     time::iso_millis(hub.clock.unix_millis())
+}
+
+pub(super) async fn snapshot(call: Call) -> Result<Answer, ApiError> {
+    Ok(Answer::json(&SeedFile::of(&call.hub)))
+}
+
+pub(super) async fn restore(call: Call) -> Result<Answer, ApiError> {
+    let text = std::str::from_utf8(&call.body);
+    let text = text.map_err(|_| ApiError::validation("the snapshot is not UTF-8"))?;
+    call.hub.restore(text).map_err(ApiError::validation)?;
+    Ok(Answer::nothing())
 }

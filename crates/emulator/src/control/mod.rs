@@ -2,11 +2,9 @@
 
 mod clock;
 mod deliveries;
-mod events;
 mod faults;
 mod keys;
 mod rows;
-mod snapshot;
 mod subscriptions;
 mod table;
 mod triggers;
@@ -22,8 +20,8 @@ use http::Method;
 pub(crate) use table::CONTROLS;
 
 use crate::answer::{Answer, ApiError};
+use crate::api::matched;
 use crate::hub::{Hub, Shared};
-use crate::path;
 use crate::query::Query;
 
 /// A request to one control.
@@ -49,7 +47,7 @@ pub(crate) async fn answer(
     body: Bytes,
 ) -> Result<Answer, ApiError> {
     let found = CONTROLS.iter().find_map(|control| {
-        let ids = path::matched(control.path, path)?;
+        let ids = matched(control.path, path)?;
         (control.method == *method).then_some((control, ids))
     });
     let (control, ids) = found

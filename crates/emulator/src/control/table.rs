@@ -6,8 +6,7 @@ use http::Method;
 use serde_json::json;
 
 use super::{
-    Answered, Call, clock, deliveries, events, faults, keys, rows, snapshot, subscriptions,
-    triggers, workspace,
+    Answered, Call, clock, deliveries, faults, keys, rows, subscriptions, triggers, workspace,
 };
 use crate::answer::Answer;
 
@@ -51,8 +50,8 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(POST "faults", r#"{"fault", "first" or "seed"}"# => r#"{"data": {fault}}"#, "switches a fault on, for the first N or by a seed", faults::add),
     control!(DELETE "faults", "" => r#"{"data": []}"#, "switches every fault off", faults::clear),
     control!(DELETE "faults/*", "" => r#"{"data": [{fault}]}"#, "switches one fault off, and answers with those that stay on", faults::remove),
-    control!(POST "events/test", r#"{"subscriptionId"}"# => r#"{"data": {delivery}}"#, "sends a subscription the test event", events::test),
-    control!(POST "events", r#"{"type": "page.updated", "data": {}}"# => r#"{"data": {event}}"#, "emits an event of any type of the specification, with this data", events::emit),
+    control!(POST "events/test", r#"{"subscriptionId"}"# => r#"{"data": {delivery}}"#, "sends a subscription the test event", deliveries::test),
+    control!(POST "events", r#"{"type": "page.updated", "data": {}}"# => r#"{"data": {event}}"#, "emits an event of any type of the specification, with this data", deliveries::emit),
     control!(GET "subscriptions", "" => r#"{"data": [{"id", "name", "url", "events", "dataModelId"}]}"#, "the subscriptions, without their secrets", subscriptions::list),
     control!(POST "subscriptions", r#"{"name", "url", "events", "dataModelId"}"# => r#"{"data": {subscription, "secret"}}"#, "creates a subscription; only this answer shows its secret", subscriptions::create),
     control!(PATCH "subscriptions/*", r#"{"name", "url", "events", "dataModelId"}"# => r#"{"data": {subscription}}"#, "changes the settings that are given", subscriptions::change),
@@ -62,8 +61,8 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(PATCH "keys/*", r#"{"scope", "expiresAt", "disabled"}"# => r#"{"data": {key}}"#, "changes a key: `disabled` ends its use", keys::change),
     control!(GET "switches", "" => r#"{"data": {name: {"value", "values", "about"}}}"#, "the switches, with their values", faults::switches),
     control!(PATCH "switches", "{name: value}" => r#"{"data": {name: {"value", "values", "about"}}}"#, "sets switches", faults::set_switches),
-    control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", snapshot::get),
-    control!(PUT "snapshot", "{snapshot}" => "204", "restores a state; if the snapshot is wrong, nothing changes", snapshot::put),
+    control!(GET "snapshot", "" => "{snapshot}", "the whole state, secrets included", clock::snapshot),
+    control!(PUT "snapshot", "{snapshot}" => "204", "restores a state; if the snapshot is wrong, nothing changes", clock::restore),
     control!(GET "workspace", "" => r#"{"data": {"id", "tier", "members"}}"#, "the workspace and its members", workspace::get),
     control!(PATCH "workspace", r#"{"tier": "premium"}"# => r#"{"data": {"id", "tier", "members"}}"#, "sets the tier, which decides the rate", workspace::change),
     control!(POST "members", r#"{"name", "email"}"# => r#"{"data": {"id", "name", "email"}}"#, "invites a member, and emits member.invited", workspace::invite),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::Call;
 use crate::answer::{Answer, ApiError};
+use crate::body;
 use crate::trigger::Trigger;
-use crate::{body, json};
 
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let triggers = call.hub.triggers.list();
@@ -15,8 +15,8 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
 
 pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
     let trigger = Value::Object(body::object(&call.body)?);
-    let trigger: Trigger = json::object(trigger)
-        .map_err(|error: serde_json::Error| ApiError::validation(error.to_string()))?;
+    let trigger: Trigger =
+        serde_json::from_value(trigger).map_err(|error| ApiError::validation(error.to_string()))?;
     let shown = trigger.shown();
     let added = call.hub.triggers.add(trigger);
     added.map_err(ApiError::validation)?;

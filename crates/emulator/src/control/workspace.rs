@@ -78,7 +78,7 @@ pub(super) async fn pages(call: Call) -> Result<Answer, ApiError> {
 pub(super) async fn create_page(call: Call) -> Result<Answer, ApiError> {
     let page = body::object(&call.body)?;
     let mut state = call.hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let id = call.hub.ids.make(Kind::Page.prefix());
     let pages = state.things(Kind::Page);
     if !pages.add(&id, page) {
@@ -98,7 +98,7 @@ pub(super) async fn create_page(call: Call) -> Result<Answer, ApiError> {
 pub(super) async fn change_page(call: Call) -> Result<Answer, ApiError> {
     let fields = body::object(&call.body)?;
     let mut state = call.hub.state();
-    state.check_room()?;
+    state.check_room(call.body.len())?;
     let changed = state.things(Kind::Page).change(call.id(0), fields).cloned();
     let page = changed.ok_or_else(|| ApiError::not_found("page", call.id(0)))?;
     Ok(emitted(

@@ -161,7 +161,7 @@ impl Inner {
         let sent = Sent {
             url: request.uri().to_string(),
             headers: headers(request.headers()),
-            body: changed.then(|| request.body().clone()),
+            body: changed.then(|| request.body().to_vec()),
             received_at,
         };
         let Attempted {

@@ -178,12 +178,6 @@ impl Deliveries {
         request.body(delivery.sent_body(attempt)).ok()
     }
 
-    /// Forgets all deliveries and subscriptions. Attempts under way are cut off.
-    pub(crate) fn reset(&self) {
-        self.inner.state().clear();
-        self.inner.tell_changed();
-    }
-
     /// Ends the engine: no attempt begins any more, and those under way are cut off.
     pub(crate) fn stop(&self) {
         let mut state = self.inner.state();

@@ -18,20 +18,6 @@ impl Deliveries {
         settings.collect()
     }
 
-    /// Replaces all subscriptions, as a seed does. Those without a secret get one.
-    ///
-    /// # Errors
-    /// A sentence that names the subscription and states the expected form. Then nothing has changed.
-    pub(crate) fn set_subscriptions(&self, settings: Vec<Subscription>) -> Result<(), String> {
-        let lanes = self.inner.lanes(settings)?;
-        let mut state = self.inner.state();
-        state.clear();
-        state.lanes = lanes;
-        drop(state);
-        self.inner.tell_changed();
-        Ok(())
-    }
-
     /// Makes a subscription. `id` and `secret` are optional. The result has the secret.
     ///
     /// # Errors

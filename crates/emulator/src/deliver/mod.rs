@@ -18,6 +18,7 @@ mod subscription;
 pub(crate) use engine::{Deliveries, Parts, Wanted};
 pub(crate) use record::{DeliveryState, Record};
 pub(crate) use route::{EXAMPLE, Reach, Route};
+pub(crate) use snapshot::SavedDelivery;
 pub(crate) use subscription::Subscription;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
+use hookgate::event::from_foreign_json;
 use hookgate_testing::sender::meaning;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -71,34 +72,11 @@ pub(super) struct Attempt {
 pub(super) struct Sent {
     pub(super) url: String,
     pub(super) headers: Vec<(String, String)>,
-    /// `None` if it is the payload. In a snapshot as base64, since a fault may have made it anything.
-    #[serde(default, with = "in_base64", skip_serializing_if = "Option::is_none")]
-    pub(super) body: Option<Bytes>,
+    /// `None` if it is the payload. A fault may have made it anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) body: Option<Vec<u8>>,
     /// The second of a right clock at the receiver, which signatures are compared with.
     pub(super) received_at: i64,
-}
-
-mod in_base64 {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    use bytes::Bytes;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    pub(super) fn serialize<S: Serializer>(
-        body: &Option<Bytes>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let text = body.as_ref().map(|body| STANDARD.encode(body));
-        text.serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Bytes>, D::Error> {
-        let text = Option::<String>::deserialize(deserializer)?;
-        let body = text.map(|text| STANDARD.decode(text)).transpose();
-        Ok(body.map_err(de::Error::custom)?.map(Bytes::from))
-    }
 }
 
 /// The answer to an attempt, cut off where it is long.
@@ -143,13 +121,13 @@ pub(crate) struct AttemptRecord {
     pub(crate) duration_ms: u64,
 }
 
-/// A body, written as the JSON that it is.
+/// A body, written as the JSON that it is. A snapshot may bring any text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Payload(pub(crate) Bytes);
 
 impl Serialize for Payload {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match serde_json::from_slice::<&RawValue>(&self.0) {
+        match from_foreign_json::<&RawValue>(&self.0) {
             Ok(json) => json.serialize(serializer),
             Err(_) => String::from_utf8_lossy(&self.0).serialize(serializer),
         }
@@ -202,11 +180,8 @@ impl Delivery {
     }
 
     pub(super) fn sent_body(&self, attempt: &Attempt) -> Bytes {
-        attempt
-            .request
-            .body
-            .clone()
-            .unwrap_or_else(|| self.body.clone())
+        let body = attempt.request.body.clone();
+        body.map_or_else(|| self.body.clone(), Bytes::from)
     }
 
     /// Whether its event is of a row of this data model.
@@ -220,7 +195,7 @@ impl Delivery {
             #[serde(rename = "datamodelId")]
             model: String,
         }
-        let event = serde_json::from_slice::<Event>(&self.body);
+        let event = from_foreign_json::<Event>(&self.body);
         event.is_ok_and(|event| event.data.model == id)
     }
 
@@ -246,7 +221,7 @@ impl Delivery {
     /// About how many bytes it keeps.
     pub(super) fn weight(&self) -> usize {
         let attempts = self.attempts.iter().map(|attempt| {
-            let body = attempt.request.body.as_ref().map_or(0, Bytes::len);
+            let body = attempt.request.body.as_ref().map_or(0, Vec::len);
             let answer = attempt.answer.as_ref();
             let answer = answer.map_or(0, |answer| answer.body.len() + length(&answer.headers));
             512 + body + length(&attempt.request.headers) + answer

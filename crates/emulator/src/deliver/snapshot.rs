@@ -1,30 +1,20 @@
-//! Subscriptions and deliveries as JSON. The time of the next attempt is saved relative to now, so that a restored clock may show any
+//! Deliveries in a snapshot. The time of the next attempt is saved relative to now, so that a restored clock may show any
 //! time.
 
 use std::time::Duration;
 
 use hookgate::clock::UnixSeconds;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::engine::Deliveries;
 use super::record::{Attempt, Delivery, DeliveryState};
 use super::subscription::Subscription;
-use crate::json;
 use crate::time::Moment;
 
-#[derive(Serialize, Deserialize)]
+/// A delivery in a snapshot.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Saved {
-    #[serde(deserialize_with = "json::objects")]
-    subscriptions: Vec<Subscription>,
-    #[serde(deserialize_with = "json::objects")]
-    deliveries: Vec<SavedDelivery>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct SavedDelivery {
+pub(crate) struct SavedDelivery {
     id: String,
     subscription_id: String,
     event_id: String,
@@ -43,39 +33,36 @@ struct SavedDelivery {
 }
 
 impl Deliveries {
-    pub(crate) fn snapshot(&self) -> Value {
+    /// Returns the subscriptions with their secrets, and the deliveries.
+    pub(crate) fn saved(&self) -> (Vec<Subscription>, Vec<SavedDelivery>) {
         let state = self.inner.state();
         let now = self.inner.parts.clock.moment();
-        let saved = Saved {
-            subscriptions: state
-                .lanes
-                .iter()
-                .map(|lane| lane.settings.clone())
-                .collect(),
-            deliveries: state
-                .deliveries
-                .values()
-                .map(|delivery| saved(delivery, now))
-                .collect(),
-        };
-        serde_json::to_value(saved).unwrap_or_default()
+        let deliveries = state.deliveries.values();
+        let settings = state.lanes.iter().map(|lane| lane.settings.clone());
+        (
+            settings.collect(),
+            deliveries.map(|delivery| saved(delivery, now)).collect(),
+        )
     }
 
-    /// Replaces everything by what a snapshot holds, and sets the clock's offset to that of the snapshot.
+    /// Replaces everything by what a seed holds, and sets the clock's offset. Subscriptions without a secret get one.
     ///
     /// # Errors
     /// A sentence that states the expected form. Then nothing has changed.
-    pub(crate) fn restore(&self, snapshot: &Value, offset: Duration) -> Result<(), String> {
-        let saved: Saved =
-            json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;
-        let lanes = self.inner.lanes(saved.subscriptions)?;
+    pub(crate) fn load(
+        &self,
+        subscriptions: Vec<Subscription>,
+        deliveries: Vec<SavedDelivery>,
+        offset: Duration,
+    ) -> Result<(), String> {
+        let lanes = self.inner.lanes(subscriptions)?;
         let clock = &self.inner.parts.clock;
         let mut state = self.inner.state();
         state.clear();
         state.lanes = lanes;
         clock.set_offset(offset);
         let now = clock.moment();
-        for delivery in saved.deliveries {
+        for delivery in deliveries {
             let (end, reordered) = (delivery.state, delivery.reordered);
             let due = now + millis(delivery.due_in_ms.unwrap_or_default());
             let subscription = delivery.subscription_id.clone();

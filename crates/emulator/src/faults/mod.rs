@@ -1,6 +1,5 @@
 //! Faults that are asked for: by the first N or by a seed, never by chance.
 
-mod gzip;
 mod table;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,8 +8,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json;
-pub(crate) use gzip::gzip;
 pub(crate) use table::{FAULTS, Fault, Where};
 
 /// With a seed, one in so many attempts or calls has the fault.
@@ -29,13 +26,13 @@ pub(crate) enum ApiFault {
 
 /// The faults that are switched on. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults(Arc<Mutex<State>>);
+pub(crate) struct Faults(Arc<Mutex<FaultState>>);
 
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct State {
+/// The faults of a seed or of a snapshot.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct FaultState {
     /// One entry a fault at most. An attempt has the first entry that takes it.
-    #[serde(deserialize_with = "json::objects")]
     entries: Vec<Entry>,
     /// Requests of the API so far, by which a seed draws.
     calls: u64,
@@ -54,16 +51,6 @@ pub(crate) struct Entry {
     hits: u64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Asked {
-    fault: String,
-    #[serde(default)]
-    first: Option<u64>,
-    #[serde(default)]
-    seed: Option<u64>,
-}
-
 impl Faults {
     /// Switches a fault on: `{"fault", "first" or "seed"}`. One that is on already begins anew.
     ///
@@ -73,13 +60,8 @@ impl Faults {
         if !body.is_object() {
             return Err("expected an object of `fault`, and `first` or `seed`".to_owned());
         }
-        let asked = Asked::deserialize(body).map_err(|error| error.to_string())?;
-        let entry = Entry {
-            fault: asked.fault,
-            first: asked.first,
-            seed: asked.seed,
-            hits: 0,
-        };
+        let mut entry = Entry::deserialize(body).map_err(|error| error.to_string())?;
+        entry.hits = 0;
         entry.check()?;
         let shown = serde_json::to_value(&entry).unwrap_or_default();
         self.switch_on(entry);
@@ -123,7 +105,7 @@ impl Faults {
 
     /// Switches every fault off.
     pub(crate) fn clear(&self) {
-        *self.state() = State::default();
+        *self.state() = FaultState::default();
     }
 
     /// Returns the fault for the next request of the API. `write` says whether the request changes something.
@@ -157,32 +139,35 @@ impl Faults {
         state.draw(Where::Delivery, &of, |_| true)
     }
 
-    pub(crate) fn snapshot(&self) -> Value {
-        serde_json::to_value(&*self.state()).unwrap_or_default()
+    pub(crate) fn saved(&self) -> FaultState {
+        self.state().clone()
     }
 
-    /// # Errors
-    /// It is not a snapshot of faults. Then nothing has changed.
-    pub(crate) fn restore(&self, snapshot: &Value) -> Result<(), String> {
-        let state: State =
-            json::object(snapshot).map_err(|error: serde_json::Error| error.to_string())?;
-        for (at, entry) in state.entries.iter().enumerate() {
-            entry.check()?;
-            let before = &state.entries[..at];
-            if before.iter().any(|other| other.fault == entry.fault) {
-                return Err(format!("`{}` is listed twice", entry.fault));
-            }
-        }
-        *self.state() = state;
-        Ok(())
+    /// Replaces all faults, by those of a seed that was checked.
+    pub(crate) fn set(&self, faults: FaultState) {
+        *self.state() = faults;
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, FaultState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FaultState {
+    /// # Errors
+    /// The place of the first wrong entry, and a sentence that states the expected form.
+    pub(crate) fn check(&self) -> Result<(), (usize, String)> {
+        for (at, entry) in self.entries.iter().enumerate() {
+            entry.check().map_err(|message| (at, message))?;
+            let mut before = self.entries[..at].iter();
+            if before.any(|other| other.fault == entry.fault) {
+                let message = format!("`{}` is listed twice, expected it once", entry.fault);
+                return Err((at, message));
+            }
+        }
+        Ok(())
+    }
+
     /// Draws at most one fault, and counts its hit.
     fn draw(&mut self, place: Where, of: &[&[u8]], takes: impl Fn(Fault) -> bool) -> Option<Fault> {
         self.entries.iter_mut().find_map(|entry| {
@@ -345,11 +330,12 @@ mod tests {
         let faults = faults(&[json!({ "fault": "reset", "first": 3 })]);
         faults.delivery("wh_1", "evt_1", 1);
         let other = Faults::default();
-        other.restore(&faults.snapshot()).unwrap();
+        other.set(faults.saved());
         assert_eq!(other.list(), faults.list());
         let gzip = json!({ "fault": "gzip", "seed": 1 });
         let twice = json!({ "entries": [gzip, gzip], "calls": 0 });
-        assert!(other.restore(&twice).unwrap_err().contains("twice"));
-        assert_eq!(other.list(), faults.list());
+        let twice: FaultState = serde_json::from_value(twice).unwrap();
+        let (at, told) = twice.check().unwrap_err();
+        assert!(at == 1 && told.contains("twice"), "{told}");
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::guard::{self, COOKIE_NAME};
 use super::server::{Closed, Serve};
-use super::{Access, Reply, body, stream};
+use super::{Access, Reply, read, stream};
 use crate::answer::{Answer, ApiError};
 use crate::api::{self, Call, Caller};
 use crate::control;
@@ -154,7 +154,7 @@ async fn called(
         ApiError::not_found("endpoint", &format!("{} {}", head.method, head.uri.path()))
     })?;
     caller.may(hub, endpoint.scope)?;
-    let body = body::read(body, API_BODY).await?;
+    let body = read(body, API_BODY).await?;
     let query = Query::parse(head.uri.query().unwrap_or_default());
     endpoint.run(&Call {
         hub,
@@ -201,7 +201,7 @@ async fn controlled(
     } else {
         SMALL_BODY
     };
-    let body = match body::read(body, most).await {
+    let body = match read(body, most).await {
         Ok(body) => body,
         Err(error) => return response(error.into()),
     };
@@ -237,7 +237,7 @@ pub(super) fn paged(access: &Access, head: &request::Parts, file: page::File) ->
 
 async fn triggered(hub: &Hub, head: &request::Parts, body: Incoming) -> Response<Reply> {
     let path = head.uri.path();
-    let body = match body::read(body, SMALL_BODY).await {
+    let body = match read(body, SMALL_BODY).await {
         Ok(body) => body,
         Err(error) => return response(error.into()),
     };

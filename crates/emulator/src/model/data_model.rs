@@ -5,21 +5,29 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Property, RowData, Rows, value, weight};
+use super::{Property, RowData, Rows, value};
 
 /// A data model with its rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct DataModel {
     pub(crate) id: String,
     pub(crate) title: String,
+    #[serde(default)]
     pub(crate) icon: Icon,
+    #[serde(default)]
     pub(crate) description: String,
+    #[serde(default)]
     pub(crate) created_at: Box<str>,
+    #[serde(default)]
     pub(crate) updated_at: Box<str>,
+    #[serde(default)]
     pub(crate) properties: Vec<Property>,
-    /// Fields of a request that the specification does not show, kept as they came.
-    pub(crate) extra: Map<String, Value>,
+    #[serde(default)]
     pub(crate) rows: Rows,
+    /// Fields of a request that the specification does not show, kept as they came.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub(crate) extra: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -58,12 +66,18 @@ impl DataModel {
         Value::Object(shown)
     }
 
-    /// Returns about how many bytes it takes, without its rows.
-    pub(crate) fn own_bytes(&self) -> usize {
-        let properties = self.properties.iter().map(Property::bytes);
-        let texts = [&self.id, &self.title, &self.description, &self.icon.name];
-        let texts: usize = texts.iter().map(|text| text.len()).sum();
-        texts + self.icon.r#type.len() + properties.sum::<usize>() + weight::of_fields(&self.extra)
+    /// Sets what a seed has left out.
+    pub(crate) fn fill(&mut self, now: &str) {
+        if self.created_at.is_empty() {
+            self.created_at = now.into();
+        }
+        if self.updated_at.is_empty() {
+            self.updated_at = self.created_at.clone();
+        }
+        for (property, place) in self.properties.iter_mut().zip(1..) {
+            property.order.get_or_insert(place);
+        }
+        self.rows.fill(&self.created_at);
     }
 
     pub(crate) fn property(&self, id: &str) -> Option<&Property> {
@@ -80,7 +94,7 @@ impl DataModel {
             .try_for_each(|(id, value)| check_value(&self.id, &self.properties, id, value))
     }
 
-    /// Returns values by property name, as events carry them. A property whose name another one has too is left out.
+    /// Returns values by property name, as events carry them.
     pub(crate) fn by_name<'a>(&'a self, data: &'a RowData) -> BTreeMap<&'a str, &'a Value> {
         let named = data.iter().filter_map(|(id, value)| {
             let property = self.property(id)?;

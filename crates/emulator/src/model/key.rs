@@ -26,7 +26,8 @@ impl Scope {
 pub(crate) const KEY_FORMS: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 
 /// A key of the workspace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Key {
     pub(crate) name: String,
     pub(crate) key: String,

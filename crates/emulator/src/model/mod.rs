@@ -11,12 +11,11 @@ mod search;
 mod state;
 mod things;
 mod value;
-mod weight;
 
 pub(crate) use data_model::{DataModel, Icon, check_value};
 pub(crate) use key::{KEY_FORMS, Key, Scope};
 pub(crate) use order::{OrderBy, page};
-pub(crate) use property::{Property, PropertyType};
+pub(crate) use property::{Property, PropertyType, check_properties};
 pub(crate) use rate::{Rate, Rates};
 pub(crate) use row_data::RowData;
 pub(crate) use rows::{Row, RowList, Rows};

@@ -22,7 +22,8 @@ pub(crate) struct OrderBy {
     direction: Direction,
 }
 
-/// A value in the form in which it is compared.
+/// A value in the form in which it is compared. Values of before a property's type was changed are in the order of their kinds.
+#[derive(PartialEq, PartialOrd)]
 enum SortKey<'a> {
     Number(f64),
     Instant(i128),
@@ -31,23 +32,6 @@ enum SortKey<'a> {
     /// Arrays are compared by their length; the specification shows nothing.
     Length(usize),
     None,
-}
-
-const TEXT: u8 = 2;
-const INSTANT: u8 = 1;
-
-impl SortKey<'_> {
-    /// The place of this kind of value among others.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::Number(_) => 0,
-            Self::Instant(_) => INSTANT,
-            Self::Text(_) => TEXT,
-            Self::Flag(_) => 3,
-            Self::Length(_) => 4,
-            Self::None => 5,
-        }
-    }
 }
 
 impl OrderBy {
@@ -96,64 +80,21 @@ impl OrderBy {
         }
     }
 
-    /// Returns the kind of a key and its beginning, which compare as whole keys do as far as they differ.
-    fn head(&self, key: &SortKey<'_>) -> (u8, u64) {
-        const SIGN: u64 = 1 << 63;
-        let head = match key {
-            SortKey::Number(number) => {
-                let bits = number.to_bits();
-                if bits & SIGN == 0 { bits | SIGN } else { !bits }
-            }
-            SortKey::Instant(nanos) => {
-                let nanos = (*nanos).clamp(i64::MIN.into(), i64::MAX.into());
-                u64::try_from(nanos - i128::from(i64::MIN)).unwrap_or(u64::MAX)
-            }
-            SortKey::Text(text) => {
-                let mut first = [0; 8];
-                let length = text.len().min(first.len());
-                first[..length].copy_from_slice(&text.as_bytes()[..length]);
-                u64::from_be_bytes(first)
-            }
-            SortKey::Flag(flag) => u64::from(*flag),
-            SortKey::Length(length) => *length as u64,
-            SortKey::None => return (key.rank(), 0),
-        };
-        match self.direction {
-            Direction::Asc => (key.rank(), head),
-            Direction::Desc => (key.rank(), !head),
-        }
-    }
-
-    /// Rows without a value come last in both directions.
+    /// Rows without a value come last in both directions. Numbers of JSON are all comparable.
     fn compare(&self, one: &SortKey<'_>, other: &SortKey<'_>) -> Ordering {
-        let ordering = match (one, other) {
-            (SortKey::None, SortKey::None) => return Ordering::Equal,
-            (SortKey::None, _) => return Ordering::Greater,
-            (_, SortKey::None) => return Ordering::Less,
-            (SortKey::Number(one), SortKey::Number(other)) => one.total_cmp(other),
-            (SortKey::Instant(one), SortKey::Instant(other)) => one.cmp(other),
-            (SortKey::Text(one), SortKey::Text(other)) => one.cmp(other),
-            (SortKey::Flag(one), SortKey::Flag(other)) => one.cmp(other),
-            (SortKey::Length(one), SortKey::Length(other)) => one.cmp(other),
-            // Values of before a property's type was changed.
-            _ => return one.rank().cmp(&other.rank()),
-        };
-        match self.direction {
-            Direction::Asc => ordering,
-            Direction::Desc => ordering.reverse(),
+        match (one, other) {
+            (SortKey::None, SortKey::None) => Ordering::Equal,
+            (SortKey::None, _) => Ordering::Greater,
+            (_, SortKey::None) => Ordering::Less,
+            _ => {
+                let ordering = one.partial_cmp(other).unwrap_or(Ordering::Equal);
+                match self.direction {
+                    Direction::Asc => ordering,
+                    Direction::Desc => ordering.reverse(),
+                }
+            }
         }
     }
-}
-
-/// Keys of a row that are compared by their beginnings.
-const HEADS: usize = 2;
-
-/// The beginnings of a row's first keys. Most comparisons need no more, and these lie side by side in memory.
-struct Head {
-    ranks: [u8; HEADS],
-    keys: [u64; HEADS],
-    /// In the list.
-    place: usize,
 }
 
 /// Returns the rows from `offset` on in this order, `limit` at most. Rows that compare equal keep the order of the list. Only the
@@ -168,40 +109,20 @@ pub(crate) fn page(
     if limit == 0 {
         return Vec::new();
     }
-    let mut texts: [Vec<&str>; HEADS] = Default::default();
-    let mut heads = Vec::with_capacity(rows.len());
-    for (place, row) in rows.iter().enumerate() {
-        let (mut ranks, mut keys) = ([0; HEADS], [0; HEADS]);
-        for (at, item) in order.iter().take(HEADS).enumerate() {
-            let key = item.key(row);
-            (ranks[at], keys[at]) = item.head(&key);
-            if let SortKey::Text(text) = key {
-                texts[at].resize(place, "");
-                texts[at].push(text);
-            }
-        }
-        heads.push(Head { ranks, keys, place });
-    }
-    let whole = |at: usize, item: &OrderBy, head: &Head| match (head.ranks.get(at), texts.get(at)) {
-        (Some(&TEXT), Some(texts)) => SortKey::Text(texts[head.place]),
-        _ => item.key(rows[head.place]),
-    };
-    let compare = |one: &Head, other: &Head| {
-        let by_item = |(at, item): (usize, &OrderBy)| {
-            if at < HEADS {
-                let parts = |head: &Head| (head.ranks[at], head.keys[at]);
-                let ordering = parts(one).cmp(&parts(other));
-                if ordering.is_ne() || !is_cut(parts(one)) {
-                    return ordering;
-                }
-            }
-            item.compare(&whole(at, item, one), &whole(at, item, other))
-        };
-        let mut orderings = order.iter().enumerate().map(by_item);
+    // The keys of all rows, those of one row behind each other.
+    let keys: Vec<_> = rows
+        .iter()
+        .flat_map(|row| order.iter().map(|item| item.key(row)))
+        .collect();
+    let keys = |place: usize| &keys[place * order.len()..];
+    let compare = |one: &usize, other: &usize| {
+        let pairs = order.iter().zip(keys(*one).iter().zip(keys(*other)));
+        let mut orderings = pairs.map(|(item, (one, other))| item.compare(one, other));
         let first = orderings.find(|ordering| ordering.is_ne());
-        first.unwrap_or_else(|| one.place.cmp(&other.place))
+        first.unwrap_or_else(|| one.cmp(other))
     };
-    let mut page = &mut heads[..];
+    let mut places: Vec<_> = (0..rows.len()).collect();
+    let mut page = &mut places[..];
     if offset > 0 {
         page.select_nth_unstable_by(offset, compare);
         page = &mut page[offset..];
@@ -211,14 +132,7 @@ pub(crate) fn page(
         page = &mut page[..limit];
     }
     page.sort_unstable_by(compare);
-    page.iter()
-        .map(|head| Arc::clone(rows[head.place]))
-        .collect()
-}
-
-/// Whether two keys with this same beginning may still differ.
-fn is_cut((rank, key): (u8, u64)) -> bool {
-    rank == TEXT || (rank == INSTANT && matches!(key, 0 | u64::MAX))
+    page.iter().map(|place| Arc::clone(rows[*place])).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! Properties: the columns of a data model.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::json;
+/// serde_json's own keys. A value below one would be parsed again and again.
+const RESERVED: &str = "$serde_json::private::";
 
 /// A property, as the specification lists its fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,33 +19,58 @@ pub(crate) struct Property {
     pub(crate) order: Option<i64>,
     #[serde(default = "yes")]
     pub(crate) visible: bool,
-    #[serde(
-        default,
-        deserialize_with = "json::objects_or_null",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) options: Option<Vec<Choice>>,
-    #[serde(
-        default,
-        deserialize_with = "json::object_or_null",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) relation_config: Option<RelationConfig>,
 }
 
 impl Property {
-    /// Returns about how many bytes it takes.
-    pub(crate) fn bytes(&self) -> usize {
-        let choices = self.options.iter().flatten();
-        let choices = choices.map(|choice| {
-            size_of::<Choice>() + choice.value.len() + choice.label.len() + choice.color.len()
-        });
-        let target = self.relation_config.as_ref();
-        let target = target.map_or(0, |target| {
-            target.target_data_model_id.len() + target.relationship_type.len()
-        });
-        size_of::<Self>() + self.id.len() + self.name.len() + choices.sum::<usize>() + target
+    /// Checks what the form does not say. Id and name become keys of JSON objects.
+    ///
+    /// # Errors
+    /// The field, and a sentence that states the expected form.
+    fn check(&self) -> Result<(), (&'static str, String)> {
+        for (field, key) in [("id", &self.id), ("name", &self.name)] {
+            if key.starts_with(RESERVED) {
+                let message = format!("a text that begins with {RESERVED}, expected another one");
+                return Err((field, message));
+            }
+        }
+        let (field, expected) = match self.r#type {
+            _ if self.name.is_empty() => ("name", "at least one character"),
+            PropertyType::Select if self.options.iter().flatten().next().is_none() => {
+                ("options", "at least one option of a SELECT")
+            }
+            PropertyType::Relation if self.relation_config.is_none() => {
+                ("relationConfig", "the data model of a RELATION")
+            }
+            _ => return Ok(()),
+        };
+        Err((field, format!("missing, expected {expected}")))
     }
+}
+
+/// Checks the properties of one data model. An event has one value for each name.
+///
+/// # Errors
+/// The place and the field of the first wrong one, and a sentence that states the expected form.
+pub(crate) fn check_properties(
+    properties: &[Property],
+) -> Result<(), (usize, &'static str, String)> {
+    let mut names = BTreeSet::new();
+    for (at, property) in properties.iter().enumerate() {
+        let checked = property.check();
+        checked.map_err(|(field, message)| (at, field, message))?;
+        if !names.insert(&property.name) {
+            let message = format!(
+                "{:?}, which another property has, expected each name once",
+                property.name
+            );
+            return Err((at, "name", message));
+        }
+    }
+    Ok(())
 }
 
 fn yes() -> bool {

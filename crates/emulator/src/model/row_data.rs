@@ -23,6 +23,11 @@ impl RowData {
         self.0.get(at).map(|(_, value)| value)
     }
 
+    /// Returns its length as JSON.
+    pub(crate) fn length(&self) -> usize {
+        serde_json::to_vec(self).map_or(0, |json| json.len())
+    }
+
     /// Sets a value; `null` clears it.
     pub(crate) fn set(&mut self, id: &str, value: &Value) {
         match (self.find(id), value) {

@@ -3,31 +3,24 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::{RowData, weight};
-
-/// About what a row takes beside its texts and values.
-const ROW: usize = 200;
+use super::RowData;
 
 /// A row, as a list shows it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Row {
     pub(crate) id: String,
+    #[serde(default)]
     pub(crate) data: RowData,
+    #[serde(default)]
     pub(crate) created_at: Box<str>,
+    #[serde(default)]
     pub(crate) updated_at: Box<str>,
     /// Its place in the list: places only grow.
     #[serde(skip)]
     place: u64,
-}
-
-impl Row {
-    fn weight(&self) -> usize {
-        // The id is in the list and in the index of places.
-        ROW + 2 * self.id.len() + weight::of_pairs(self.data.iter())
-    }
 }
 
 /// A page of rows.
@@ -35,29 +28,58 @@ impl Row {
 pub(crate) struct RowList(pub(crate) Vec<Arc<Row>>);
 
 impl Serialize for RowList {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().map(|row| &**row))
     }
 }
 
 /// Rows by place and by id. A clone shares the rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(try_from = "Vec<Row>")]
 pub(crate) struct Rows {
     /// Ascending by place.
     list: Vec<Arc<Row>>,
     places: HashMap<String, u64>,
     next: u64,
-    bytes: usize,
+}
+
+impl TryFrom<Vec<Row>> for Rows {
+    type Error = String;
+
+    fn try_from(list: Vec<Row>) -> Result<Self, String> {
+        let mut rows = Self::default();
+        for row in list {
+            let id = row.id.clone();
+            let added = rows.push(row.id, row.data, row.created_at, row.updated_at);
+            added.ok_or_else(|| format!("the row {id:?} occurs twice, expected each id once"))?;
+        }
+        Ok(rows)
+    }
+}
+
+impl Serialize for Rows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.list.iter().map(|row| &**row))
+    }
 }
 
 impl Rows {
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
+    /// Sets the times that a seed has left out. There, `null` stands for no value.
+    pub(super) fn fill(&mut self, created_at: &str) {
+        for row in &mut self.list {
+            let row = Arc::make_mut(row);
+            row.data.retain(|_, value| !value.is_null());
+            if row.created_at.is_empty() {
+                row.created_at = created_at.into();
+            }
+            if row.updated_at.is_empty() {
+                row.updated_at = row.created_at.clone();
+            }
+        }
     }
 
-    /// Returns about how many bytes the rows take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Arc<Row>> {
@@ -82,7 +104,6 @@ impl Rows {
             updated_at,
             place: self.next,
         });
-        self.bytes += row.weight();
         self.places.insert(row.id.clone(), self.next);
         self.next += 1;
         self.list.push(Arc::clone(&row));
@@ -106,7 +127,6 @@ impl Rows {
             updated_at,
             place: if moves { self.next } else { old.place },
         });
-        self.bytes = self.bytes.saturating_sub(old.weight()) + row.weight();
         if moves {
             self.list.remove(position);
             self.places.insert(row.id.clone(), self.next);
@@ -121,9 +141,7 @@ impl Rows {
     pub(crate) fn remove(&mut self, id: &str) -> Option<Arc<Row>> {
         let position = self.position(id)?;
         self.places.remove(id);
-        let row = self.list.remove(position);
-        self.bytes = self.bytes.saturating_sub(row.weight());
-        Some(row)
+        Some(self.list.remove(position))
     }
 
     /// Returns the rows in the order of their places.

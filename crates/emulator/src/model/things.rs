@@ -1,41 +1,31 @@
 //! Pages, blocks, workflows and stats: the specification shows no payload, so they are kept as the JSON that came.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use super::weight;
 
 /// A limit of memory for each kind.
 const MAX_OBJECTS: usize = 100_000;
 
 /// Objects by id, in the order of their creation.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Things {
-    list: Vec<Map<String, Value>>,
-    bytes: usize,
-}
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Things(Vec<Map<String, Value>>);
 
 impl Things {
     pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// Returns about how many bytes the objects take.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
+        self.0.len()
     }
 
     pub(crate) fn find(&self, id: &str) -> Option<&Map<String, Value>> {
-        self.list.iter().find(|thing| has_id(thing, id))
+        self.0.iter().find(|thing| has_id(thing, id))
     }
 
     /// Adds an object under this id; `false` if there are too many, or the id is taken.
     pub(crate) fn add(&mut self, id: &str, mut thing: Map<String, Value>) -> bool {
-        if self.list.len() >= MAX_OBJECTS || self.find(id).is_some() {
+        if self.0.len() >= MAX_OBJECTS || self.find(id).is_some() {
             return false;
         }
         thing.insert("id".to_owned(), id.into());
-        self.bytes += weight::of_fields(&thing);
-        self.list.push(thing);
+        self.0.push(thing);
         true
     }
 
@@ -45,25 +35,21 @@ impl Things {
         id: &str,
         fields: Map<String, Value>,
     ) -> Option<&Map<String, Value>> {
-        let thing = self.list.iter_mut().find(|thing| has_id(thing, id))?;
-        let before = weight::of_fields(thing);
+        let thing = self.0.iter_mut().find(|thing| has_id(thing, id))?;
         let fields = fields.into_iter().filter(|(name, _)| name != "id");
         thing.extend(fields);
-        self.bytes = self.bytes.saturating_sub(before) + weight::of_fields(thing);
         Some(thing)
     }
 
     pub(crate) fn remove(&mut self, id: &str) -> Option<Map<String, Value>> {
-        let at = self.list.iter().position(|thing| has_id(thing, id))?;
-        let thing = self.list.remove(at);
-        self.bytes = self.bytes.saturating_sub(weight::of_fields(&thing));
-        Some(thing)
+        let at = self.0.iter().position(|thing| has_id(thing, id))?;
+        Some(self.0.remove(at))
     }
 
     /// Returns the objects in whose JSON the text occurs.
     pub(crate) fn search(&self, text: &str) -> Vec<&Map<String, Value>> {
         let text = text.to_lowercase();
-        let things = self.list.iter();
+        let things = self.0.iter();
         things
             .filter(|thing| {
                 let mut values = thing.values();
@@ -74,7 +60,7 @@ impl Things {
     }
 
     pub(crate) fn as_slice(&self) -> &[Map<String, Value>] {
-        &self.list
+        &self.0
     }
 }
 

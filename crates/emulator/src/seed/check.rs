@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 
 use hookgate::event::Date;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::SeedFile;
-use super::file::{SeedKey, SeedModel};
-use super::position::{Step, Wrong};
-use crate::model::{KEY_FORMS, check_value};
+use super::error::{Step, Wrong};
+use crate::model::{DataModel, KEY_FORMS, Key, Things, check_properties, check_value};
 use crate::{switches, trigger};
 
 use Step::{Field, Item};
@@ -25,34 +24,23 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
     for (at, key) in file.keys.iter().enumerate() {
         check_key(key).map_err(|wrong| below(&[Field("keys"), Item(at)], wrong))?;
     }
-    once(
-        "keys",
-        "name",
-        file.keys.iter().filter_map(|key| key.name.as_deref()),
-    )?;
-    once(
-        "keys",
-        "key",
-        file.keys.iter().filter_map(|key| key.key.as_deref()),
-    )?;
-    once(
-        "members",
-        "id",
-        file.members.iter().map(|member| &*member.id),
-    )?;
-    once(
-        "dataModels",
-        "id",
-        file.data_models.iter().map(|model| &*model.id),
-    )?;
+    let given = |text: &&str| !text.is_empty();
+    once("keys", "name", &file.keys, |key| {
+        Some(&*key.name).filter(given)
+    })?;
+    once("keys", "key", &file.keys, |key| {
+        Some(&*key.key).filter(given)
+    })?;
+    once("members", "id", &file.members, |member| Some(&member.id))?;
+    once("dataModels", "id", &file.data_models, |model| {
+        Some(&model.id)
+    })?;
     for (at, model) in file.data_models.iter().enumerate() {
         check_model(model).map_err(|wrong| below(&[Field("dataModels"), Item(at)], wrong))?;
     }
-    once(
-        "subscriptions",
-        "id",
-        file.subscriptions.iter().map(|other| &*other.id),
-    )?;
+    once("subscriptions", "id", &file.subscriptions, |other| {
+        Some(&other.id)
+    })?;
     for (at, subscription) in file.subscriptions.iter().enumerate() {
         subscription.check().map_err(|(field, message)| {
             wrong(&[Field("subscriptions"), Item(at), Field(field)], message)
@@ -61,6 +49,9 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
     trigger::checked(&file.triggers).map_err(|(at, field, message)| {
         wrong(&[Field("triggers"), Item(at), Field(field)], message)
     })?;
+    file.faults
+        .check()
+        .map_err(|(at, message)| wrong(&[Field("faults"), Field("entries"), Item(at)], message))?;
     things("pages", &file.pages)?;
     things("blocks", &file.blocks)?;
     things("workflows", &file.workflows)?;
@@ -78,13 +69,15 @@ fn below<'a>(path: &[Step<'a>], mut wrong: Wrong<'a>) -> Wrong<'a> {
 }
 
 /// Each value once in a list.
-fn once<'a>(
+fn once<'a, T>(
     list: &'a str,
     field: &'a str,
-    values: impl Iterator<Item = &'a str>,
+    items: &'a [T],
+    value: impl Fn(&'a T) -> Option<&'a str>,
 ) -> Result<(), Wrong<'a>> {
     let mut seen = BTreeSet::new();
-    for (at, value) in values.enumerate() {
+    let values = items.iter().enumerate();
+    for (at, value) in values.filter_map(|(at, item)| Some((at, value(item)?))) {
         if value.is_empty() {
             let path = [Field(list), Item(at), Field(field)];
             return Err(wrong(
@@ -103,32 +96,31 @@ fn once<'a>(
     Ok(())
 }
 
-fn check_key(key: &SeedKey) -> Result<(), Wrong<'_>> {
-    if let Some(text) = &key.key
-        && !KEY_FORMS.iter().any(|form| text.starts_with(form))
-    {
+fn check_key(key: &Key) -> Result<(), Wrong<'_>> {
+    let text = &key.key;
+    if !text.is_empty() && !KEY_FORMS.iter().any(|form| text.starts_with(form)) {
         let message = format!(
             "a key of another form, expected one of {}",
             KEY_FORMS.join(", ")
         );
         return Err(wrong(&[Field("key")], message));
     }
-    date("expiresAt", key.expires_at.as_deref())
+    date("expiresAt", key.expires_at.as_deref().unwrap_or_default())
 }
 
-fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
-    date("createdAt", model.created_at.as_deref())?;
-    date("updatedAt", model.updated_at.as_deref())?;
-    once(
-        "properties",
-        "id",
-        model.properties.iter().map(|property| &*property.id),
-    )?;
-    once("rows", "id", model.rows.iter().map(|row| &*row.id))?;
-    for (at, row) in model.rows.iter().enumerate() {
+fn check_model(model: &DataModel) -> Result<(), Wrong<'_>> {
+    date("createdAt", &model.created_at)?;
+    date("updatedAt", &model.updated_at)?;
+    once("properties", "id", &model.properties, |property| {
+        Some(&property.id)
+    })?;
+    check_properties(&model.properties).map_err(|(at, field, message)| {
+        wrong(&[Field("properties"), Item(at), Field(field)], message)
+    })?;
+    for (at, row) in model.rows.as_slice().iter().enumerate() {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);
-        date("createdAt", row.created_at.as_deref()).map_err(of_row)?;
-        date("updatedAt", row.updated_at.as_deref()).map_err(of_row)?;
+        date("createdAt", &row.created_at).map_err(of_row)?;
+        date("updatedAt", &row.updated_at).map_err(of_row)?;
         for (id, value) in row.data.iter() {
             let path = [Field("rows"), Item(at), Field("data"), Field(id)];
             check_value(&model.id, &model.properties, id, value)
@@ -138,27 +130,21 @@ fn check_model(model: &SeedModel) -> Result<(), Wrong<'_>> {
     Ok(())
 }
 
-fn date<'a>(field: &'a str, text: Option<&str>) -> Result<(), Wrong<'a>> {
-    match text {
-        Some(text) if Date::parse(text).is_err() => {
-            let message =
-                format!("{text:?} is not a time, expected one such as 2026-01-01T00:00:00Z");
-            Err(wrong(&[Field(field)], message))
-        }
-        _ => Ok(()),
+fn date<'a>(field: &'a str, text: &str) -> Result<(), Wrong<'a>> {
+    if text.is_empty() || Date::parse(text).is_ok() {
+        return Ok(());
     }
+    let message = format!("{text:?} is not a time, expected one such as 2026-01-01T00:00:00Z");
+    Err(wrong(&[Field(field)], message))
 }
 
-fn things<'a>(list: &'a str, things: &'a [Map<String, Value>]) -> Result<(), Wrong<'a>> {
+fn things<'a>(list: &'a str, things: &'a Things) -> Result<(), Wrong<'a>> {
+    let things = things.as_slice();
     for (at, thing) in things.iter().enumerate() {
         if !thing.get("id").is_some_and(Value::is_string) {
             let path = [Field(list), Item(at), Field("id")];
             return Err(wrong(&path, "missing field `id`, expected a string"));
         }
     }
-    once(
-        list,
-        "id",
-        things.iter().filter_map(|thing| thing["id"].as_str()),
-    )
+    once(list, "id", things, |thing| thing["id"].as_str())
 }

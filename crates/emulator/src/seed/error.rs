@@ -1,6 +1,9 @@
-//! Errors of seeds.
+//! Errors of seeds, and the places of wrong values in the text.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use serde_json::value::RawValue;
 
 /// The reason why a text is not a seed, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +73,8 @@ fn expected(message: &str) -> &'static str {
         ", expected it in this object"
     } else if message.starts_with("duplicate field") {
         ", expected it once"
+    } else if message.starts_with("a key begins") {
+        ", expected another name"
     } else if message.starts_with("EOF") {
         ", expected the rest of the JSON"
     } else {
@@ -88,3 +93,50 @@ impl fmt::Display for SeedError {
 }
 
 impl std::error::Error for SeedError {}
+
+/// One step from a value to a part of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+/// A value that no seed can have, by its path.
+#[derive(Debug)]
+pub(super) struct Wrong<'a> {
+    pub(super) path: Vec<Step<'a>>,
+    pub(super) message: String,
+}
+
+impl Wrong<'_> {
+    /// Adds the place in the text from which the seed was read.
+    pub(super) fn in_text(self, text: &str) -> SeedError {
+        let offset = offset(text, &self.path).unwrap_or_default();
+        SeedError::at(text, offset, self.message)
+    }
+}
+
+/// Returns the offset of the value; that of its nearest parent where the text leaves the value out.
+#[expect(clippy::disallowed_methods, reason = "only raw texts are made of it")]
+fn offset(text: &str, path: &[Step<'_>]) -> Option<usize> {
+    let mut part: &RawValue = serde_json::from_str(text).ok()?;
+    for step in path {
+        let next: Option<&RawValue> = match step {
+            Step::Field(name) => {
+                let fields: BTreeMap<String, &RawValue> = serde_json::from_str(part.get()).ok()?;
+                fields.get(*name).copied()
+            }
+            Step::Item(at) => {
+                let items: Vec<&RawValue> = serde_json::from_str(part.get()).ok()?;
+                items.get(*at).copied()
+            }
+        };
+        match next {
+            Some(next) => part = next,
+            None => break,
+        }
+    }
+    // The part borrows from the text.
+    let offset = (part.get().as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
+    text.is_char_boundary(offset).then_some(offset)
+}

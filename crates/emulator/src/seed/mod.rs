@@ -3,15 +3,15 @@
 mod check;
 mod error;
 mod file;
-mod position;
 
 use std::sync::Arc;
 
-use crate::json;
+use hookgate::event::from_foreign_json;
+
 pub use error::SeedError;
 pub(crate) use file::SeedFile;
 
-/// The workspace that an emulator starts with, and returns to with `reset`.
+/// The workspace that an emulator starts with, and returns to with `reset`. A snapshot is a seed as well.
 ///
 /// `docs/emulator.md` has the form, and says which fields are required. An unknown field is an error, except in `pages`, `blocks`,
 /// `workflows` and `stats`.
@@ -35,10 +35,13 @@ impl Seed {
     /// # Errors
     /// The text is not JSON of this form. The error has the line, the column and the expected form.
     pub fn parse(text: &str) -> Result<Self, SeedError> {
-        let mut json = serde_json::Deserializer::from_str(text);
-        let file: SeedFile = json::object(&mut json)
-            .and_then(|file| json.end().map(|()| file))
-            .map_err(|error| SeedError::of_json(text, &error))?;
+        let start = text.trim_ascii_start();
+        if !start.is_empty() && !start.starts_with('{') {
+            let offset = text.len() - start.len();
+            return Err(SeedError::at(text, offset, "expected a JSON object"));
+        }
+        let file: SeedFile =
+            from_foreign_json(text.as_bytes()).map_err(|error| SeedError::of_json(text, &error))?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;
         Ok(Self(Arc::new(file)))
     }

@@ -9,7 +9,8 @@ fn the_sample_is_a_seed() {
 #[test]
 fn the_dates_of_the_sample_have_one_form() {
     let file = &Seed::orders().0;
-    let rows = file.data_models.iter().flat_map(|model| &model.rows);
+    let models = file.data_models.iter();
+    let rows = models.flat_map(|model| model.rows.as_slice());
     let dates = rows.filter_map(|row| row.data.get("prop_due")?.as_str());
     assert_eq!(dates.map(str::len).collect::<Vec<_>>(), [10, 10]);
 }

@@ -8,11 +8,11 @@ mod template;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use hookgate::event::{from_foreign_json, has_reserved_key};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::json;
 use crate::live::Live;
 use crate::switches::{Switch, Switches};
 use crate::time::EmulatorClock;
@@ -34,9 +34,9 @@ pub(crate) struct Trigger {
     /// `/webhooks/<workflow_id>` where it is not named. That path is always answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    #[serde(default, deserialize_with = "json::object")]
+    #[serde(default)]
     auth: Auth,
-    #[serde(default, deserialize_with = "json::object")]
+    #[serde(default)]
     response: Answers,
 }
 
@@ -195,6 +195,10 @@ impl Triggers {
                 error(StatusCode::NOT_FOUND, "NOT_FOUND", &told)
             }
             Some(trigger) if !trigger.auth.permits(headers) => self.refused(trigger),
+            Some(_) if std::str::from_utf8(body).is_ok_and(has_reserved_key) => {
+                let told = "the body has a key that begins with $serde_json::private::";
+                error(StatusCode::BAD_REQUEST, "VALIDATION_ERROR", told)
+            }
             Some(trigger) => answered(trigger, query, headers, body),
         };
         let trigger = trigger.unwrap_or(first);
@@ -241,19 +245,15 @@ fn answered(trigger: &Trigger, query: &str, headers: &HeaderMap, body: &Bytes) -
         return answer(status, &started);
     }
     let inputs = inputs(query, headers, body);
-    match template::evaluated(&trigger.response.template, &inputs) {
-        Ok(result) => answer(status, &result),
-        Err(template::TooLong) => {
-            let told = "the result of the last node is too long";
-            error(StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_ERROR", told)
-        }
-    }
+    answer(
+        status,
+        &template::evaluated(&trigger.response.template, &inputs),
+    )
 }
 
 /// What expressions can read. Names of headers are in lower case. A body that is not JSON is a text, and none is null.
 fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
-    let parsed = serde_json::from_slice(body);
-    let body = match parsed {
+    let body = match from_foreign_json(body) {
         Ok(json) => json,
         Err(_) if body.is_empty() => Value::Null,
         Err(_) => String::from_utf8_lossy(body).into(),
@@ -266,19 +266,12 @@ fn inputs(query: &str, headers: &HeaderMap, body: &Bytes) -> Value {
         (name.as_str().to_owned(), Value::String(values.join(", ")))
     });
     let headers: Map<_, _> = headers.collect();
-    let mut pairs = Map::new();
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        let value = Value::String(value.into_owned());
-        match pairs.get_mut(&*name) {
-            None => {
-                pairs.insert(name.into_owned(), value);
-            }
-            Some(Value::Array(values)) => values.push(value),
-            // A name that comes again: all its values.
-            Some(other) => *other = Value::Array(vec![other.take(), value]),
-        }
-    }
-    json!({ "body": body, "headers": headers, "query": pairs })
+    // Of a name that comes again the last value.
+    let query = form_urlencoded::parse(query.as_bytes());
+    let query: Map<_, _> = query
+        .map(|(name, value)| (name.into_owned(), value.into()))
+        .collect();
+    json!({ "body": body, "headers": headers, "query": query })
 }
 
 fn error(status: StatusCode, code: &str, message: &str) -> Response<Bytes> {

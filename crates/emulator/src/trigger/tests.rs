@@ -56,7 +56,7 @@ fn the_trigger_of_the_seed_answers_with_the_result_of_its_last_node() {
         &headers,
         r#"{"a":[1]}"#,
     );
-    let result = json!({ "got": [1], "by": "curl/8", "tags": ["a", "b c"], "all": { "a": [1] } });
+    let result = json!({ "got": [1], "by": "curl/8", "tags": "b c", "all": { "a": [1] } });
     assert_eq!(answer, Some((201, result)));
     let (status, body) = call(&triggers, "POST", "/webhooks/wf_1", &headers, "no JSON").unwrap();
     assert_eq!(
@@ -191,7 +191,10 @@ fn settings_are_checked() {
         (json!({ "path": "/api/v1/rows" }), "path"),
         (json!({ "path": "/_emulator" }), "path"),
         (json!({ "path": "/a?b" }), "path"),
-        (json!({ "auth": { "mode": "basic" } }), "auth"),
+        (
+            json!({ "auth": { "mode": "header", "name": "two words", "value": "k" } }),
+            "auth",
+        ),
         (json!({ "response": { "status": 100 } }), "response"),
         (json!({ "response": { "status": 600 } }), "response"),
     ] {
@@ -208,6 +211,7 @@ fn settings_are_checked() {
         json!({}),
         json!({ "workflowId": "a", "x": 1 }),
         json!({ "workflowId": "a", "response": { "mode": "later" } }),
+        json!({ "workflowId": "a", "auth": { "mode": "basic" } }),
     ] {
         assert!(serde_json::from_value::<Trigger>(json).is_err());
     }

@@ -252,3 +252,47 @@ async fn the_use_of_409_is_a_switch() {
         .await
         .data();
 }
+
+#[tokio::test]
+async fn properties_that_cannot_be_are_refused_by_name() {
+    let service = Service::orders().await;
+    let path = "/datamodels/dm_orders/properties";
+    for (property, said) in [
+        (json!({ "name": "", "type": "TEXT" }), "`name` is missing"),
+        (
+            json!({ "name": "Customer", "type": "TEXT" }),
+            "each name once",
+        ),
+        (
+            json!({ "name": "S", "type": "SELECT" }),
+            "`options` is missing",
+        ),
+        (
+            json!({ "name": "S", "type": "SELECT", "options": [] }),
+            "`options` is missing",
+        ),
+        (
+            json!({ "name": "R", "type": "RELATION" }),
+            "`relationConfig` is missing",
+        ),
+        (
+            json!({ "name": "R", "type": "RELATION", "relationConfig": { "targetDataModelId": "dm_none" } }),
+            "\"dm_none\", which does not exist",
+        ),
+    ] {
+        let name = property["name"].to_string();
+        let add = json!({ "add": [property] });
+        let refused = service.api("PATCH", path, Some(add)).await;
+        let message = refused.refused(400, "VALIDATION_ERROR");
+        assert!(
+            message.contains(said) && message.contains(&name),
+            "{message}"
+        );
+        let other = json!({ "name": "Customer", "type": "TEXT" });
+        let model = json!({ "title": "New", "properties": [other, property] });
+        let refused = service.api("POST", "/datamodels", Some(model)).await;
+        refused.refused(400, "VALIDATION_ERROR");
+    }
+    let model = service.get("/datamodels/dm_orders").await.data();
+    assert_eq!(model["properties"].as_array().unwrap().len(), 9);
+}

@@ -14,6 +14,7 @@ mod explain;
 mod fuzzed;
 mod inspector;
 mod limits;
+mod reserved_keys;
 mod retries;
 mod rows;
 mod seeds;

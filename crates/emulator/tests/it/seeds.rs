@@ -107,36 +107,6 @@ fn an_error_names_line_column_and_what_was_expected() {
     assert_eq!(wrong, [""; 0]);
 }
 
-/// Places of objects in a seed: each as an array, which serde alone would take for the fields in their order.
-#[test]
-fn an_array_is_not_an_object_at_any_depth() {
-    for text in [
-        r#"["ws_1"]"#,
-        r#"{"workspace": ["ws_1", "enterprise"]}"#,
-        r#"{"keys": [["ci", "tk_test_admin", "admin", null, false]]}"#,
-        r#"{"members": [["usr_1", "Bo", "bo@example.com"]]}"#,
-        r#"{"dataModels": [["dm_1", "T"]]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "icon": ["emoji", "box"]}]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [["prop_1", "P", "TEXT"]]}]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "p", "name": "P", "type": "SELECT", "options": [["open"]]}]}]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "p", "name": "P", "type": "RELATION", "relationConfig": ["dm_2"]}]}]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "rows": [["row_1"]]}]}"#,
-        r#"{"dataModels": [{"id": "dm_1", "title": "T", "rows": [{"id": "row_1", "data": []}]}]}"#,
-        r#"{"subscriptions": [["wh_1"]]}"#,
-        r#"{"triggers": [["wf_1"]]}"#,
-        r#"{"triggers": [{"workflowId": "wf_1", "auth": ["none"]}]}"#,
-        r#"{"triggers": [{"workflowId": "wf_1", "response": ["immediate"]}]}"#,
-        r#"{"pages": [["page_1"]]}"#,
-        r#"{"switches": []}"#,
-    ] {
-        let told = Seed::parse(text).expect_err(text).to_string();
-        assert!(
-            told.contains("invalid type: sequence, expected a"),
-            "{text}: {told}"
-        );
-    }
-}
-
 /// Each part of a sound seed is left out, doubled, cut off or made another value: what is refused is refused with a place and with
 /// what was expected.
 #[test]

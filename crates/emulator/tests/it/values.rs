@@ -78,6 +78,9 @@ async fn service() -> Service {
             if *name == "SELECT" {
                 property["options"] = json!([{ "value": "open", "label": "Open", "color": "gray" }, { "value": "paid" }]);
             }
+            if *name == "RELATION" {
+                property["relationConfig"] = json!({ "targetDataModelId": "dm_all" });
+            }
             property
         })
         .collect();

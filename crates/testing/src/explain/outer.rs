@@ -89,6 +89,7 @@ fn with_returns(body: &[u8]) -> Vec<u8> {
     out
 }
 
+#[expect(clippy::disallowed_methods, reason = "a text is read of it")]
 fn encodings(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
     if let Some(decoded) = base64_decoded(body) {
         visit(&[Cause::new(Kind::BodyBase64Encoded)], &decoded)?;

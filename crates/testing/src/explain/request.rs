@@ -31,9 +31,7 @@ impl RequestFault {
     pub(super) fn is_of_head(&self, announced: Option<usize>) -> bool {
         let is_of_head = matches!(
             self.refusal.kind(),
-            RefusalKind::MethodNotAllowed
-                | RefusalKind::EncodingNotSupported
-                | RefusalKind::TypeNotSupported
+            RefusalKind::MethodNotAllowed | RefusalKind::MediaNotSupported
         );
         is_of_head || (self.is_of_size() && announced.is_some())
     }
@@ -75,16 +73,19 @@ fn repair(delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
     let without = |delivery: &mut LoggedDelivery, name: &str| {
         delivery.headers.retain(|(other, _)| other != name);
     };
+    // The source of a refusal names the header, where several headers have one kind.
+    let source = std::error::Error::source(refusal).map(ToString::to_string);
+    let is_about = |header: &str| source.as_ref().is_some_and(|text| text.starts_with(header));
     let kind = match refusal.kind() {
         RefusalKind::MethodNotAllowed => {
             delivery.method = "POST".into();
             Kind::RequestMethod
         }
-        RefusalKind::EncodingNotSupported => {
+        RefusalKind::MediaNotSupported if is_about("content-encoding") => {
             without(delivery, "content-encoding");
             Kind::RequestEncoding
         }
-        RefusalKind::TypeNotSupported => {
+        RefusalKind::MediaNotSupported => {
             without(delivery, "content-type");
             Kind::RequestType
         }
@@ -96,10 +97,10 @@ fn repair(delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
                 None => Cause::new(Kind::EventUnusable),
             });
         }
-        kind @ (RefusalKind::EventIdDiffers | RefusalKind::EventTypeDiffers) => {
-            let name = match kind {
-                RefusalKind::EventIdDiffers => EVENT_ID,
-                _ => EVENT_TYPE,
+        RefusalKind::HeaderDiffers => {
+            let name = match is_about(EVENT_ID) {
+                true => EVENT_ID,
+                false => EVENT_TYPE,
             };
             without(delivery, name);
             return Some(Cause::with(Kind::EventHeader, name));

@@ -244,6 +244,7 @@ fn hex_unit(text: &[u8]) -> Option<u32> {
 }
 
 /// Returns a string's text, to sort keys by. Bytes that are not characters are left out.
+#[expect(clippy::disallowed_methods, reason = "a text is read of it")]
 pub(super) fn decoded(string: &[u8]) -> String {
     let mut out = Vec::with_capacity(string.len());
     Strings::By(Writer::JavaScript).write(string, &mut out);

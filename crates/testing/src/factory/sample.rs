@@ -192,6 +192,7 @@ impl SampleEvent {
     }
 
     /// Returns the string at a path.
+    #[expect(clippy::disallowed_methods, reason = "a text is read of it")]
     #[must_use]
     pub fn get_text(&self, path: &str) -> Option<String> {
         serde_json::from_str(&self.get(path)?).ok()

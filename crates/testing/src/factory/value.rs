@@ -86,6 +86,7 @@ impl JsonText {
 
     /// JSON where the text is JSON, and a string otherwise: `12.50` is a number, `open` a string. `007` and `NaN` are strings
     /// as well, because they are not JSON. For the string `12` write the quotes too.
+    #[expect(clippy::disallowed_methods, reason = "only a raw text is made of it")]
     #[must_use]
     pub fn lenient(text: &str) -> Self {
         match serde_json::from_str::<&RawValue>(text) {

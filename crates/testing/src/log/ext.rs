@@ -183,7 +183,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let signed = self.head().map(|head| head.timestamp().seconds());
         #[allow(clippy::expect_used)] // a ring is all that it needs
         let receiver = Receiver::builder()
-            .secrets(keys)
+            .key_ring(keys)
             .without_deduplication()
             .clock(ManualClock::at(
                 *signed.as_ref().unwrap_or(&self.received_at),
@@ -208,6 +208,7 @@ fn unsigned_header(delivery: &LoggedDelivery, name: &str) -> Option<String> {
     String::from_utf8(value.to_vec()).ok()
 }
 
+#[expect(clippy::disallowed_methods, reason = "two texts are read of it")]
 fn body_head(delivery: &LoggedDelivery) -> BodyHead {
     let body = delivery.body.as_deref().unwrap_or_default();
     serde_json::from_slice(body).unwrap_or_default()

@@ -58,6 +58,7 @@ pub(super) enum Mark {
 }
 
 impl Mark {
+    #[expect(clippy::disallowed_methods, reason = "a type without a `Value`")]
     pub(super) fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
@@ -83,6 +84,7 @@ impl Text {
 }
 
 /// See [`LoggedDeliveryExt::from_line`](super::LoggedDeliveryExt::from_line).
+#[expect(clippy::disallowed_methods, reason = "a type without a `Value`")]
 pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
     let line: Line = serde_json::from_slice(line).map_err(|error| bad_json(&error))?;
     let mut headers = Vec::with_capacity(line.headers.len());

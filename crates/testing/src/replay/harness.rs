@@ -54,16 +54,18 @@ impl Harness {
         let mut has_store = false;
         let end_signal = self.0.end_signal.clone();
         let receiver = settings
-            .map_store(|inner| {
-                has_store = true;
-                Arc::new(ProbedStore {
-                    inner,
-                    process: Arc::clone(&self.0),
-                })
-            })
             .clock(self.0.clock.clone())
-            .replace_keys(self.0.keys.clone())
-            .hooks_while(move || !end_signal.has_ended())
+            .for_replay(
+                self.0.keys.clone(),
+                |inner| {
+                    has_store = true;
+                    Arc::new(ProbedStore {
+                        inner,
+                        process: Arc::clone(&self.0),
+                    })
+                },
+                move || !end_signal.has_ended(),
+            )
             .build()
             .map_err(|error| ReplayError::new(Kind::Settings).caused_by(error))?;
         if !has_store {

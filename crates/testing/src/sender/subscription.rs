@@ -174,6 +174,7 @@ struct OfModel {
 }
 
 /// Returns the id of the data model that an event's body names.
+#[expect(clippy::disallowed_methods, reason = "a text is read of it")]
 pub(super) fn data_model(body: &[u8]) -> Option<String> {
     let of_row = serde_json::from_slice::<OfRow>(body).ok();
     of_row.map(|row| row.data.id)

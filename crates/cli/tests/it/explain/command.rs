@@ -460,20 +460,20 @@ fn a_delivery_is_taken_from_a_log_at_its_own_time() {
     for (delivery, (status, outcome)) in answered.iter_mut().zip([
         (204, "handled"),
         (401, "not_authentic"),
-        (415, "type_not_supported"),
+        (415, "media_not_supported"),
     ]) {
         delivery.answer = Some(LoggedAnswer::new(status, outcome));
     }
     let answered = answered.map(|delivery| delivery.to_line()).join("\n");
     let answered = folder.file("answered.jsonl", answered);
     let (code, _, err) = run(SECRET, &["explain", "--log", &answered]);
-    let refused = "refused: 2 (401 not_authentic), 3 (415 type_not_supported)\n";
+    let refused = "refused: 2 (401 not_authentic), 3 (415 media_not_supported)\n";
     assert!(code == 3 && err.contains(refused), "{err}");
     let mut redacted = line("evt_4", NOW);
     redacted.unverifiable = true;
     let mut unread = line("evt_5", NOW);
     unread.body = None;
-    let mut answer = LoggedAnswer::new(415, "type_not_supported");
+    let mut answer = LoggedAnswer::new(415, "media_not_supported");
     answer.reason = Some("delivery refused: deliveries are sent as application/json".into());
     unread.answer = Some(answer);
     let lines = [

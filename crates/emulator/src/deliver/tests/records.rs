@@ -39,11 +39,11 @@ async fn a_snapshot_goes_on_where_it_was_made() {
     let room = room(500);
     room.emit("evt_1");
     room.advance("90s").await;
-    let snapshot = room.deliveries.snapshot();
-
+    let (subscriptions, saved) = room.deliveries.saved();
     let other = self::room(200);
     let offset = room.parts.clock.offset();
-    other.deliveries.restore(&snapshot, offset).unwrap();
+    let loaded = other.deliveries.load(subscriptions, saved, offset);
+    loaded.unwrap();
     assert_eq!(
         other.deliveries.subscriptions(),
         room.deliveries.subscriptions()
@@ -57,22 +57,20 @@ async fn a_snapshot_goes_on_where_it_was_made() {
     assert_eq!(other.advance("269s").await, 0);
     assert_eq!(other.advance("1s").await, 1);
     assert_eq!(other.state("evt_1"), DeliveryState::Delivered);
-    let text = other.deliveries.snapshot().to_string();
-    let again: Value = serde_json::from_str(&text).unwrap();
+    let as_json = |room: &Room| serde_json::to_value(room.deliveries.saved()).unwrap();
+    let again = as_json(&other);
+    let (subscriptions, saved) = serde_json::from_value(again.clone()).unwrap();
     let offset = other.parts.clock.offset();
-    room.deliveries.restore(&again, offset).unwrap();
+    let loaded = room.deliveries.load(subscriptions, saved, offset);
+    loaded.unwrap();
     assert_eq!(room.advance("3d").await, 0);
-    assert_eq!(room.deliveries.snapshot(), again);
+    assert_eq!(as_json(&room), again);
 
-    for broken in [
-        json!(null),
-        json!({}),
-        json!({ "subscriptions": [{ "id": "a", "url": "no url" }], "deliveries": [] }),
-    ] {
-        let restored = room.deliveries.restore(&broken, Duration::ZERO);
-        assert!(restored.is_err(), "{broken}");
-        assert_eq!(room.deliveries.snapshot(), again);
-    }
+    let broken = json!([{ "id": "a", "url": "no url" }]);
+    let broken = serde_json::from_value(broken).unwrap();
+    let loaded = room.deliveries.load(broken, Vec::new(), Duration::ZERO);
+    assert!(loaded.is_err());
+    assert_eq!(as_json(&room), again);
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,7 +83,9 @@ async fn a_reset_cuts_off_what_is_under_way() {
         tokio::spawn(async move { deliveries.advance(Duration::from_secs(86_400)).await })
     };
     tokio::task::yield_now().await;
-    room.deliveries.reset();
+    room.deliveries
+        .load(Vec::new(), Vec::new(), Duration::ZERO)
+        .unwrap();
     assert_eq!(passing.await.unwrap(), 0);
     room.deliveries.settled().await;
     assert!(room.deliveries.records(None).is_empty() && room.deliveries.subscriptions().is_empty());

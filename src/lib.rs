@@ -143,9 +143,7 @@ pub use pipeline::delivery::Delivery;
 pub use receiver::builder::ReceiverBuilder;
 pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
-pub use route::router::EventRouter;
-#[cfg(feature = "axum")]
-pub use route::subscriptions::Subscriptions;
+pub use route::router::{EventRouter, Subscriptions};
 pub use verify::keyring::KeyRing;
 pub use verify::secret::Secret;
 pub use verify::verified::Verified;

@@ -7,18 +7,15 @@ pub(crate) mod delivery;
 mod gate;
 mod health;
 mod request_head;
-mod store_calls;
 mod stored_delivery;
 
-pub use claims::{Admission, Claim};
+pub use claims::{Admission, Claim, guarded};
 pub(crate) use delivery::Delivery;
 pub use health::Health;
 pub use request_head::RequestHead;
 pub use stored_delivery::StoredDelivery;
 
 pub(crate) use authenticate::{Authenticator, CheckedHead};
-pub(crate) use claims::{Claims, ForHealth, Settlement};
+pub(crate) use claims::{Claims, ForHealth, Settlement, Store};
 pub(crate) use gate::Gate;
 pub(crate) use request_head::TRACEPARENT;
-pub(crate) use store_calls::Store;
-pub use store_calls::guarded;

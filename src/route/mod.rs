@@ -3,6 +3,5 @@
 #![doc = include_str!("../../docs/router.md")]
 
 pub(crate) mod router;
-pub(crate) mod subscriptions;
 
-pub use subscriptions::Subscription;
+pub use router::Subscription;

@@ -127,11 +127,11 @@ fn settings_are_judged_as_build_judges_them() {
 #[test]
 fn capacity_is_judged_by_rate_and_retention() {
     for (arguments, verdict, says) in [
-        // Measured in the docs of the store: 22 bytes an event.
+        // Measured in the docs of the store: 72 bytes an event.
         (
             &[][..],
             "not_measured",
-            "262144 events, about 5.5 MiB in a MemoryStore",
+            "262144 events, about 18 MiB in a MemoryStore",
         ),
         (&["--rate", "1"], "ok", "need 172800"),
         (&["--rate", "1.517"], "ok", "need 262138"),
@@ -142,7 +142,7 @@ fn capacity_is_judged_by_rate_and_retention() {
         ),
         (&["--rate", "2.7"], "warn", "MemoryStore::new(46656"),
         (&["--rate", "2.8"], "bad", "while the sender still retries"),
-        (&["--rate", "10", "--capacity", "1728000"], "ok", "36.3 MiB"),
+        (&["--rate", "10", "--capacity", "1728000"], "ok", "118.7 MiB"),
         (
             &["--rate", "10", "--capacity", "1727999"],
             "warn",

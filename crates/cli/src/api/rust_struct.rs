@@ -91,7 +91,7 @@ fn rust_type(of: &PropertyType) -> &'static str {
         PropertyType::Checkbox => "bool",
         PropertyType::Relation => "Vec<hookgate::event::RowId>",
         PropertyType::File => "Vec<hookgate::event::File>",
-        PropertyType::Other(_) => "hookgate::event::Json",
+        _ => "hookgate::event::Json",
     }
 }
 

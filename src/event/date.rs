@@ -168,6 +168,7 @@ impl Date {
         })
     }
 
+    #[cfg(any(test, feature = "chrono", feature = "jiff", feature = "time"))]
     pub(super) fn day(&self) -> Result<CivilDay, EventError> {
         self.parts().map(|parts| parts.day)
     }

@@ -1,4 +1,5 @@
-//! A recognised delivery: authentic and fresh, with its id and type.
+//! A recognised delivery: authentic and fresh, with its id and type. And its parts as a store or a queue keeps them, with the two
+//! ways that they take: as the attributes of a message, and back to a [`Delivery`] by the MAC of their bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +10,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::request_head::Traceparent;
-use super::stored_delivery::StoredDelivery;
+use super::request_head::{TRACEPARENT, Traceparent};
 use crate::clock::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};
 use crate::event::{Event, EventError, EventHead, row_of};
-use crate::verify::Verified;
+use crate::lookup::{Keys, RingSearch, Verifier};
+use crate::outcome::Refusal;
+use crate::verify::{
+    EVENT_ID, EVENT_TYPE, KeyRing, Malformed, SIGNATURE, Signature, TIMESTAMP, Timestamp, Verified,
+    VerifyError, VerifyErrorKind as Kind, WEBHOOK_ID,
+};
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
@@ -241,6 +246,209 @@ impl fmt::Debug for Delivery {
             .field("verified", &self.0.verified)
             .field("received_at", &self.0.received_at)
             .finish()
+    }
+}
+
+const SCOPE: &str = "hookgate-scope";
+const KEY: &str = "hookgate-key";
+const RECEIVED_AT: &str = "hookgate-received-at";
+
+/// The parts of a [`Delivery`](crate::Delivery) as plain values, for the columns of a table or the attributes of a message.
+///
+/// [`Delivery::to_stored`](crate::Delivery::to_stored) returns them. There are two ways back:
+///
+/// | | reads | proves |
+/// |---|---|---|
+/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | body, timestamp, signature, subscription, scope; id and type from the body; the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
+/// | [`dangerous::restore`](crate::dangerous::restore) | all parts | nothing: the store is trusted |
+///
+/// Both take over `received_at` and `traceparent`, which are not signed.
+///
+/// # Security
+/// The body holds names and e-mail addresses. With the signature, whoever reads the parts can replay the delivery within the
+/// window: to another receiver with the same secret, or to one that has forgotten the event. `Debug` shows neither of the two.
+#[derive(Clone)]
+pub struct StoredDelivery {
+    /// The raw bytes that were signed. Store them byte for byte: a body that was parsed and written again has another signature.
+    pub body: Bytes,
+    /// The timestamp that was signed, as it was written.
+    pub timestamp: String,
+    /// The signature, if it is stored: text by [`Signature::to_header_value`], back by [`Signature::parse`].
+    pub signature: Option<Signature>,
+    /// The event's id, as in the body.
+    pub event_id: String,
+    /// The event's type, as in the body.
+    pub event_type: String,
+    /// When the delivery was received. Not signed.
+    pub received_at: UnixSeconds,
+    /// The scope of the ring that verified the delivery.
+    pub scope: String,
+    /// The name of the key that verified the delivery.
+    pub key_name: String,
+    /// The subscription, where rings are held by subscription.
+    pub subscription_id: Option<String>,
+    /// The workspace that the ring was pinned to.
+    pub pinned_workspace: Option<String>,
+    /// The trace of the request. Not signed.
+    pub traceparent: Option<String>,
+}
+
+impl StoredDelivery {
+    /// Returns the attributes of a message whose content is the [`body`](Self::body), byte for byte: headers of Kafka, RabbitMQ or NATS,
+    /// message attributes of SQS. What the sender's request has as a header has the same name here, so a checker of requests, in any
+    /// language, checks the message too, but for the window of ages.
+    ///
+    /// | name | value | |
+    /// |---|---|---|
+    /// | `x-service-timestamp` | the timestamp | signed |
+    /// | `x-service-signature` | `sha256=…` | |
+    /// | `x-service-webhook-id` | the subscription, where rings are held by subscription | |
+    /// | `x-service-event-id`, `x-service-event-type` | as in the body, for filters and traces | |
+    /// | `traceparent` | the trace of the request, if it had one | |
+    /// | `hookgate-scope`, `hookgate-key` | scope and name of the key that verified it | |
+    /// | `hookgate-received-at` | seconds since 1970 | |
+    ///
+    /// An attribute that is missing, empty, or has a control character is left out: id and type may be any text, and the body has them.
+    #[must_use]
+    pub fn attributes(&self) -> Vec<(&'static str, String)> {
+        let signature = self.signature.as_ref().map(Signature::to_header_value);
+        let values = [
+            (TIMESTAMP, Some(self.timestamp.clone())),
+            (SIGNATURE, signature),
+            (WEBHOOK_ID, self.subscription_id.clone()),
+            (EVENT_ID, Some(self.event_id.clone())),
+            (EVENT_TYPE, Some(self.event_type.clone())),
+            (TRACEPARENT, self.traceparent.clone()),
+            (SCOPE, Some(self.scope.clone())),
+            (KEY, Some(self.key_name.clone())),
+            (RECEIVED_AT, Some(self.received_at.to_string())),
+        ];
+        let sendable = |text: &String| !text.is_empty() && !text.chars().any(char::is_control);
+        let sent = |(name, value): (_, Option<String>)| Some((name, value.filter(sendable)?));
+        values.into_iter().filter_map(sent).collect()
+    }
+
+    /// Returns the parts of a message, for [`Receiver::verify_stored`](crate::Receiver::verify_stored), which refuses a message without
+    /// the parts that it needs. `attribute` returns the value of a name. The pinned workspace is not an attribute: that of the keys is
+    /// checked.
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use hookgate::receiver::StoredDelivery;
+    ///
+    /// let attributes = HashMap::from([("x-service-timestamp", "1763690000"), ("hookgate-scope", "orders")]);
+    /// let body = r#"{"id":"evt_1","type":"page.created"}"#;
+    /// let stored = StoredDelivery::from_attributes(body, |name| attributes.get(name).copied());
+    /// assert_eq!((stored.timestamp.as_str(), stored.scope.as_str()), ("1763690000", "orders"));
+    /// assert!(stored.signature.is_none()); // so it is refused
+    /// ```
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a time that was stored; it is not signed"
+    )]
+    pub fn from_attributes<T: Into<String>>(
+        body: impl Into<Bytes>,
+        attribute: impl Fn(&str) -> Option<T>,
+    ) -> Self {
+        let optional = |name: &str| attribute(name).map(T::into);
+        let text = |name: &str| optional(name).unwrap_or_default();
+        Self {
+            body: body.into(),
+            timestamp: text(TIMESTAMP),
+            signature: Signature::parse(text(SIGNATURE).as_bytes()).ok(),
+            event_id: text(EVENT_ID),
+            event_type: text(EVENT_TYPE),
+            received_at: UnixSeconds::new(text(RECEIVED_AT).parse().unwrap_or_default()),
+            scope: text(SCOPE),
+            key_name: text(KEY),
+            subscription_id: optional(WEBHOOK_ID),
+            pinned_workspace: None,
+            traceparent: optional(TRACEPARENT),
+        }
+    }
+
+    /// Verifies it with the keys of its subscription, which may have to be looked up.
+    pub(crate) async fn verify(&self, verifier: &Verifier) -> Result<Delivery, Refusal> {
+        let keys = verifier.keys();
+        let ring = match keys.find(self.subscription())? {
+            RingSearch::Found(ring) => match self.verified_by(ring) {
+                Err(refusal) if self.may_be_older_than_its_ring(&refusal, keys) => {
+                    match keys.find(self.subscription())? {
+                        RingSearch::Found(ring) => ring,
+                        RingSearch::Pending(waiting) => waiting.await?,
+                    }
+                }
+                verified => return verified,
+            },
+            RingSearch::Pending(waiting) => waiting.await?,
+        };
+        self.verified_by(ring)
+    }
+
+    /// Whether a ring that was looked up may have been replaced since, so that it was forgotten here: another process has accepted the
+    /// delivery, the sender has its 2xx, and a retry will not come.
+    fn may_be_older_than_its_ring(&self, refusal: &Refusal, keys: &Keys) -> bool {
+        let id = self.subscription_id.as_deref();
+        refusal.verify_error().is_some() && id.is_some_and(|id| keys.look_up_again(id))
+    }
+
+    fn subscription(&self) -> Option<&[u8]> {
+        self.subscription_id.as_deref().map(str::as_bytes)
+    }
+
+    fn verified_by(&self, ring: Arc<KeyRing>) -> Result<Delivery, Refusal> {
+        let verified = self.authentic(ring)?;
+        match EventHead::from_verified(&verified) {
+            Ok(head) => Ok(Delivery::from_stored(verified, head, self)),
+            Err(error) => Err(Refusal::of_event_head(error, verified)),
+        }
+    }
+
+    /// Computes the MAC again.
+    fn authentic(&self, ring: Arc<KeyRing>) -> Result<Verified, VerifyError> {
+        let signature = self.signature.as_ref();
+        let signature = signature.ok_or(VerifyError::new(Kind::HeaderMissing(SIGNATURE)))?;
+        let timestamp = Timestamp::parse(self.timestamp.as_bytes())
+            .map_err(|Malformed| VerifyError::new(Kind::HeaderMalformed(TIMESTAMP)))?;
+        // An unknown subscription has a decoy, and the error of that.
+        if !ring.is_decoy && ring.scope() != self.scope {
+            return Err(VerifyError::new(Kind::ScopeMismatch));
+        }
+        let has_key = ring.key_names().any(|name| name == self.key_name);
+        let verified = ring.verify(&timestamp, signature, self.body.clone());
+        verified.map_err(|error| match error.kind() {
+            Kind::SignatureMismatch if !has_key => VerifyError::new(Kind::KeyRemoved),
+            _ => error,
+        })
+    }
+}
+
+impl Verifier {
+    /// Verifies a delivery that a store or a queue has kept: [`Receiver::verify_stored`](crate::Receiver::verify_stored) without
+    /// a receiver, which has an example. It never waits: keys of a provider are used where they are in the cache.
+    ///
+    /// # Errors
+    /// As there, and [`NotLookedUp`](crate::outcome::RefusalKind::NotLookedUp) in place of the errors of a look-up.
+    ///
+    /// # Security
+    /// As there: authentic, and neither fresh nor once.
+    pub fn verify_stored(&self, stored: &StoredDelivery) -> Result<Delivery, Refusal> {
+        stored.verified_by(self.keys().select(stored.subscription())?)
+    }
+}
+
+impl fmt::Debug for StoredDelivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredDelivery")
+            .field("event_id", &self.event_id)
+            .field("event_type", &self.event_type)
+            .field("timestamp", &self.timestamp)
+            .field("received_at", &self.received_at)
+            .field("scope", &self.scope)
+            .field("key_name", &self.key_name)
+            .field("subscription_id", &self.subscription_id)
+            .field("body_bytes", &self.body.len())
+            .finish_non_exhaustive()
     }
 }
 

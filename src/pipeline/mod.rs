@@ -7,13 +7,12 @@ pub(crate) mod delivery;
 mod gate;
 mod health;
 mod request_head;
-mod stored_delivery;
 
 pub use claims::{Admission, Claim, guarded};
 pub(crate) use delivery::Delivery;
+pub use delivery::StoredDelivery;
 pub use health::Health;
 pub use request_head::RequestHead;
-pub use stored_delivery::StoredDelivery;
 
 pub(crate) use authenticate::{Authenticator, CheckedHead};
 pub(crate) use claims::{Claims, ForHealth, Settlement, Store};

@@ -82,6 +82,13 @@ impl Default for ReceiverBuilder {
     }
 }
 
+impl Receiver {
+    /// Returns a builder for a receiver. Secrets and a store must be set; the other settings have defaults.
+    pub fn builder() -> ReceiverBuilder {
+        ReceiverBuilder::default()
+    }
+}
+
 impl ReceiverBuilder {
     /// Sets one secret for every delivery.
     ///

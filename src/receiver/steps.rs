@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::builder::ReceiverBuilder;
-
 #[cfg(feature = "tower")]
 pub(super) use crate::layer::ReceiverInner;
 use crate::lookup::Keys;
@@ -32,11 +30,6 @@ pub(super) struct ReceiverInner<N> {
 }
 
 impl Receiver {
-    /// Returns a builder for a receiver. Secrets and a store must be set; the other settings have defaults.
-    pub fn builder() -> ReceiverBuilder {
-        ReceiverBuilder::default()
-    }
-
     /// Checks the head, before a byte of the body is read.
     ///
     /// If keys are [looked up](crate::lookup), this answers only from the cache; [`check_head_async`](Self::check_head_async) looks them

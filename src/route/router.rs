@@ -344,7 +344,15 @@ impl<A> ArmTable<A> {
             return Ok(self.fallback.as_ref());
         };
         let of_model = if arms.keys().any(Option::is_some) {
-            arms.get(&Some(model()?.as_ref().into()))
+            let model = model()?;
+            let named = |known: &Option<DataModelId>| {
+                known
+                    .as_ref()
+                    .is_some_and(|known| known.as_str() == model.as_ref())
+            };
+            arms.iter()
+                .find(|(known, _)| named(known))
+                .map(|(_, arm)| arm)
         } else {
             None
         };

@@ -10,7 +10,7 @@ use super::headers::DeliveryHeaders;
 use super::keyring::KeyRing;
 use super::signature::{MacStates, Signature};
 use super::timestamp::Timestamp;
-use super::verified::{Proof, Verified};
+use super::verified::{Proof, SignedBytes, Verified};
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MAX_COPIED: usize = 16 << 10;
@@ -194,6 +194,21 @@ impl BodyVerifier {
             Received::Chunks { macs, .. } => macs.count(),
             _ => 0,
         }
+    }
+}
+
+impl KeyRing {
+    /// Verifies a whole body, of any age. The proof owns or borrows the very bytes that it covers.
+    pub(crate) fn verify<B: SignedBytes>(
+        self: Arc<Self>,
+        timestamp: &Timestamp,
+        signature: &Signature,
+        body: B,
+    ) -> Result<Verified<B>, VerifyError> {
+        let matched = self.matched(timestamp, signature, body.as_ref());
+        let key = self.verdict(timestamp, matched)?;
+        let proof = Proof::new(*timestamp, Some(*signature), self, key);
+        Ok(Verified::new(proof, body))
     }
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::secret::Secret;
 use super::signature::{Key, Signature, index_of_match};
 use super::timestamp::Timestamp;
-use super::verified::{Proof, SignedBytes, Verified};
 use super::{VerifyError, VerifyErrorKind};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
@@ -280,19 +279,6 @@ impl KeyRing {
 
     pub(crate) fn key_count(&self) -> usize {
         self.keys.len()
-    }
-
-    /// Verifies a whole body, of any age. The proof owns or borrows the very bytes that it covers.
-    pub(crate) fn verify<B: SignedBytes>(
-        self: Arc<Self>,
-        timestamp: &Timestamp,
-        signature: &Signature,
-        body: B,
-    ) -> Result<Verified<B>, VerifyError> {
-        let matched = self.matched(timestamp, signature, body.as_ref());
-        let key = self.verdict(timestamp, matched)?;
-        let proof = Proof::new(*timestamp, Some(*signature), self, key);
-        Ok(Verified::new(proof, body))
     }
 
     /// Returns the index of the key that has signed a whole body. Every key is tried.

@@ -451,7 +451,7 @@ fn what_is_no_integer_for_serde_json_is_refused_with_its_path_and_position() {
         assert_eq!(error.path(), Some("data.properties.n[1]"), "{json}");
         // The position is that of the value, or of the character behind it.
         let end = created(&format!(r#"{{"n":[1,{json}]}}"#))
-            .find(json)
+            .rfind(json)
             .unwrap()
             + json.len();
         let column = error.column().unwrap();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::process::{Example, Reply, own_secret, row_created, tools_are_there};
+use crate::process::{Example, Reply, own_secret, row_created, signed, tools_are_there};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const ALERTS: &str = include_str!("../../dashboards/alerts.yml");
@@ -55,6 +55,14 @@ fn scrape() -> String {
         let reply = example.deliver(own_secret(), &row_created(id, properties));
         assert_eq!(reply.status, status, "{id}");
     }
+    let stale = row_created("evt_6", customer);
+    let stale = example.send(
+        "POST",
+        "/webhooks",
+        &signed(own_secret(), &stale, 400),
+        &stale,
+    );
+    assert_eq!(stale.status, 401);
     assert_eq!(example.get("/webhooks").status, 405);
     // None of this is served on the senders' port.
     assert_eq!(example.get("/metrics").status, 404);

@@ -134,7 +134,8 @@ fn no_freed_memory_of_the_heap_holds_key_material() {
 
 fn of_file() {
     let path = std::env::temp_dir().join(format!("hookgate-wiped-{}", std::process::id()));
-    std::fs::write(&path, SECRET).unwrap();
+    // A text that begins as the published ones do is refused in a file. The needle is its end.
+    std::fs::write(&path, SECRET.replace("made_up_", "")).unwrap();
     Secret::from_file(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
 }

@@ -76,7 +76,9 @@ fn who_names(paths: &[&str]) -> Vec<String> {
 /// on 32 bytes, which compiles to two wide steps on one machine and to an early exit on the next; so this test searches the source.
 fn doubtful_comparisons(signature_rs: &str) -> Vec<&str> {
     // A comparison takes constant time, and is here where the sides are known.
-    const COMPARED: [&str; 2] = [
+    const COMPARED: [&str; 3] = [
+        // The form of a header's text, before its digest is known.
+        "if digits.iter().any(u8::is_ascii_uppercase) {",
         "tag.as_bytes().as_slice().ct_eq(&signature.0)",
         "one.as_bytes().as_slice().ct_eq(another.as_bytes()).into()",
     ];
@@ -207,8 +209,8 @@ fn a_planted_comparison_of_digests_is_found() {
         assert!(!doubtful_comparisons(&bad).is_empty(), "{planted}");
     }
     let derived = good.replacen(
-        "#[derive(Clone)]\n#[repr(align(16))]",
-        "#[derive(Clone, PartialEq)]\n#[repr(align(16))]",
+        "#[derive(Clone, Copy)]\npub struct Signature",
+        "#[derive(Clone, Copy, PartialEq)]\npub struct Signature",
         1,
     );
     assert_ne!(&derived, good);
@@ -238,7 +240,7 @@ fn frameworks_stay_in_their_folders() {
     for name in who_names(&["axum_core::", "axum::"]) {
         let apart = [
             "layer/body.rs",
-            "extract/",
+            "extract.rs",
             "order/extract.rs",
             "route/",
             "cli/",
@@ -247,14 +249,6 @@ fn frameworks_stay_in_their_folders() {
             apart.iter().any(|folder| name.starts_with(folder)),
             "{name}"
         );
-    }
-    // The choice of the arm and the list of subscriptions need no framework: any code that has a delivery can use them.
-    for name in ["route/table.rs", "route/subscriptions.rs"] {
-        let source = sources().into_iter().find(|source| source.name == name);
-        let source = source.expect(name);
-        for path in ["axum_core::", "axum::", "http::", "tokio::"] {
-            assert!(!source.names(path), "{name} names {path}");
-        }
     }
 }
 

@@ -10,7 +10,6 @@ use crate::answer::ApiError;
 use crate::changes::{self, By};
 use crate::emulator::Emulator;
 use crate::model::RowData;
-use crate::seed::SeedFile;
 
 /// The reason why a call of a handle was refused: the message that the API answers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -170,7 +169,7 @@ impl Emulator {
     /// Returns the whole state as JSON, in the form of a [`Seed`](crate::Seed). It holds secrets.
     #[must_use]
     pub fn snapshot(&self) -> String {
-        serde_json::to_string(&SeedFile::of(&self.hub)).unwrap_or_default()
+        serde_json::to_string(&self.hub.snapshot()).unwrap_or_default()
     }
 
     /// Restores a snapshot, or another seed. If it is wrong, the state does not change.

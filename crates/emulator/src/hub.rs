@@ -116,6 +116,32 @@ impl Hub {
         Ok(())
     }
 
+    /// Takes a snapshot.
+    pub(crate) fn snapshot(&self) -> SeedFile {
+        let state = self.state();
+        let (subscriptions, deliveries) = self.deliveries.saved();
+        SeedFile {
+            workspace: state.workspace.clone(),
+            switches: self.switches.values(),
+            keys: state.keys.clone(),
+            members: state.members.clone(),
+            data_models: state.models.clone(),
+            subscriptions,
+            triggers: self.triggers.list(),
+            pages: state.pages.clone(),
+            blocks: state.blocks.clone(),
+            workflows: state.workflows.clone(),
+            stats: state.stats.clone(),
+            faults: self.faults.saved(),
+            clock_offset_ms: u64::try_from(self.clock.offset().as_millis()).unwrap_or(u64::MAX),
+            ids: Some(self.ids.position()),
+            deliveries,
+            rates: state.rates.clone(),
+            requests: self.requests.list(),
+            trigger_calls: self.triggers.calls(),
+        }
+    }
+
     /// Replaces everything by what a seed holds, which was checked as it was read.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ pub(crate) use unix::Signals;
 mod unix {
     use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
-    use super::Signal;
     use crate::fault::{Class, Fault};
+    use crate::listen::signals::Signal;
 
     pub(crate) struct Signals {
         interrupt: Stream,
@@ -55,8 +55,8 @@ pub(crate) use other::Signals;
 
 #[cfg(not(unix))]
 mod other {
-    use super::Signal;
     use crate::fault::Fault;
+    use crate::listen::signals::Signal;
 
     pub(crate) struct Signals;
 

@@ -142,7 +142,11 @@ fn capacity_is_judged_by_rate_and_retention() {
         ),
         (&["--rate", "2.7"], "warn", "MemoryStore::new(46656"),
         (&["--rate", "2.8"], "bad", "while the sender still retries"),
-        (&["--rate", "10", "--capacity", "1728000"], "ok", "118.7 MiB"),
+        (
+            &["--rate", "10", "--capacity", "1728000"],
+            "ok",
+            "118.7 MiB",
+        ),
         (
             &["--rate", "10", "--capacity", "1727999"],
             "warn",

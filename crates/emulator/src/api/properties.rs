@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Call;
+use super::call::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;

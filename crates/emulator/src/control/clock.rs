@@ -6,7 +6,6 @@ use serde_json::json;
 use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::hub::Hub;
-use crate::seed::SeedFile;
 use crate::{body, time};
 
 pub(super) async fn reset(call: Call) -> Result<Answer, ApiError> {
@@ -36,7 +35,7 @@ fn now(hub: &Hub) -> String {
 }
 
 pub(super) async fn snapshot(call: Call) -> Result<Answer, ApiError> {
-    Ok(Answer::json(&SeedFile::of(&call.hub)))
+    Ok(Answer::json(&call.hub.snapshot()))
 }
 
 pub(super) async fn restore(call: Call) -> Result<Answer, ApiError> {

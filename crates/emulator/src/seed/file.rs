@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::deliver::{SavedDelivery, Subscription};
 use crate::events::Actor;
 use crate::faults::FaultState;
-use crate::hub::Hub;
 use crate::ids::Ids;
 use crate::model::{DataModel, Key, Rates, State, Things, Workspace};
 use crate::requests::Request;
@@ -32,11 +31,11 @@ pub(crate) struct SeedFile {
     pub(crate) stats: Things,
     pub(crate) faults: FaultState,
     /// The time that was added to the real one.
-    clock_offset_ms: u64,
+    pub(crate) clock_offset_ms: u64,
     /// Where the stream of ids goes on.
     pub(crate) ids: Option<u64>,
     pub(crate) deliveries: Vec<SavedDelivery>,
-    rates: Rates,
+    pub(crate) rates: Rates,
     /// The log of the API's requests, the oldest first.
     pub(crate) requests: Vec<Request>,
     /// The log of the triggers' calls, the newest first.
@@ -44,32 +43,6 @@ pub(crate) struct SeedFile {
 }
 
 impl SeedFile {
-    /// Takes a snapshot.
-    pub(crate) fn of(hub: &Hub) -> Self {
-        let state = hub.state();
-        let (subscriptions, deliveries) = hub.deliveries.saved();
-        Self {
-            workspace: state.workspace.clone(),
-            switches: hub.switches.values(),
-            keys: state.keys.clone(),
-            members: state.members.clone(),
-            data_models: state.models.clone(),
-            subscriptions,
-            triggers: hub.triggers.list(),
-            pages: state.pages.clone(),
-            blocks: state.blocks.clone(),
-            workflows: state.workflows.clone(),
-            stats: state.stats.clone(),
-            faults: hub.faults.saved(),
-            clock_offset_ms: u64::try_from(hub.clock.offset().as_millis()).unwrap_or(u64::MAX),
-            ids: Some(hub.ids.position()),
-            deliveries,
-            rates: state.rates.clone(),
-            requests: hub.requests.list(),
-            trigger_calls: hub.triggers.calls(),
-        }
-    }
-
     pub(crate) fn clock_offset(&self) -> Duration {
         Duration::from_millis(self.clock_offset_ms)
     }

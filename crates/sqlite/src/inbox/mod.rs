@@ -35,6 +35,7 @@ use rusqlite::Connection;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
+use self::read::OPERATOR_TIMEOUT;
 use self::read::{Question, Reader};
 use self::tables::InboxFile;
 use crate::calls::{Calls, Kind};
@@ -48,8 +49,6 @@ pub use options::{InboxOptions, open_inbox};
 
 /// The number of entries that an operator's call changes with one commit.
 const CHUNK: usize = 500;
-/// How long each commit of an operator's call waits for the file's lock, as the command does.
-const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
 /// The bytes of one of the pages that [`InboxOptions::max_pages`] counts.
 const MAX_PAGES_UNIT: i64 = 4_096;
 

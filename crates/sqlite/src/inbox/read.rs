@@ -15,11 +15,13 @@ use rusqlite::{
     Connection, Error, ErrorCode, OptionalExtension, Result, Row, Statement, ffi, params_from_iter,
 };
 
-use super::OPERATOR_TIMEOUT;
 use super::row::{self, ENTRY, LISTED};
 use crate::header;
 use crate::units::unsigned;
 use crate::units::{duration, millis, reading};
+
+/// How long each commit of an operator's call waits for the file's lock, as the command does.
+pub(super) const OPERATOR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A call on the reader's thread, which sends its answer.
 pub(super) type Question = Box<dyn FnOnce(&mut Reader<'_>) + Send>;

@@ -231,5 +231,5 @@ async fn a_layer_a_verdict_and_an_explanation_agree_on_every_request() {
         refused.extend(expected.map(|(kind, _)| kind.name()));
     }
     assert!(accepted > 150, "{accepted}");
-    assert!(refused.len() >= 8, "{refused:?}");
+    assert!(refused.len() >= 6, "{refused:?}");
 }

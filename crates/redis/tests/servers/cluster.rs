@@ -73,10 +73,10 @@ impl Cluster {
         }
     }
 
-    async fn store(&self) -> RedisStore<ClusterConnection> {
+    async fn store(&self, limit: Duration) -> RedisStore<ClusterConnection> {
         let client = ClusterClient::builder(self.nodes.iter().map(RedisServer::url))
-            .connection_timeout(Duration::from_millis(500))
-            .response_timeout(Duration::from_millis(500))
+            .connection_timeout(limit)
+            .response_timeout(limit)
             .build()
             .unwrap();
         RedisStore::on(client.get_async_connection().await.unwrap())
@@ -88,7 +88,7 @@ async fn the_contract_is_kept_on_a_cluster() {
     let Some(cluster) = Cluster::start().await else {
         return;
     };
-    let store = cluster.store().await;
+    let store = cluster.store(Duration::from_secs(10)).await;
     assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
     // Each node had its share.
     for node in &cluster.nodes {
@@ -102,7 +102,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let Some(mut cluster) = Cluster::start().await else {
         return;
     };
-    let store = cluster.store().await;
+    let store = cluster.store(Duration::from_millis(500)).await;
     let findings = store.check().await.unwrap();
     assert_eq!(findings.servers, 3);
     let limits = findings.found.iter();

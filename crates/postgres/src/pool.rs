@@ -218,7 +218,11 @@ impl Postgres {
 
     /// Takes those for leases out of the user's pool, as soon as it has some: later its holders might keep all.
     pub(super) fn fill_leases(&self) {
-        if self.connector.is_none() && self.leases.status().size < LEASE_CONNECTIONS {
+        if self.connector.is_some() {
+            return;
+        }
+        self.leases.retain(|client, _| !client.is_closed());
+        if self.leases.status().size < LEASE_CONNECTIONS {
             self.filling.run(|| {
                 let leases = self.leases.clone();
                 async move {

@@ -73,10 +73,10 @@ impl Cluster {
         }
     }
 
-    async fn store(&self) -> RedisStore<ClusterConnection> {
+    async fn store(&self, limit: Duration) -> RedisStore<ClusterConnection> {
         let client = ClusterClient::builder(self.nodes.iter().map(RedisServer::url))
-            .connection_timeout(Duration::from_millis(500))
-            .response_timeout(Duration::from_millis(500))
+            .connection_timeout(limit)
+            .response_timeout(limit)
             .build()
             .unwrap();
         RedisStore::on(client.get_async_connection().await.unwrap())
@@ -88,7 +88,7 @@ async fn the_contract_is_kept_on_a_cluster() {
     let Some(cluster) = Cluster::start().await else {
         return;
     };
-    let store = cluster.store().await;
+    let store = cluster.store(Duration::from_secs(10)).await;
     assert_kept(store.with_call_limit(Duration::from_secs(10))).await;
     // Each node had its share.
     for node in &cluster.nodes {
@@ -102,7 +102,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let Some(mut cluster) = Cluster::start().await else {
         return;
     };
-    let store = cluster.store().await;
+    let store = cluster.store(Duration::from_millis(500)).await;
     let findings = store.check().await.unwrap();
     assert_eq!(findings.servers, 3);
     let limits = findings.found.iter();
@@ -144,14 +144,16 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
         .map(|number| (key(&number.to_string()), token()))
         .collect();
     for (event, holder) in &events {
-        assert_eq!(store.claim(event, *holder, LONG).await.unwrap(), Fresh);
+        let claimed = until(Result::is_ok, || store.claim(event, *holder, LONG)).await;
+        assert_eq!(claimed.unwrap(), Fresh);
     }
     for node in &cluster.nodes {
         let _: () = Direct::to(&node.url()).await.say("SCRIPT FLUSH").await;
     }
     for (event, _) in &events {
-        let claimed = store.claim(event, token(), LONG).await.unwrap();
-        assert!(matches!(claimed, Running { .. }));
+        let copy = token();
+        let claimed = until(Result::is_ok, || store.claim(event, copy, LONG)).await;
+        assert!(matches!(claimed.unwrap(), Running { .. }));
     }
 
     // A node goes: its events are refused, those of the others go on, also beside calls that meet the lost node. Each may be refused
@@ -189,9 +191,10 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     for (event, holder) in &events {
         let committed = until(Result::is_ok, || store.commit(event, *holder, LONG)).await;
         assert_eq!(committed.unwrap(), Held);
-        let claimed = store.claim(event, token(), LONG).await.unwrap();
+        let copy = token();
+        let claimed = until(Result::is_ok, || store.claim(event, copy, LONG)).await;
         assert_eq!(
-            claimed,
+            claimed.unwrap(),
             Done {
                 body_mark: holder.body_mark()
             }

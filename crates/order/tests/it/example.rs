@@ -32,7 +32,7 @@ const KINDS: [Kind; 3] = [Kind::Created, Kind::Updated, Kind::Deleted];
 
 /// The event at this place of a history. Every second one of a kind names two properties. Each value is of one event alone.
 fn at_place(place: usize, kind: Kind, time: &str) -> Event {
-    let names = if place % 2 == 0 { "AB" } else { "A" };
+    let names = if place.is_multiple_of(2) { "AB" } else { "A" };
     let of_each = |form: &dyn Fn(char) -> String| names.chars().map(form).collect::<Vec<_>>();
     let (event_type, data) = match kind {
         Kind::Created => {

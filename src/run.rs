@@ -49,7 +49,7 @@ use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// // `delivery` comes from a queue, by `Receiver::verify_stored`.
-/// let ran = Run::of(&delivery).limit(Duration::from_secs(60)).handler(on_event).await;
+/// let ran = Run::new(&delivery).limit(Duration::from_secs(60)).handler(on_event).await;
 /// assert_eq!(ran.acknowledgement(), Acknowledgement::DeadLetter);
 /// assert_eq!(ran.to_string(), "dead_lettered: no such customer");
 /// # });
@@ -122,7 +122,7 @@ impl RunReport {
 
 impl Run {
     /// Returns a run of this delivery, without a limit.
-    pub fn of(delivery: &Delivery) -> Self {
+    pub fn new(delivery: &Delivery) -> Self {
         Self {
             delivery: delivery.clone(),
             limit: None,

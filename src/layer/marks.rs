@@ -182,7 +182,7 @@ const MAX_CHARS: usize = 256;
 /// async fn on_delivery(delivery: Delivery) -> Result<(), Unhandled> {
 ///     match delivery.event_type() {
 ///         "page.created" => Ok(()),
-///         _ => Err(Unhandled::of(&delivery)),
+///         _ => Err(Unhandled::new(&delivery)),
 ///     }
 /// }
 /// # fn received(body: &'static str, event_type: &str) -> Result<hookgate::Delivery, hookgate::verify::Malformed> {
@@ -197,7 +197,7 @@ const MAX_CHARS: usize = 256;
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
 /// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#, "row.deleted")?;
-/// let unhandled = Unhandled::of(&delivery);
+/// let unhandled = Unhandled::new(&delivery);
 /// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -211,7 +211,7 @@ pub struct Unhandled {
 
 impl Unhandled {
     /// Takes the delivery's event type and, for a row event, the data model, if the body names it readably.
-    pub fn of(delivery: &Delivery) -> Self {
+    pub fn new(delivery: &Delivery) -> Self {
         let event_type = delivery.head().event_type.clone();
         let model = if event_type.names_datamodel() {
             model_id(delivery.verified()).ok()

@@ -214,7 +214,7 @@ impl<N> RequestContext<N> {
             reason,
             elapsed: self.observation.started.elapsed(),
         };
-        self.observation.end_is_told();
+        self.observation.set_reported();
         let ReceiverInner { auth, settings, .. } = &*self.inner;
         let observers = &settings.observers;
         observers.answered(auth, &mut self.observation, &answer);
@@ -225,7 +225,7 @@ impl<N> RequestContext<N> {
 /// Tells the observers the end of a request that was not answered.
 impl<N> Drop for RequestContext<N> {
     fn drop(&mut self) {
-        if !self.observation.is_end_told() {
+        if !self.observation.is_reported() {
             let ReceiverInner { auth, settings, .. } = &*self.inner;
             settings.observers.hung_up(auth, &mut self.observation);
         }

@@ -53,7 +53,7 @@ impl Metrics {
 
     pub(super) fn answered(&self, auth: &Authenticator, answer: &Answer) {
         self.with(|to| {
-            let of = OutcomeLabels::of(answer.outcome, answer.verify_error());
+            let of = OutcomeLabels::new(answer.outcome, answer.verify_error());
             self.delivered(to, auth, of, answer.authentic());
             answered_after(to, of, answer.elapsed);
             if let Some(VerifyErrorKind::Stale(times)) =
@@ -84,7 +84,7 @@ impl Metrics {
 
     pub(super) fn settled(&self, run: &Settled) {
         self.with(|to| {
-            let of = OutcomeLabels::of(run.outcome, None);
+            let of = OutcomeLabels::new(run.outcome, None);
             to.count(
                 names::RUNS,
                 1,
@@ -278,7 +278,7 @@ impl OutcomeLabels {
         reason: NONE,
     };
 
-    pub(crate) fn of(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
+    pub(crate) fn new(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
         let (name, remarkable) = match outcome {
             Outcome::Refused(_) => ("refused", true),
             Outcome::Replayed { same_body } => ("replayed", !same_body),

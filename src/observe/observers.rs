@@ -49,7 +49,7 @@ impl Observers {
     pub(crate) fn begin(&self, head: &Parts, clock: &dyn Clock) -> Observation {
         let all = self.of_requests.iter();
         let values = all.filter_map(|each| catch_panic(|| each.begin(head, clock)).ok().flatten());
-        Observation::of(Span::of_request(&head.method), values.collect())
+        Observation::of(Span::new(&head.method), values.collect())
     }
 
     /// The delivery is authentic, and its event is known.
@@ -136,7 +136,7 @@ impl Observers {
 pub(crate) struct Observation {
     pub(crate) started: Instant,
     pub(crate) span: Span,
-    is_end_told: bool,
+    is_reported: bool,
     recognised: Option<Delivery>,
     /// The values of the program's observers.
     observed: Vec<Box<dyn ObservedRequest>>,
@@ -147,19 +147,19 @@ impl Observation {
         Self {
             started: Instant::now(),
             span,
-            is_end_told: false,
+            is_reported: false,
             recognised: None,
             observed,
         }
     }
 
-    pub(crate) fn is_end_told(&self) -> bool {
-        self.is_end_told
+    pub(crate) fn is_reported(&self) -> bool {
+        self.is_reported
     }
 
     /// The end of this request is told now, or by another observation of it.
-    pub(crate) fn end_is_told(&mut self) {
-        self.is_end_told = true;
+    pub(crate) fn set_reported(&mut self) {
+        self.is_reported = true;
     }
 
     /// The age of the delivery is compared with this time.

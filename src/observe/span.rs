@@ -21,7 +21,7 @@ pub(crate) struct Span(#[cfg(feature = "tracing")] pub(crate) tracing::Span);
 
 impl Span {
     /// Begins the span of a request.
-    pub(super) fn of_request(method: &http::Method) -> Self {
+    pub(super) fn new(method: &http::Method) -> Self {
         #[cfg(feature = "tracing")]
         let (known, original) = shown(method.as_str());
         Self(

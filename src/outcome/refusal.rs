@@ -195,7 +195,7 @@ impl Refusal {
     }
 
     /// Keeps the bytes of an authentic delivery for the operator.
-    pub(crate) fn of_authentic(mut self, verified: Verified) -> Self {
+    pub(crate) fn with_authentic(mut self, verified: Verified) -> Self {
         self.authentic = Some(Box::new(verified));
         self
     }
@@ -209,13 +209,13 @@ impl Refusal {
 
     /// Makes the refusal for an event head that is not usable. A workspace to which the ring is not pinned makes the delivery
     /// not authentic.
-    pub(crate) fn of_event_head(error: EventError, verified: Verified) -> Self {
+    pub(crate) fn from_event_head(error: EventError, verified: Verified) -> Self {
         if error.kind() == EventErrorKind::WorkspaceMismatch {
             return VerifyError::new(VerifyErrorKind::WorkspaceMismatch).into();
         }
         Self::new(RefusalKind::UnusableEvent)
             .caused_by(error)
-            .of_authentic(verified)
+            .with_authentic(verified)
     }
 
     pub(crate) fn caused_by(mut self, source: impl Error + Send + Sync + 'static) -> Self {

@@ -72,12 +72,12 @@ impl Authenticator {
         })?;
         let event = match EventHead::from_verified(&verified) {
             Ok(event) => event,
-            Err(error) => return Err(Refusal::of_event_head(error, verified)),
+            Err(error) => return Err(Refusal::from_event_head(error, verified)),
         };
         if !self.ignores_header_mismatch
             && let Some(refusal) = head.differs_from(&event)
         {
-            return Err(refusal.of_authentic(verified));
+            return Err(refusal.with_authentic(verified));
         }
         let now = self.clock.now();
         self.gate.health_signs.authentic(now);

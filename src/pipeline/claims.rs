@@ -240,7 +240,7 @@ impl Store {
         &'a self,
         call: impl FnOnce(&'a dyn DedupeStore) -> StoreFuture<'a, T>,
     ) -> Result<T, StoreError> {
-        guarded(|| call(&*self.0)).await
+        catch_store_panic(|| call(&*self.0)).await
     }
 
     /// Returns the store's own numbers, if the store reports them.
@@ -259,13 +259,13 @@ impl Store {
 /// use hookgate::{
 ///     block_on,
 ///     dedupe::{StoreErrorKind, StoreFuture},
-///     receiver::guarded,
+///     receiver::catch_store_panic,
 /// };
 ///
-/// let error = block_on(guarded(|| -> StoreFuture<'_, ()> { panic!("made up") })).unwrap_err();
+/// let error = block_on(catch_store_panic(|| -> StoreFuture<'_, ()> { panic!("made up") })).unwrap_err();
 /// assert_eq!(error.kind(), StoreErrorKind::Unavailable);
 /// ```
-pub async fn guarded<'a, T, C>(call: C) -> Result<T, StoreError>
+pub async fn catch_store_panic<'a, T, C>(call: C) -> Result<T, StoreError>
 where
     C: FnOnce() -> StoreFuture<'a, T>,
 {
@@ -278,7 +278,7 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{Claim, guarded};
+    use super::{Claim, catch_store_panic};
     use crate::{
         DedupeStore, MemoryStore, Receiver, Secret, block_on,
         clock::ManualClock,
@@ -328,7 +328,7 @@ mod tests {
             || StoreFuture::boxed(async { panic!("made-up panic of the future") }),
         ];
         for call in calls {
-            let error = block_on(guarded(call)).unwrap_err();
+            let error = block_on(catch_store_panic(call)).unwrap_err();
             let below = std::error::Error::source(&error).map(ToString::to_string);
             assert_eq!(error.kind(), StoreErrorKind::Unavailable);
             assert_eq!(below.as_deref(), Some("the store panicked"));

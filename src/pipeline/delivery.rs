@@ -400,7 +400,7 @@ impl StoredDelivery {
         let verified = self.authentic(ring)?;
         match EventHead::from_verified(&verified) {
             Ok(head) => Ok(Delivery::from_stored(verified, head, self)),
-            Err(error) => Err(Refusal::of_event_head(error, verified)),
+            Err(error) => Err(Refusal::from_event_head(error, verified)),
         }
     }
 

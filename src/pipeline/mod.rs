@@ -8,7 +8,7 @@ mod gate;
 mod health;
 mod request_head;
 
-pub use claims::{Admission, Claim, guarded};
+pub use claims::{Admission, Claim, catch_store_panic};
 pub(crate) use delivery::Delivery;
 pub use delivery::StoredDelivery;
 pub use health::Health;

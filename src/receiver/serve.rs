@@ -174,7 +174,7 @@ impl Receiver {
             }
             Err(refusal) => return RunReport::refused(refusal),
         };
-        let run = Run::of(&delivery).limit(settings.run_limit);
+        let run = Run::new(&delivery).limit(settings.run_limit);
         let run = run.abort_on(settings.drained.cancelled()).handler(handler);
         let (mut ran, lease_ends) = under_lease(run, next.lease, called, || claim.renew()).await;
         // A dead letter is released: it can be run again from where the caller puts it.

@@ -292,7 +292,7 @@ impl<S> Dispatch<S> {
             .arm(delivery.event_type(), || model_id(delivery.verified()))
             .map_err(answer)?;
         arm.ok_or_else(|| {
-            let unhandled = Unhandled::of(delivery);
+            let unhandled = Unhandled::new(delivery);
             if self.refuse_unhandled {
                 // The layer writes the body.
                 answer(unhandled.mark(StatusCode::UNPROCESSABLE_ENTITY.into_response()))

@@ -120,7 +120,7 @@ async fn whatever_a_handler_answers_decides_over_the_claim() {
             .status(),
         200
     );
-    let nobody = async |delivery: Delivery| Unhandled::of(&delivery);
+    let nobody = async |delivery: Delivery| Unhandled::new(&delivery);
     let answer = receiver.handle(request("evt_3"), nobody).await;
     assert_eq!(answer.status(), 204);
 

@@ -281,7 +281,7 @@ async fn each_answer_of_the_library_can_be_passed_on_as_an_error() {
             0 => Err(AlreadyHandled::new())?,
             1 => Err(AlreadyHandled::with_other_body())?,
             2 => Err(DeadLetter::new("no such customer"))?,
-            3 => Err(Unhandled::of(delivery))?,
+            3 => Err(Unhandled::new(delivery))?,
             _ => Err(Around(AlreadyHandled::new().into()))?,
         }
     }

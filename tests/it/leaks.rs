@@ -111,7 +111,7 @@ fn receivers_deliveries_events_and_refusals_show_none_of_it_either() {
     shown.debug(&delivery.event::<hookgate::Properties>().unwrap().data);
     shown.error(&delivery.event::<Vec<u8>>().map(|_| ()).unwrap_err());
     #[cfg(feature = "tower")]
-    shown.error(&hookgate::layer::Unhandled::of(&delivery));
+    shown.error(&hookgate::layer::Unhandled::new(&delivery));
     let admission = block_on(receiver.admit(&delivery)).unwrap();
     shown.debug(&admission);
     let Admission::Fresh(claim) = admission else {

@@ -441,7 +441,7 @@ async fn refused_unhandled_events_reach_a_corrected_deployment() {
 #[tokio::test]
 async fn a_handler_reports_what_it_does_not_handle_as_the_router_does() {
     async fn on_delivery(delivery: Delivery) -> axum::response::Response {
-        let unhandled = Unhandled::of(&delivery);
+        let unhandled = Unhandled::new(&delivery);
         match delivery.event_type() {
             "page.created" => StatusCode::NO_CONTENT.into_response(),
             "page.deleted" => unhandled.into_response(),

@@ -44,7 +44,7 @@ fn delivery() -> Delivery {
 
 async fn answered<A: IntoAnswer + 'static>(answer: fn(Delivery) -> A) -> RunReport {
     let handler = move |delivery| ready(answer(delivery).into_answer());
-    Run::of(&delivery()).handler(handler).await
+    Run::new(&delivery()).handler(handler).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,7 +54,7 @@ async fn an_answer_means_to_a_run_what_it_means_to_the_layer() {
         (ran.outcome, &*ran.to_string()),
         (Outcome::Handled, "handled")
     );
-    let ran = answered(|delivery| Unhandled::of(&delivery)).await;
+    let ran = answered(|delivery| Unhandled::new(&delivery)).await;
     assert_eq!(ran.outcome, Outcome::Unhandled);
     let ran = answered(|_| AlreadyHandled::with_other_body()).await;
     assert_eq!(ran.outcome, Outcome::Replayed { same_body: false });
@@ -73,9 +73,9 @@ async fn an_answer_means_to_a_run_what_it_means_to_the_layer() {
     async fn panics(_: Delivery) {
         panic!("made-up panic");
     }
-    let ran = Run::of(&delivery()).handler(panics).await;
+    let ran = Run::new(&delivery()).handler(panics).await;
     assert_eq!(ran.to_string(), "panicked: made-up panic");
-    let ran = Run::of(&of_body("{}".into())).handler(async |_: Event| ());
+    let ran = Run::new(&of_body("{}".into())).handler(async |_: Event| ());
     let mismatch = Outcome::Failed(Failure::TypeMismatch);
     assert_eq!(ran.await.outcome, mismatch);
 }
@@ -83,7 +83,7 @@ async fn an_answer_means_to_a_run_what_it_means_to_the_layer() {
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_at_its_limit_or_when_it_is_aborted_and_says_how_long_it_took() {
     let second = Duration::from_secs(1);
-    let run = || Run::of(&delivery());
+    let run = || Run::new(&delivery());
     let sleeps = async move |_: Delivery| tokio::time::sleep(second).await;
     let ran = run().limit(2 * second).handler(sleeps).await;
     assert_eq!((ran.outcome, ran.elapsed), (Outcome::Handled, second));
@@ -112,7 +112,7 @@ async fn a_route_gets_a_body_of_any_size_with_its_delivery() {
             StatusCode::NO_CONTENT
         }),
     );
-    let ran = Run::of(&of_body(body)).service(route).await;
+    let ran = Run::new(&of_body(body)).service(route).await;
     assert_eq!(ran.outcome, Outcome::Handled, "{ran}");
 }
 

@@ -258,7 +258,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
 #[tokio::test(start_paused = true)]
 async fn an_unhandled_event_is_logged_with_its_type_and_model() {
     record();
-    let harness = Harness::of(|delivery, _| async move { Unhandled::of(&delivery) });
+    let harness = Harness::of(|delivery, _| async move { Unhandled::new(&delivery) });
     let sent = Sent::event("evt_1");
     assert_eq!(harness.send(&sent).await.status(), 204);
     let expected = recognised(
@@ -929,7 +929,7 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
             match delivery.event_id() {
                 "evt_1" => OK.into_response(),
                 "evt_2" => HandlerError::from("made up").into_response(),
-                "evt_3" => Unhandled::of(&delivery).into_response(),
+                "evt_3" => Unhandled::new(&delivery).into_response(),
                 _ => {
                     sleep(Duration::from_secs(7)).await;
                     OK.into_response()

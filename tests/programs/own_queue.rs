@@ -142,7 +142,7 @@ async fn work_off(jobs: &Jobs, receiver: &Receiver) -> Result<(), Box<dyn Error>
     for (key, stored) in jobs.waiting()? {
         let (state, reason) = match receiver.verify_stored(&stored).await {
             Ok(delivery) => {
-                let run = Run::of(&delivery).limit(Duration::from_secs(60));
+                let run = Run::new(&delivery).limit(Duration::from_secs(60));
                 let ran = run.handler(on_event).await;
                 let state = match ran.outcome {
                     Outcome::Failed(_) => "waiting",

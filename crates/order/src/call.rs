@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::{catch_panic, guarded},
+    receiver::{catch_panic, catch_store_panic},
 };
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
@@ -24,7 +24,7 @@ pub(super) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {
-    let answered = timeout(limit, guarded(call)).await;
+    let answered = timeout(limit, catch_store_panic(call)).await;
     answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hookgate::{
     Delivery, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind},
-    receiver::{RequestHead, StoredDelivery, guarded},
+    receiver::{RequestHead, StoredDelivery, catch_store_panic},
     sink::{Accepted, Sink},
 };
 use tokio::task::JoinSet;
@@ -143,7 +143,7 @@ impl<H: SinkUnderTest> Run<H> {
     async fn accept(&self, delivery: &Delivery, retain: Duration) -> Result<Answer, String> {
         let mut last = StoreError::new(StoreErrorKind::Unavailable);
         for refused in 0..TRIES {
-            match guarded(|| self.sink.accept(delivery, retain)).await {
+            match catch_store_panic(|| self.sink.accept(delivery, retain)).await {
                 Ok(accepted) => return Ok(Answer { accepted, refused }),
                 Err(error) => last = error,
             }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::{catch_panic, guarded},
+    receiver::{catch_panic, catch_store_panic},
 };
 use tokio::time::timeout;
 
@@ -23,6 +23,6 @@ pub(super) async fn call_store<'a, T>(
     limit: Duration,
     call: impl FnOnce() -> StoreFuture<'a, T>,
 ) -> Result<T, StoreError> {
-    let answered = timeout(limit, guarded(call)).await;
+    let answered = timeout(limit, catch_store_panic(call)).await;
     answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

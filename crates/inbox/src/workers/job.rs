@@ -119,7 +119,7 @@ where
     let mut phase = shared.phase.subscribe();
     match service {
         Ok(service) => {
-            let ran = Run::of(delivery)
+            let ran = Run::new(delivery)
                 .limit(limit.saturating_duration_since(Instant::now()))
                 .abort_on(phase.wait_for(|phase| *phase == Phase::Abort))
                 .service(service)

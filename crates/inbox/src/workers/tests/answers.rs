@@ -52,7 +52,7 @@ async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     );
     assert_eq!((listed.state, listed.last_error), (EntryState::Done, None));
 
-    let (attempt, listed) = after(|delivery| Unhandled::of(&delivery)).await;
+    let (attempt, listed) = after(|delivery| Unhandled::new(&delivery)).await;
     assert_eq!(
         (attempt.outcome, attempt.disposition),
         (Outcome::Unhandled, Disposition::Done)

@@ -132,7 +132,7 @@ responses! {
     StoreError;
 }
 
-/// The reasons why a handler got no [`Event`](crate::Event), [`Delivery`] or [`Verified`].
+/// The reasons why a handler got no [`Event`], [`Delivery`] or [`Verified`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EventRejection {

@@ -93,7 +93,7 @@ impl ReceiverBuilder {
     /// Sets one secret for every delivery.
     ///
     /// Secrets are set once, by this method, [`key_ring`](Self::key_ring), [`subscriptions`](Self::subscriptions),
-    /// [`provider`](Self::provider) or [`keys`](Self::keys): a second call is an error of [`build`](Self::build). Two live secrets,
+    /// `provider` or [`keys`](Self::keys): a second call is an error of [`build`](Self::build). Two live secrets,
     /// an old and a new one, are one ring for [`key_ring`](Self::key_ring).
     ///
     /// ```

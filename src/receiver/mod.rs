@@ -51,6 +51,8 @@ mod serve;
 pub(crate) mod steps;
 
 pub use crate::catch_panic::catch_panic;
-pub use crate::pipeline::{Admission, Claim, Health, RequestHead, StoredDelivery, catch_store_panic};
+pub use crate::pipeline::{
+    Admission, Claim, Health, RequestHead, StoredDelivery, catch_store_panic,
+};
 pub(crate) use builder::ReceiverBuilder;
 pub(crate) use steps::Receiver;

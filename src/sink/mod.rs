@@ -26,8 +26,8 @@ pub use queue_sink::{PublishError, QueueSink};
 /// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
 ///    future that is dropped, as happens after 30 s, also means unknown.
 ///
-/// [`Acceptor`](crate::sink::Acceptor) calls the sink. An inbox of `hookgate-inbox` is a sink, and any queue is one by
-/// [`QueueSink`](crate::sink::QueueSink), which says where it is at least once. `SinkConformance` of `hookgate-testing` checks a sink of your
+/// [`Acceptor`] calls the sink. An inbox of `hookgate-inbox` is a sink, and any queue is one by
+/// [`QueueSink`], which says where it is at least once. `SinkConformance` of `hookgate-testing` checks a sink of your
 /// own. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is already known.

@@ -7,6 +7,7 @@ use crate::process::{Example, own_secret, row_created, signed};
 mod store;
 
 /// For examples that take other secrets than that of `WEBHOOK_SECRET`.
+#[cfg(feature = "axum")]
 const SECRET: &str = "whsec_made_up_for_the_examples";
 
 /// The rules for every example, whatever it is built on: one run, no second one, no run for a delivery that is not authentic.

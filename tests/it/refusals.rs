@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use hookgate::{
-    ConfigError, ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret,
-    layer::Answer, lookup::Keys, verify::Timestamp,
+    ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret, layer::Answer,
+    lookup::Keys, verify::Timestamp,
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -433,7 +433,7 @@ fn a_secret_that_anyone_could_guess_is_refused() {
 #[test]
 fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
     type Source = fn(ReceiverBuilder) -> ReceiverBuilder;
-    let sources: [Source; 5] = [
+    let sources: &[Source] = &[
         |builder| builder.secret(Secret::new("whsec_made_up_new_secret").unwrap()),
         |builder| {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
@@ -444,7 +444,7 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
             builder.subscriptions([("wh_1", secret)])
         },
         #[cfg(feature = "lookup")]
-        |builder| builder.provider(async |_| Ok::<Option<Secret>, ConfigError>(None)),
+        |builder| builder.provider(async |_| Ok::<Option<Secret>, hookgate::ConfigError>(None)),
         |builder| {
             let secret = Secret::new("whsec_made_up_old_secret").unwrap();
             builder.keys(Keys::single(KeyRing::new(secret)))

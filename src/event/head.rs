@@ -192,6 +192,10 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_, '_, 'de> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            if field.is_some() {
+                // Known before the second value is read, which may be broken.
+                *field = Some(Err(Kind::RepeatedKey));
+            }
             map.next_value_seed(FieldSeed(field))?;
             let is_found = |(_, field): &(_, Field<'_>)| field.is_some();
             if self.1 == Extent::UntilFound && self.0.iter().all(is_found) {
@@ -435,6 +439,16 @@ mod tests {
                 let found = kind(&two, Some("ws_1")).map_err(|error| error.0);
                 assert_eq!(found, Err(Kind::WorkspaceMismatch), "{two}");
             }
+        }
+    }
+
+    #[test]
+    fn a_second_workspace_counts_also_where_its_value_cannot_be_read() {
+        for value in ["1e400", r#""\ud800""#] {
+            let body =
+                format!(r#"{{"workspaceId":"ws_1","id":"a","type":"b","workspaceId":{value}}}"#);
+            let found = kind(&body, Some("ws_1")).map_err(|error| error.0);
+            assert_eq!(found, Err(Kind::WorkspaceMismatch), "{body}");
         }
     }
 

@@ -123,6 +123,9 @@ fn write_alike(value: &mut Value) {
             let integer = |float: &f64| float.fract() == 0.0 && float.abs() < EXACT_INTEGERS;
             if let Some(float) = number.as_f64().filter(integer) {
                 *number = (float as i64).into();
+            } else if let Some(shortest) = number.as_f64().and_then(serde_json::Number::from_f64) {
+                // A program with serde_json's `arbitrary_precision` has the text as it was written.
+                *number = shortest;
             }
         }
         Value::Array(items) => items.iter_mut().for_each(write_alike),

@@ -18,7 +18,7 @@ use super::reports::{Answer, Failed, Settled};
 use super::request_observer::{ObservedRequest, RequestObserver};
 use super::span::Span;
 #[cfg(feature = "tracing")]
-use super::trace::Tracing;
+use super::trace::{Tracing, is_commit_given_up};
 use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::StoreError;
@@ -88,7 +88,7 @@ impl Observers {
     /// A run has ended. Told inside its span.
     pub(crate) fn settled(&self, run: &Settled) {
         #[cfg(feature = "tracing")]
-        if run.late {
+        if run.late || is_commit_given_up(run.outcome) {
             let _ = catch_panic(|| self.tracing.ended_late(run));
         }
         #[cfg(feature = "metrics")]

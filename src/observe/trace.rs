@@ -33,7 +33,7 @@ fn is_done(outcome: Outcome) -> bool {
 }
 
 /// Returns whether a success was not recorded, although its commit was repeated: a copy may run again.
-fn is_commit_given_up(outcome: Outcome) -> bool {
+pub(super) fn is_commit_given_up(outcome: Outcome) -> bool {
     matches!(
         outcome,
         Outcome::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
@@ -121,16 +121,17 @@ impl Tracing {
         }
     }
 
-    /// Logs the end of a run that outlived its request, because no answer does.
+    /// Logs the end of a run that outlived its request, because no answer does; and a commit that was
+    /// given up.
     pub(super) fn ended_late(&self, run: &Settled) {
         let name = run.outcome.name();
         let elapsed_us = micros(run.elapsed);
         match &run.reason {
+            _ if is_commit_given_up(run.outcome) => {
+                tracing::warn!(target: TARGET, outcome = name, "commit given up");
+            }
             None if is_done(run.outcome) => {
                 tracing::debug!(target: TARGET, outcome = name, elapsed_us, "run ended late");
-            }
-            None if is_commit_given_up(run.outcome) => {
-                tracing::warn!(target: TARGET, outcome = name, "commit given up");
             }
             None => tracing::warn!(target: TARGET, outcome = name, "run ended late"),
             Some(reason) if run.outcome == Outcome::Unhandled => {

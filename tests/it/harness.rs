@@ -131,7 +131,7 @@ impl Harness {
     }
 
     /// As [`new`](Self::new); the keys are left to `settings`.
-    #[cfg_attr(not(feature = "lookup"), allow(dead_code))] // used where keys are looked up
+    #[allow(dead_code)] // used where keys are looked up
     pub fn without_secret<F, A>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,

@@ -228,6 +228,18 @@ async fn held_back_bodies_stop_deliveries_in_pieces_for_one_deadline() {
     for number in 0..12 {
         assert_eq!(in_pieces(&format!("evt_after_{number}")).await, 204);
     }
+    // 64 bodies of nearly 1 MiB do the same.
+    let mut attack = Vec::new();
+    for number in 0..64 {
+        let mut body = Sending::begin(&app, &format!("evt_large_{number}"), MIB);
+        body.send(MIB - 1).await;
+        attack.push(body);
+    }
+    assert_eq!(held(&receiver), 64 * MIB);
+    assert_eq!(in_pieces("evt_beside").await, 503);
+    tokio::time::sleep(deadline).await;
+    settle().await;
+    assert_eq!(in_pieces("evt_last").await, 204);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1017,6 +1017,14 @@ async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     let line = lines().pop().unwrap();
     assert_eq!(line.level, tracing::Level::WARN);
     assert!(is_listed(DELIVERY, &line), "{line:?}");
+    // It was repeated until the lease had ended.
+    pass(40_000).await;
+    let line = lines().pop().unwrap();
+    assert_eq!(
+        (line.level, &*line.fields["message"]),
+        (tracing::Level::WARN, "commit given up")
+    );
+    assert!(is_listed(DELIVERY, &line), "{line:?}");
 }
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -262,16 +262,15 @@ impl Call<'_> {
         let (code, message) = crate::json::error_of(answer.body());
         let location = answer.headers().get(LOCATION);
         let location = location.map(|location| String::from_utf8_lossy(location.as_bytes()));
-        let message = message.unwrap_or_else(|| {
-            let reason = status.canonical_reason();
-            let reason = reason.unwrap_or("no such status is known");
-            match location {
-                Some(to) if status.is_redirection() => format!(
-                    "{reason}, to {to}: no redirect is followed, is the URL that of the service's API?"
-                ),
-                _ => format!("{reason}, without the service's envelope of an error"),
-            }
-        });
+        let reason = status.canonical_reason();
+        let reason = reason.unwrap_or("no such status is known");
+        let message = match (location, message) {
+            (Some(to), _) if status.is_redirection() => format!(
+                "{reason}, to {to}: no redirect is followed, is the URL that of the service's API?"
+            ),
+            (_, Some(message)) => message,
+            (_, None) => format!("{reason}, without the service's envelope of an error"),
+        };
         let code = code.map(|code| without_secrets(&self.headers, &code));
         let message = without_secrets(&self.headers, &message);
         Failed {

@@ -5,7 +5,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hookgate::{
-    clock::{Clock, Monotonic, SystemClock},
+    clock::{Clock, SystemClock},
     dedupe::EventKey,
 };
 use hookgate_inbox::engine::Entry;
@@ -180,14 +180,10 @@ impl<'c> Reader<'c> {
     /// This connection does it, as the writer's thread goes on with its calls until the file is locked.
     pub(super) fn overwrite_deleted(&self) -> Result<()> {
         self.connection.execute_batch("PRAGMA query_only = OFF")?;
-        let begun = SystemClock.monotonic();
-        let empty_log = || while_busy(begun, || self.empty_log());
-        let vacuumed = while_busy(begun, || self.connection.execute_batch("VACUUM"));
-        let done = vacuumed.and_then(|()| {
-            while_busy(begun, || {
-                header::go_on_from_copies(self.connection, empty_log)
-            })
-        });
+        let empty_log = || while_busy(|| self.empty_log());
+        let vacuumed = while_busy(|| self.connection.execute_batch("VACUUM"));
+        let done = vacuumed
+            .and_then(|()| while_busy(|| header::go_on_from_copies(self.connection, empty_log)));
         self.connection.execute_batch("PRAGMA query_only = ON")?;
         done
     }
@@ -236,9 +232,11 @@ impl<'c> Reader<'c> {
     }
 }
 
-/// Repeats the step while other connections keep the file in use, for as long after `begun` as an operator's call may wait.
-fn while_busy(begun: Monotonic, mut step: impl FnMut() -> Result<()>) -> Result<()> {
+/// Repeats the step while other connections keep the file in use, for as long as an operator's call may wait. Each step has this time
+/// for itself: a large file is written anew for longer than that.
+fn while_busy(mut step: impl FnMut() -> Result<()>) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
+    let begun = SystemClock.monotonic();
     loop {
         match step() {
             Err(error)

@@ -21,6 +21,7 @@ use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use hookgate::{
     Event, EventData, MemoryStore, Receiver, Secret, dedupe::Capacity, layer::DURATION_BUCKETS,
+    layer::STALE_AGE_BUCKETS,
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use serde::Deserialize;
@@ -70,8 +71,10 @@ async fn ready(State(operations): State<Operations>) -> (StatusCode, String) {
 async fn main() -> Result<(), Box<dyn Error>> {
     // Buckets for our durations; for all other histograms the exporter makes summaries, which can't be added up over replicas.
     let durations = Matcher::Suffix("_duration_seconds".into());
+    let stale_ages = Matcher::Full("hookgate_stale_age_seconds".into());
     let prometheus = PrometheusBuilder::new()
         .set_buckets_for_metric(durations, &DURATION_BUCKETS)?
+        .set_buckets_for_metric(stale_ages, &STALE_AGE_BUCKETS)?
         .install_recorder()?;
 
     let capacity =

@@ -28,9 +28,9 @@
 //! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 //!
 //! let head = RequestHead::new("POST", headers);
-//! let mut body = receiver.check_head(&head)?;
-//! body.push(body.as_slice().into())?;
-//! let delivery = receiver.verify(body, &head)?;
+//! let mut received = receiver.check_head(&head)?;
+//! received.push(body.as_slice().into())?;
+//! let delivery = receiver.verify(received, &head)?;
 //! match block_on(receiver.admit(&delivery))? {
 //!     Admission::Fresh(claim) => {
 //!         assert_eq!(delivery.event_id(), "evt_1"); // handle it, then

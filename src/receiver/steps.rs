@@ -133,9 +133,9 @@ impl Receiver {
     /// #     let signature = Signature::sign(secret, &now, body).to_header_value();
     /// #     let headers = [("x-service-timestamp", now.as_str()), ("x-service-signature", &*signature)];
     /// #     let head = RequestHead::new("POST", headers);
-    /// #     let mut body = receiver.check_head(&head)?;
-    /// #     body.push(body.as_slice().into())?;
-    /// #     Ok(receiver.verify(body, &head)?)
+    /// #     let mut received = receiver.check_head(&head)?;
+    /// #     received.push(body.as_slice().into())?;
+    /// #     Ok(receiver.verify(received, &head)?)
     /// # }
     /// # let secret = || Secret::new("whsec_made_up_for_this_example");
     /// let receiver = Receiver::builder().secret(secret()?).without_deduplication().build()?;

@@ -79,7 +79,7 @@ impl Direct {
 
 /// Repeats the query until the answer is as wanted: generous, since these machines are busy.
 async fn until<T, F: Future<Output = T>>(wanted: impl Fn(&T) -> bool, ask: impl Fn() -> F) -> T {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     loop {
         let answer = ask().await;
         if wanted(&answer) {

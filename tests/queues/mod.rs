@@ -29,7 +29,8 @@ pub(crate) struct Halves {
 
 impl Halves {
     pub(crate) fn new(program: &'static str, variables: &[(&'static str, &str)]) -> Self {
-        let variables = [("WEBHOOK_SECRET", own_secret())].iter().chain(variables);
+        let own = [("WEBHOOK_SECRET", own_secret())];
+        let variables = own.iter().chain(variables);
         Self {
             program,
             variables: variables

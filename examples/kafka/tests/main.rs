@@ -9,7 +9,8 @@ mod queues;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use queues::{Halves, PATIENCE, SECRET, until_accepted, whole};
+use queues::process::own_secret;
+use queues::{Halves, PATIENCE, until_accepted, whole};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message, OwnedMessage};
 use rdkafka::mocking::MockCluster;
@@ -85,9 +86,9 @@ fn a_message_has_the_body_byte_for_byte_and_the_key_of_its_row() {
     let example = halves(&cluster).producer();
     let bodies = [1, 2, 3].map(|event| row_event(&format!("evt_{event}"), "row é 1", 950_000));
     for body in &bodies {
-        assert_eq!(example.deliver(SECRET, body).status, 200);
+        assert_eq!(example.deliver(own_secret(), body).status, 200);
     }
-    assert!(example.deliver(SECRET, &bodies[0]).is_replay());
+    assert!(example.deliver(own_secret(), &bodies[0]).is_replay());
     let messages = stored(&cluster, "webhooks");
     let payloads = messages.iter().map(|message| message.payload().unwrap());
     assert!(
@@ -120,11 +121,11 @@ fn a_message_that_is_too_long_is_503_and_a_retry_is_published_at_once() {
     let cluster = cluster();
     let example = halves(&cluster).producer();
     let key = "r".repeat(60_000);
-    let refused = example.deliver(SECRET, &row_event("evt_1", &key, 945_000));
+    let refused = example.deliver(own_secret(), &row_event("evt_1", &key, 945_000));
     assert!(refused.status == 503 && refused.has("retry-after: 10"));
     assert_eq!(
         example
-            .deliver(SECRET, &row_event("evt_1", "row_1", 0))
+            .deliver(own_secret(), &row_event("evt_1", "row_1", 0))
             .status,
         200
     );
@@ -136,11 +137,11 @@ fn a_message_that_is_too_long_is_503_and_a_retry_is_published_at_once() {
 fn a_message_in_doubt_is_503_and_its_retry_is_published_after_the_lease() {
     let cluster = cluster();
     let example = halves(&cluster).producer();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let refused = RDKafkaRespErr::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED;
     cluster.request_errors(RDKafkaApiKey::Produce, &[refused]);
     let began = Instant::now();
-    assert_eq!(example.deliver(SECRET, &whole("evt_2")).status, 503);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_2")).status, 503);
     until_accepted(&example, &whole("evt_2"));
     assert!(
         began.elapsed() >= Duration::from_secs(5),
@@ -155,10 +156,10 @@ fn brokers_that_are_down_are_503_and_the_message_is_stored_once() {
     let cluster = cluster();
     let halves = halves(&cluster);
     let (example, mut consumer) = (halves.producer(), halves.consumer());
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     consumer.wait_for(1);
     (1..=3).for_each(|broker| cluster.broker_down(broker).unwrap());
-    assert_eq!(example.deliver(SECRET, &whole("evt_2")).status, 503);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_2")).status, 503);
     (1..=3).for_each(|broker| cluster.broker_up(broker).unwrap());
     until_accepted(&example, &whole("evt_2"));
     assert_eq!(stored(&cluster, "webhooks").len(), 2);
@@ -171,16 +172,19 @@ fn a_producer_whose_client_gave_up_ends_and_starts_again() {
     let cluster = cluster();
     let halves = halves(&cluster);
     let example = halves.producer();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let fatal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
     cluster.request_errors(RDKafkaApiKey::Produce, &[fatal]);
-    assert_eq!(example.deliver(SECRET, &whole("evt_2")).status, 503);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_2")).status, 503);
     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        example.deliver(SECRET, &whole("evt_3"))
+        example.deliver(own_secret(), &whole("evt_3"))
     }));
     assert!(ended.is_err(), "{ended:?}");
     assert_eq!(
-        halves.producer().deliver(SECRET, &whole("evt_2")).status,
+        halves
+            .producer()
+            .deliver(own_secret(), &whole("evt_2"))
+            .status,
         200
     );
 }
@@ -190,7 +194,7 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let cluster = cluster();
     let halves = halves(&cluster);
     let example = halves.producer();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let forger: FutureProducer = ClientConfig::new()
         .set("bootstrap.servers", cluster.bootstrap_servers())
         .create()
@@ -198,7 +202,7 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     let body = whole("evt_2");
     let forged = FutureRecord::to("webhooks").key("evt_1").payload(&body);
     forger.send(forged, PATIENCE).await.unwrap();
-    assert_eq!(example.deliver(SECRET, &whole("evt_3")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_3")).status, 200);
     let said = halves.consumer().wait_for(3);
     let dead: Vec<_> = said
         .iter()

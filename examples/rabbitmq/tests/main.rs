@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use lapin::options::*;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use queues::folder::Folder;
+use queues::process::own_secret;
 use queues::server::{Server, free_port, program};
-use queues::{Halves, PATIENCE, SECRET, until_accepted, whole};
+use queues::{Halves, PATIENCE, until_accepted, whole};
 
 /// Where Debian keeps RabbitMQ's own scripts: those on the path run as another user.
 const SCRIPTS: &[&str] = &["/usr/lib/rabbitmq/bin"];
@@ -128,7 +129,7 @@ async fn what_cannot_be_published_is_503_and_what_cannot_be_handled_is_a_dead_le
     };
     let halves = rabbit.halves();
     let producer = halves.producer();
-    let deliver = |id: &str| producer.deliver(SECRET, &whole(id));
+    let deliver = |id: &str| producer.deliver(own_secret(), &whole(id));
     assert_eq!(deliver("evt_1").status, 200);
     assert!(deliver("evt_1").is_replay());
 

@@ -14,8 +14,9 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::{Config, Credentials, Region};
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName, QueueAttributeName};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use queues::process::own_secret;
 use queues::server::{Server, free_port, program};
-use queues::{Halves, SECRET, until_accepted, whole};
+use queues::{Halves, until_accepted, whole};
 
 const EXAMPLE: &str = env!("CARGO_BIN_EXE_hookgate-sqs");
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/tools/moto/bin");
@@ -113,8 +114,8 @@ async fn a_message_has_the_body_byte_for_byte_and_the_group_of_its_row() {
     let body = "{\"id\":\"evt_1\",\"type\":\"row.deleted\",\"createdAt\":\"2026-11-21T09:30:00Z\",\"workspaceId\":\"ws_1\",\
          \"data\":{\"datamodelId\":\"dm_1\",\"rowId\":\"row é 1\",\"of\":\"\u{ffff}\\u0000 \"}}\n";
     let example = sqs.halves().producer();
-    assert_eq!(example.deliver(SECRET, body).status, 200);
-    let copy = example.deliver(SECRET, body);
+    assert_eq!(example.deliver(own_secret(), body).status, 200);
+    let copy = example.deliver(own_secret(), body);
     assert!(copy.is_replay(), "{copy:?}");
     let message = sqs.look("webhooks.fifo").await.unwrap();
     assert_eq!(
@@ -150,7 +151,7 @@ async fn the_longest_body_fits_into_a_message() {
     let example = sqs.halves().producer();
     let body = whole("evt_1");
     let body = body.clone() + &" ".repeat(700_000 - body.len());
-    assert_eq!(example.deliver(SECRET, &body).status, 200);
+    assert_eq!(example.deliver(own_secret(), &body).status, 200);
 }
 
 /// SQS's own limit of tries, by the redrive policy.
@@ -160,7 +161,7 @@ async fn a_message_that_is_received_ten_times_is_a_dead_letter() {
         return;
     };
     let example = sqs.halves().producer();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     for _ in 0..10 {
         assert!(sqs.look("webhooks.fifo").await.is_some());
     }
@@ -185,10 +186,10 @@ async fn a_refused_message_is_503_and_its_retry_is_published_at_once() {
         .send()
         .await
         .unwrap();
-    let refused = example.deliver(SECRET, &whole("evt_1"));
+    let refused = example.deliver(own_secret(), &whole("evt_1"));
     assert!(refused.status == 503 && refused.has("retry-after: 10"));
     sqs.make_queues().await;
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
 }
 
 #[tokio::test]
@@ -199,7 +200,7 @@ async fn a_message_in_doubt_is_503_and_its_retry_is_published_after_the_lease() 
     let example = sqs.halves().producer();
     sqs.server.kill();
     let began = Instant::now();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 503);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 503);
     sqs.server = run(sqs.port).unwrap();
     sqs.make_queues().await;
     until_accepted(&example, &whole("evt_1"));
@@ -218,7 +219,7 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
     };
     let halves = sqs.halves();
     let example = halves.producer();
-    assert_eq!(example.deliver(SECRET, &whole("evt_1")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_1")).status, 200);
     let url = sqs.url("webhooks.fifo");
     let forged = sqs
         .client
@@ -229,7 +230,7 @@ async fn a_changed_message_is_a_dead_letter_and_the_others_are_handled() {
         .message_group_id("evt_2")
         .message_deduplication_id("evt_2");
     forged.send().await.unwrap();
-    assert_eq!(example.deliver(SECRET, &whole("evt_3")).status, 200);
+    assert_eq!(example.deliver(own_secret(), &whole("evt_3")).status, 200);
     let said = halves.consumer().wait_for(3);
     let dead: Vec<_> = said
         .iter()

@@ -82,7 +82,7 @@ where
         elapsed,
         late: !reply.is_awaited(),
     });
-    // Before the answer: when the sender has it, the permit is free.
+    // Before an answer that is still to be sent: when the sender has it, the permit is free.
     drop(claim);
     if let Some(end) = unsent {
         reply.send(end);

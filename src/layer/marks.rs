@@ -67,7 +67,7 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
 /// let answer = receiver.handle(request, on_delivery).await;
 /// assert_eq!(answer.status(), 200);
 /// assert_eq!(answer.headers()["idempotent-replayed"], "true");
-/// let report: &Answer = answer.extensions().get().expect("the walk has put it there");
+/// let report: &Answer = answer.extensions().get().expect("each response has it");
 /// assert_eq!(report.outcome, Outcome::Replayed { same_body: true });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;

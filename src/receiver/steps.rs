@@ -87,7 +87,7 @@ impl Receiver {
     /// ```
     ///
     /// # Errors
-    /// As [`check_head`](Self::check_head), but never `NotLookedUp`; and `SecretsUnavailable` or `SecretsTooSlow`.
+    /// As [`check_head`](Self::check_head), but never `NotLookedUp`; and `SecretsUnavailable`.
     pub async fn check_head_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = async {
             let checked = self.read_head(head)?;
@@ -160,7 +160,7 @@ impl Receiver {
     /// `SignatureMismatch`); and `UnusableEvent`. None of them ends by itself: put such a delivery to the
     /// dead letters, and never drop it. A key that comes back, or an operator, can still save it.
     ///
-    /// `SecretsUnavailable` and `SecretsTooSlow` are those of a look-up: try again later.
+    /// `SecretsUnavailable` is that of a look-up: try again later.
     ///
     /// # Security
     /// It proves that the delivery is **authentic**: the holder of a live key has signed these bytes. It does not prove that it is

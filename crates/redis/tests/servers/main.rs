@@ -8,6 +8,7 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // The numbers are the tests' own.
 #![cfg(unix)]
 
+use std::fmt::Debug;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -78,14 +79,18 @@ impl Direct {
 }
 
 /// Repeats the query until the answer is as wanted: generous, since these machines are busy.
-async fn until<T, F: Future<Output = T>>(wanted: impl Fn(&T) -> bool, ask: impl Fn() -> F) -> T {
+async fn until<T, F>(wanted: impl Fn(&T) -> bool, ask: impl Fn() -> F) -> T
+where
+    T: Debug,
+    F: Future<Output = T>,
+{
     let end = Instant::now() + Duration::from_secs(120);
     loop {
         let answer = ask().await;
         if wanted(&answer) {
             return answer;
         }
-        assert!(Instant::now() < end, "not in time");
+        assert!(Instant::now() < end, "not in time: {answer:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -124,7 +124,7 @@ pub(crate) use {
     claimed_run::{commit_again, settle_once, under_lease},
     judge::classify,
     receiver_inner::{LayerSettings, ReceiverInner},
-    reply::{LATE_STORE_CALL, Reply, RunEnd, spawn_run},
+    reply::{LATE_STORE_CALL, Reply, RunEnd, answer_of},
     request::RequestContext,
     service::{HandlerService, handle},
 };

@@ -18,7 +18,7 @@ use super::body::{ResponseBody, VerifiedBody};
 use super::claimed_run::{RunParts, run};
 use super::handler::{FromDelivery, IntoAnswer};
 use super::receiver_inner::ReceiverInner;
-use super::reply::spawn_run;
+use super::reply::answer_of;
 use super::request::{Answered, RequestContext};
 use crate::pipeline::{Claims, Delivery};
 
@@ -177,7 +177,7 @@ where
             service,
             head,
         };
-        let end = spawn_run(context.answer_due(), |reply| run(parts, reply)).await;
+        let end = answer_of(context.answer_due(), |reply| run(parts, reply)).await;
         context.respond(end, delivery)
     })
 }

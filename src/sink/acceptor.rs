@@ -22,7 +22,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer;
 use crate::layer::{
     LATE_STORE_CALL, ReceiverInner, Reply, RequestContext, ResponseBody, ResponseFuture, RunEnd,
-    VerifiedBody, spawn_run,
+    VerifiedBody, answer_of,
 };
 use crate::lookup::Keys;
 use crate::observe::{Reason, Settled};
@@ -250,7 +250,7 @@ where
             Err(refused) => return refused,
         };
         let (inner, stored) = (Arc::clone(&context.inner), delivery.clone());
-        let end = spawn_run(context.answer_due(), |reply| store(inner, stored, reply)).await;
+        let end = answer_of(context.answer_due(), |reply| store(inner, stored, reply)).await;
         if end.outcome == Outcome::RunsOn {
             // The sink has used up the time for the answer, so it counts as failed. Its late answer does
             // not show that it works again.

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,10 +182,11 @@ impl<A: Future> Run<A> {
         } = self;
         async move {
             let began = Instant::now();
-            let called = catch_panic_in(async move {
+            let called = pin!(async move {
                 poll_fn(|context| service.poll_ready(context)).await?;
                 service.call(request(head(&delivery), &delivery)).await
             });
+            let called = catch_panic_in(called);
             let ends = limit.and_then(|limit| began.checked_add(limit));
             let over = async {
                 match ends {

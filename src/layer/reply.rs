@@ -72,7 +72,7 @@ where
 {
     let (sender, mut answer) = oneshot::channel();
     let reply = Reply {
-        sender: Some(sender),
+        to_request: Some(sender),
         due,
     };
     let mut run = DetachOnDrop {
@@ -122,7 +122,7 @@ impl<F: Future<Output = ()> + Send + 'static> Drop for DetachOnDrop<F> {
 /// The run's side of its request, which gets one answer.
 pub(crate) struct Reply<R, E> {
     /// Absent once the answer is sent. Closed if the sender has hung up before.
-    sender: Option<oneshot::Sender<RunEnd<R, E>>>,
+    to_request: Option<oneshot::Sender<RunEnd<R, E>>>,
     due: Instant,
 }
 
@@ -139,18 +139,18 @@ impl<R, E> Reply<R, E> {
 
     /// Returns whether the request has its answer.
     pub(crate) fn is_sent(&self) -> bool {
-        self.sender.is_none()
+        self.to_request.is_none()
     }
 
     /// Returns whether the request still waits: it has no answer, and its sender has not hung up.
     pub(crate) fn is_awaited(&self) -> bool {
-        let sender = self.sender.as_ref();
+        let sender = self.to_request.as_ref();
         sender.is_some_and(|sender| !sender.is_closed())
     }
 
     /// Sends the answer. A second one is dropped.
     pub(crate) fn send(&mut self, end: RunEnd<R, E>) {
-        if let Some(sender) = self.sender.take() {
+        if let Some(sender) = self.to_request.take() {
             let _ = sender.send(end);
         }
     }
@@ -161,7 +161,7 @@ impl<R, E> Reply<R, E> {
         latest: Instant,
         future: F,
     ) -> Option<F::Output> {
-        let Some(sender) = &mut self.sender else {
+        let Some(sender) = &mut self.to_request else {
             return None;
         };
         // A future that uses up the task's budget of polls must not stop the timer.

@@ -157,7 +157,7 @@ where
     let mut context = RequestContext::begin(receiver, &head);
     context.observation.span.clone().around(async move {
         if let Some(delivery) = head.extensions.get::<Delivery>()
-            && delivery.by() == context.inner.auth.gate.id
+            && delivery.by() == context.receiver.auth.gate.id
         {
             // An outer layer of the same receiver, such as `Router::layer` over a route's own layer,
             // already holds the claim. If this layer waited for that claim, the request would wait for
@@ -172,7 +172,7 @@ where
             Err(refused) => return Ok(refused),
         };
         let parts = RunParts {
-            inner: Arc::clone(&context.inner),
+            receiver: Arc::clone(&context.receiver),
             delivery: delivery.clone(),
             service,
             head,

@@ -1,6 +1,7 @@
 //! Claims: a delivery that is verified runs once, and its claim is the right and the duty to handle it.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -269,7 +270,7 @@ pub async fn catch_store_panic<'a, T, C>(call: C) -> Result<T, StoreError>
 where
     C: FnOnce() -> StoreFuture<'a, T>,
 {
-    let answer = catch_panic_in(async { call().await }).await;
+    let answer = catch_panic_in(pin!(async { call().await })).await;
     answer.unwrap_or_else(|_| {
         let panicked = StoreError::new(StoreErrorKind::Unavailable);
         Err(panicked.caused_by("the store panicked"))

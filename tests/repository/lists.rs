@@ -109,6 +109,21 @@ fn the_readme_says_what_is_not_promised() {
 
 // fault S14: an open-ended dependency breaks by itself
 #[test]
+fn the_first_page_of_the_docs_shows_the_program_of_the_readme() {
+    let (readme, page) = (
+        include_str!("../../README.md"),
+        include_str!("../../src/lib.rs"),
+    );
+    let (_, program) = readme.split_once("```rust,no_run\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let commented = program.lines().map(|line| format!("//! {line}"));
+    let commented: String = commented
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect();
+    assert!(page.contains(&commented), "{commented}");
+}
+
+#[test]
 fn every_dependency_has_a_bounded_version() {
     let dependencies = |manifest: &str| {
         let manifest = fs::read_to_string(Path::new(ROOT).join(manifest)).unwrap();

@@ -67,6 +67,7 @@ mod tests {
     use super::*;
     use crate::block_on;
 
+    // fault F30: a handler panics, and the operator learns only that it did, unless the panic hook's output is kept
     #[test]
     fn the_message_is_kept_and_bounded() {
         let message = |call: fn()| catch_panic(call).unwrap_err();

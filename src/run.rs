@@ -1,4 +1,20 @@
 //! One run of a handler for a delivery that no request waits for.
+//!
+//! ```
+//! use hookgate::{Event, Receiver, receiver::StoredDelivery, run::Acknowledgement};
+//!
+//! async fn on_event(_: Event) {}
+//!
+//! /// Handles one message of a queue.
+//! async fn consume(receiver: &Receiver, message: &StoredDelivery) {
+//!     match receiver.run_stored(message, on_event).await.acknowledgement() {
+//!         Acknowledgement::Done => {}       // acknowledge it
+//!         Acknowledgement::Retry => {}      // return it to the queue
+//!         Acknowledgement::DeadLetter => {} // put it to the dead letters
+//!     }
+//! }
+//! # let _ = consume;
+//! ```
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};

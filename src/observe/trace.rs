@@ -194,6 +194,7 @@ mod tests {
         Monotonic::new(Duration::from_millis(millis))
     }
 
+    // fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
     #[test]
     fn a_flood_of_all_reasons_is_a_line_a_second_and_each_reason_once_a_minute() {
         const REASONS: [&str; 5] = ["a", "b", "c", "d", "e"];

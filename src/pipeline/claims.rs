@@ -322,6 +322,7 @@ mod tests {
         assert_eq!(format!("{claim:?}"), expected);
     }
 
+    // fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
     #[test]
     fn a_call_that_panics_is_an_error() {
         let calls: [fn() -> StoreFuture<'static, Ownership>; 2] = [

@@ -67,15 +67,17 @@ where
         started + receiver.settings.run_limit,
     );
     // The handler is dropped before its claim is settled: everything that it holds is free then.
-    let end = async {
-        tokio::select! {
-            biased;
-            end = handled => end,
-            failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
-        }
+    let (end, lease_ends) = {
+        let end = pin!(async {
+            tokio::select! {
+                biased;
+                end = handled => end,
+                failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
+            }
+        });
+        let lease = receiver.backend.lease;
+        under_lease(end, lease, claimed, || claim.renew()).await
     };
-    let lease = receiver.backend.lease;
-    let (end, lease_ends) = under_lease(end, lease, claimed, || claim.renew()).await;
     let elapsed = started.elapsed();
     let reason = end.reason.clone();
     let (outcome, unsent) = settle_and_answer(&receiver, &claim, lease_ends, end, &mut reply).await;

@@ -56,7 +56,7 @@ impl Secret {
     ///
     /// # Security
     /// Read the secret of a program with [`from_env`](Self::from_env) or [`from_file`](Self::from_file): they refuse the
-    /// secrets that this project has published.
+    /// secrets that this project has published. Where it comes from elsewhere, call [`unpublished`](Self::unpublished).
     pub fn new(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         let random = text
@@ -154,8 +154,22 @@ impl Secret {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// Refuses the secrets of this project's pages, for the sources that programs in production use.
-    fn unpublished(self) -> Result<Self, ConfigError> {
+    /// Returns this secret, unless it begins with `whsec_made_up_`, as do all that this project publishes in its pages, examples
+    /// and tests. [`from_env`](Self::from_env) and [`from_file`](Self::from_file) call it; a program that reads its secrets in another
+    /// way, from a database or from lines of a file, calls it for each.
+    ///
+    /// ```
+    /// use hookgate::{ConfigErrorKind, Secret};
+    ///
+    /// let row = "whsec_made_up_for_this_example";
+    /// let error = Secret::new(row)?.unpublished().unwrap_err();
+    /// assert_eq!(error.kind(), ConfigErrorKind::GuessableSecret);
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `GuessableSecret`: the secret is published.
+    pub fn unpublished(self) -> Result<Self, ConfigError> {
         if self.0.starts_with(PUBLISHED) {
             return Err(guessable(
                 "this secret is published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",

@@ -1033,6 +1033,44 @@ async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     assert!(is_listed(DELIVERY, &line), "{line:?}");
 }
 
+/// A consumer of a queue has no request whose line could tell it.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_a_stored_run_gave_up_is_one_line_at_warn() {
+    record();
+    let clock = TokioClock::start();
+    let receiver = Receiver::builder()
+        .secret(Secret::new(SECRET).unwrap())
+        .clock(clock.clone())
+        .store(CommitFails::default())
+        .build()
+        .unwrap();
+    let sent = Sent::event("evt_1");
+    let kept = Arc::new(Mutex::new(None));
+    let keep = {
+        let kept = Arc::clone(&kept);
+        async move |delivery: Delivery| {
+            *kept.lock().unwrap() = Some(delivery.to_stored());
+        }
+    };
+    let app = Router::new().route("/webhooks", post(keep).layer(receiver.layer()));
+    let answer = app.oneshot(sent.request(&clock)).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    pass(40_000).await;
+    let stored = kept.lock().unwrap().take().unwrap();
+    let before = lines().len();
+    let began = tokio::time::Instant::now();
+    let ran = receiver.run_stored(&stored, async |_: Delivery| ()).await;
+    assert_eq!(ran.outcome.name(), "handled_commit_failed");
+    assert_eq!(began.elapsed().as_secs(), 30);
+    let lines = lines().split_off(before);
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| (line.level, &*line.fields["message"]))
+        .collect();
+    assert_eq!(told, [(tracing::Level::WARN, "commit given up")]);
+    assert_eq!(lines[0].fields["outcome"], "handled_commit_failed");
+}
+
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// The trace of the request is in the span of the request and in that of the worker, which may be another process.

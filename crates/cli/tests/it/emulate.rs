@@ -293,7 +293,10 @@ fn the_state_is_kept_in_a_file() {
     // The file is new, so the workspace is the sample.
     let told = emulating.terminate();
     let hooks = format!("hooks   to {receiver}, with the secret whsec_made_up_for_local_tries");
-    assert!(told.contains("tk_test_admin") && told.contains(&hooks), "{told}");
+    assert!(
+        told.contains("tk_test_admin") && told.contains(&hooks),
+        "{told}"
+    );
     assert_eq!(std::fs::read_to_string(&third).unwrap(), "untouched");
     std::fs::remove_file(third).unwrap();
     #[cfg(unix)]
@@ -312,6 +315,9 @@ fn the_state_is_kept_in_a_file() {
             .contains("kept over a restart")
     );
     let told = again.terminate();
-    assert!(!told.contains("tk_test_admin") && !told.contains("whsec_"), "{told}");
+    assert!(
+        !told.contains("tk_test_admin") && !told.contains("whsec_"),
+        "{told}"
+    );
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -464,7 +464,7 @@ async fn an_app_of_production_is_replayed_as_it_is() {
         router(receiver.layer())
     }
     let settings = || Receiver::builder().store(MemoryStore::default());
-    production(&settings().secret(secret()).build().unwrap());
+    let _ = production(&settings().secret(secret()).build().unwrap());
     let replay = || {
         let faults = Faults::seeded(1).share(1.0).handler_fails(1);
         Replay::of(small_log()).secret(secret()).with(faults)

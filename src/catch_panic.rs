@@ -38,7 +38,7 @@ pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 
 /// Awaits a future from outside, and catches its panic: [`catch_panic`] for each poll. The future is
 /// not polled again after a panic. It comes pinned, so that the caller's future holds it once.
-pub(crate) async fn catch_panic_in<F: Future>(
+pub(crate) async fn catch_panic_in<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
 ) -> Result<F::Output, String> {
     poll_fn(

@@ -2,18 +2,19 @@
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Extensions, Request, Response};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tower_service::Service;
 
 use super::body::{VerifiedBody, request};
 use super::judge::{ask_dead_letter_hook, judge};
+use super::marks::DeadLetter;
 use super::receiver_inner::ReceiverInner;
 use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
 use super::waiting_copies::TooManyWait;
@@ -42,7 +43,10 @@ pub(super) struct RunParts<S> {
 /// Claims the event, calls the handler, and commits or releases. Reports the end to the operator.
 pub(super) async fn run<S, R>(parts: RunParts<S>, mut reply: Reply<R, S::Error>)
 where
-    S: Service<Request<VerifiedBody>, Response = Response<R>>,
+    S: Service<Request<VerifiedBody>, Response = Response<R>> + Send,
+    S::Future: Send,
+    S::Error: Send,
+    R: Send,
 {
     let RunParts {
         receiver,
@@ -55,9 +59,20 @@ where
     };
     let started = Instant::now();
     let handled = async {
+        let is_replay = receiver.settings.replayed.is_some();
+        let extensions = is_replay.then(|| head.extensions.clone());
         let request = request(head, &delivery);
-        let called = pin!(async move { service.call(request).await });
-        match judge(catch_panic_in(called).await) {
+        let mut call = pin!(async move {
+            let called = pin!(async move { service.call(request).await });
+            judge(catch_panic_in(called).await)
+        });
+        let judged = match (&receiver.settings.replayed, extensions) {
+            (Some(replayed), Some(at)) => {
+                under_replay(&**replayed, &delivery, &at, call.as_mut()).await
+            }
+            _ => call.await,
+        };
+        match judged {
             Ok(end) => end,
             Err(letter) => ask_dead_letter_hook(&receiver.settings, &delivery, letter).await,
         }
@@ -92,6 +107,34 @@ where
     drop(claim);
     if let Some(end) = unsent {
         reply.send(end);
+    }
+}
+
+/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
+/// counts as stored.
+#[doc(hidden)]
+pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.
+pub(crate) type Replayed =
+    dyn for<'a> Fn(&Delivery, &Extensions, ReplayedCall<'a>) -> ReplayedCall<'a> + Send + Sync;
+
+/// Lets a replay delay the handler, or answer in its place.
+async fn under_replay<R: Send, E: Send>(
+    replayed: &Replayed,
+    delivery: &Delivery,
+    extensions: &Extensions,
+    call: impl Future<Output = Result<RunEnd<R, E>, DeadLetter>> + Send,
+) -> Result<RunEnd<R, E>, DeadLetter> {
+    let mut judged = None;
+    let call = Box::pin(async {
+        let end = judged.insert(call.await).as_ref();
+        end.map_or(Outcome::DeadLettered, |end| end.outcome)
+    });
+    let answered = catch_panic_in(replayed(delivery, extensions, call).as_mut()).await;
+    match answered {
+        Ok(outcome) => judged.unwrap_or_else(|| Ok(RunEnd::own(outcome))),
+        Err(panicked) => judge(Err(panicked)),
     }
 }
 

@@ -102,6 +102,8 @@ pub(crate) mod service;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
+#[doc(hidden)]
+pub use claimed_run::ReplayedCall;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use marks::{AlreadyHandled, Unhandled};
 pub(crate) use marks::{DeadLetter, HandlerError};

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::ResponseBody;
 use super::budget::BodyBudget;
+use super::claimed_run::Replayed;
 use super::marks::{DeadLetterHook, mark_as_replayed};
 use super::waiting_copies::WaitingCopies;
 use crate::catch_panic::catch_panic;
@@ -127,6 +128,8 @@ pub(crate) struct LayerSettings {
     pub(crate) drained: CancellationToken,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     pub(crate) shape: Option<Arc<Shape>>,
+    /// Set under a replay alone.
+    pub(crate) replayed: Option<Arc<Replayed>>,
     pub(crate) observers: Observers,
 }
 
@@ -141,6 +144,7 @@ impl Default for LayerSettings {
             drained: CancellationToken::new(),
             dead_letter: None,
             shape: None,
+            replayed: None,
             observers: Observers::default(),
         }
     }

@@ -9,10 +9,12 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{ConfigError, ConfigErrorKind as Kind, in_range};
 use crate::dedupe::{DedupeStore, RetrySchedule, ScopesInUse};
 #[cfg(feature = "tower")]
-use crate::layer::LayerSettings;
+use crate::layer::{LayerSettings, ReplayedCall};
 use crate::lookup::{Keys, Verifier};
 #[cfg(feature = "lookup")]
 use crate::lookup::{Resolver, SecretProvider};
+#[cfg(feature = "tower")]
+use crate::pipeline::Delivery;
 use crate::pipeline::{Authenticator, Claims, Gate, Store};
 use crate::verify::{KeyRing, Secret, Window};
 
@@ -263,8 +265,8 @@ impl ReceiverBuilder {
     }
 
     /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys and
-    /// the scope, a probe in front of the store, and hooks that are called only while `holds` returns
-    /// true.
+    /// the scope, a probe in front of the store, hooks that are called only while `holds` returns true,
+    /// and `replayed` around each call of the handler.
     #[doc(hidden)]
     #[cfg(feature = "tower")]
     pub fn for_replay(
@@ -272,10 +274,15 @@ impl ReceiverBuilder {
         keys: Keys,
         probe: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
         holds: impl Fn() -> bool + Send + Sync + 'static,
+        replayed: impl for<'a> Fn(&Delivery, &http::Extensions, ReplayedCall<'a>) -> ReplayedCall<'a>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         (self.scope, self.keys) = (None, Some(KeySource::Keys(Ok(keys))));
         self.store = self.store.map(probe);
         self.layer.observers.hooks_while = Some(Arc::new(holds));
+        self.layer.replayed = Some(Arc::new(replayed));
         self
     }
 

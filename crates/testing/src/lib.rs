@@ -5,7 +5,7 @@
 //! |---|---|
 //! | How does my handler process this event? | [`event()`] and [`delivery()`]: JSON through the real verifier, without HTTP |
 //! | How does my app process this request? | [`Signer`]: headers or whole requests, signed as the service signs |
-//! | Where do I get events from? | [`factory`]: all eight types, every property format, and the values that break receivers |
+//! | Where do I get events from? | [`factory`]: all eight types, every property format |
 //! | Does my app handle production deliveries when faults occur? | [`hookgate_record`] records them, [`log`] reads them, [`replay`] repeats them, with faults |
 //! | How does an event end after all attempts of the sender? | [`sender`]: the service's delivery engine, a day in milliseconds |
 //! | Why is this delivery refused? | [`explain`]; [`read`] reads a delivery from several text forms |

@@ -566,7 +566,7 @@ async fn reset_returns_to_the_faults_and_switches_of_the_start() {
     let start = shown().await;
     assert_eq!(
         start[0],
-        json!({ "fault": "status-500", "first": 1, "seed": null, "hits": 0 })
+        json!({ "fault": "status-500", "first": 1, "seed": null, "hits": 0, "on": true })
     );
     service
         .get("/datamodels")

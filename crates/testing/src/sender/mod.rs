@@ -15,6 +15,7 @@ mod tamper;
 pub use attempt::Attempted;
 pub use engine::Sender;
 pub use error::{SenderError, SenderErrorKind};
+pub(crate) use faults::fnv1a;
 pub use faults::{NetworkFault, NetworkFaults};
 pub use meaning::meaning;
 pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent};

@@ -6,6 +6,7 @@
 //! | you have | go to |
 //! |---|---|
 //! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
+//! | another sender: Stripe, GitHub, Standard Webhooks, any that signs with HMAC-SHA256 | [other senders](guide::other_senders) |
 //! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, [your own server](guide::own_server) |
 //! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
 //! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`] (feature `lookup`); [several data models](guide::handlers) |
@@ -117,6 +118,7 @@ pub mod receiver;
 pub mod route;
 #[cfg(feature = "tower")]
 pub mod run;
+pub mod scheme;
 #[cfg(feature = "tower")]
 pub mod sink;
 mod store_error;
@@ -128,6 +130,7 @@ pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
 pub use dedupe::store_contract::DedupeStore;
 pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
+pub use event::Signed;
 pub use event::properties::Properties;
 pub use future::block_on;
 #[cfg(feature = "tower")]
@@ -144,6 +147,7 @@ pub use receiver::builder::ReceiverBuilder;
 pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
 pub use route::router::{EventRouter, Subscriptions};
+pub use scheme::Scheme;
 pub use verify::keyring::KeyRing;
 pub use verify::secret::Secret;
 pub use verify::verified::Verified;

@@ -75,16 +75,31 @@ impl Default for RetrySchedule {
 impl RetrySchedule {
     /// The schedule of the Workspace Data Service.
     pub const SERVICE: Self = Self {
-        waits: Cow::Borrowed(&[
-            Duration::from_secs(60),
-            Duration::from_secs(5 * 60),
-            Duration::from_secs(30 * 60),
-            Duration::from_secs(2 * 3600),
-            Duration::from_secs(24 * 3600),
-        ]),
+        waits: Cow::Borrowed(Self::SERVICE_WAITS),
         attempt_timeout: Duration::from_secs(5),
         fewest_attempts: 5,
     };
+
+    pub(crate) const SERVICE_WAITS: &'static [Duration] = &[
+        Duration::from_secs(60),
+        Duration::from_secs(5 * 60),
+        Duration::from_secs(30 * 60),
+        Duration::from_secs(2 * 3600),
+        Duration::from_secs(24 * 3600),
+    ];
+
+    /// Returns the schedule of a scheme.
+    pub(crate) fn of_sender(
+        waits: &'static [Duration],
+        attempt_timeout: Duration,
+        fewest_attempts: u32,
+    ) -> Self {
+        Self {
+            waits: waits.into(),
+            attempt_timeout,
+            fewest_attempts,
+        }
+    }
 
     /// Returns the schedule of a sender that waits this long after each failed attempt, in this
     /// order, and gives an attempt 5 s. With no waits it makes one attempt.

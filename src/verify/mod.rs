@@ -33,23 +33,20 @@ use std::time::Duration;
 use crate::clock::UnixSeconds;
 
 mod body_verifier;
-mod headers;
 pub(crate) mod keyring;
 pub(crate) mod secret;
 pub(crate) mod signature;
-mod timestamp;
 pub(crate) mod verified;
 
 pub use body_verifier::{BodyTooLarge, BodyVerifier};
-pub use headers::{DeliveryHeaders, EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+pub use crate::scheme::{DeliveryHeaders, Signature, Timestamp, Window};
+pub use crate::scheme::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
 pub(crate) use keyring::KeyRing;
 pub(crate) use secret::Secret;
-pub use signature::Signature;
-pub use timestamp::{Timestamp, Window};
 pub use verified::SignedBytes;
 pub(crate) use verified::Verified;
 
-pub(crate) use headers::HeaderSlots;
+pub(crate) use signature::{digest, mac_of};
 pub(crate) use keyring::{one_scope_a_secret, unusable, usable_name};
 
 /// A value that is not in the one form that the service writes. The wrong value is not part of this error on purpose: it came
@@ -92,8 +89,8 @@ pub enum VerifyErrorKind {
         .0.timestamp, .0.lead(), .0.now, .0.limit.as_secs(), .0.guess()
     )]
     Ahead(StaleTimes),
-    /// `X-Service-Webhook-Id` names no subscription that has keys here.
-    #[error("x-service-webhook-id names no subscription that has keys here")]
+    /// `X-Service-Webhook-Id`, or what another scheme has in its place, names no subscription that has keys here.
+    #[error("the delivery names no subscription that has keys here")]
     UnknownSubscription,
     /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
     /// not 401: it is not known whether the delivery is authentic. [`Receiver::check_head_async`](crate::Receiver::check_head_async)
@@ -115,6 +112,11 @@ pub enum VerifyErrorKind {
     /// The parts of a [`StoredDelivery`](crate::receiver::StoredDelivery) name another scope than the keys of its subscription have.
     #[error("the stored delivery is of another scope than the keys of its subscription")]
     ScopeMismatch,
+    /// The headers, or the parts of a [`StoredDelivery`](crate::receiver::StoredDelivery), are of another [scheme](crate::Scheme) than the
+    /// keys: read headers by [`Verifier::headers`](crate::Verifier::headers) or
+    /// [`Receiver::request_head`](crate::Receiver::request_head).
+    #[error("the delivery was read by another scheme than that of the keys")]
+    SchemeMismatch,
     /// No live key of the ring gives the signature of a [`StoredDelivery`](crate::receiver::StoredDelivery), and the key that it names has
     /// left the ring.
     #[error(
@@ -188,6 +190,7 @@ impl VerifyErrorKind {
             Self::KeyEnded => "key_ended",
             Self::WorkspaceMismatch => "workspace_mismatch",
             Self::ScopeMismatch => "scope_mismatch",
+            Self::SchemeMismatch => "scheme_mismatch",
             Self::KeyRemoved => "key_removed",
         }
     }

@@ -56,8 +56,8 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         &stored.scheme,
     );
     // Only a scheme without a timestamp has none.
-    let has_none = stored.timestamp.is_empty()
-        && ring.scheme().is_none_or(|scheme| !scheme.has_timestamp());
+    let has_none =
+        stored.timestamp.is_empty() && ring.scheme().is_none_or(|scheme| !scheme.has_timestamp());
     let timestamp = match has_none {
         true => None,
         false => Some(Timestamp::parse(stored.timestamp.as_bytes())?),
@@ -69,11 +69,6 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         timestamp,
         id: in_header.then(|| stored.event_id.as_str().into()),
     };
-    let verified = Verified::restored(
-        head,
-        stored.signature,
-        ring,
-        stored.body.clone(),
-    );
+    let verified = Verified::restored(head, stored.signature, ring, stored.body.clone());
     Ok(Delivery::from_stored(verified, event, stored))
 }

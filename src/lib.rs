@@ -129,8 +129,8 @@ pub mod verify;
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
 pub use dedupe::store_contract::DedupeStore;
-pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
 pub use event::Signed;
+pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
 pub use event::properties::Properties;
 pub use future::block_on;
 #[cfg(feature = "tower")]

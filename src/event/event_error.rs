@@ -90,7 +90,9 @@ pub enum EventErrorKind {
     #[error("is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
     /// The delivery is of another [scheme](crate::Scheme) than the default one, whose events these are.
-    #[error("is of another scheme: take `Signed<T>`, as `Event<R>` and the event router are for the Workspace Data Service's events")]
+    #[error(
+        "is of another scheme: take `Signed<T>`, as `Event<R>` and the event router are for the Workspace Data Service's events"
+    )]
     OtherScheme,
 }
 

@@ -102,7 +102,8 @@ fn read_other<B: SignedBytes>(
                 Some(id) => Cow::Borrowed(&**id),
                 None => format!("sha256:{}", hex::encode(digest(head, body))).into(),
             };
-            EventId::parse(&text).map_err(|Malformed| EventError::new(Kind::Unusable).at_path("id"))?
+            EventId::parse(&text)
+                .map_err(|Malformed| EventError::new(Kind::Unusable).at_path("id"))?
         }
     };
     let untyped = || usable(Some(Ok(UNTYPED.into())), "type", EventType::parse);

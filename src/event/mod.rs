@@ -108,9 +108,9 @@ pub use json::{Json, Number};
 pub(crate) use outline::model_id;
 pub(crate) use outline::row_of;
 pub use properties::{Change, Changes, Required};
-pub use signed::Signed;
 #[doc(hidden)]
 pub use scan::{from_foreign_json, has_reserved_key};
+pub use signed::Signed;
 pub use value::{Field, File, Value, or_default};
 
 use serde::de::DeserializeOwned;

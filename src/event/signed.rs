@@ -17,7 +17,7 @@ use crate::verify::{SignedBytes, Verified};
 /// the receiver's layer is answered 500.
 ///
 /// ```
-/// use hookgate::{Scheme, Secret, Signed, Verifier, event::EventHead, verify::Timestamp};
+/// use hookgate::{Scheme, Secret, Signed, Verifier, event::EventHead, verify::{Timestamp, sign}};
 ///
 /// #[derive(serde::Deserialize)]
 /// struct Invoice {
@@ -26,7 +26,7 @@ use crate::verify::{SignedBytes, Verified};
 ///
 /// let secret = Secret::new("whsec_made_up_for_this_example")?;
 /// let (now, body) = (Timestamp::parse(b"1763690000")?, br#"{"id":"evt_1","type":"invoice.paid","object":"event"}"#);
-/// let headers = Scheme::STRIPE.sign(&secret, &now, "", body)?;
+/// let headers = sign(&Scheme::STRIPE, &secret, &now, "", body)?;
 ///
 /// let verifier = Verifier::for_scheme(Scheme::STRIPE, secret)?;
 /// let head = verifier.headers(headers.iter().map(|(name, value)| (*name, value)))?;

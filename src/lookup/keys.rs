@@ -280,10 +280,14 @@ impl Keys {
     pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
         #[cfg(feature = "lookup")]
         if let Rings::LookedUp(resolver) = &self.0.rings {
-            return Ok(match resolver.cached(webhook_id.ok_or_else(|| self.missing())?) {
-                Ok(ring) => RingSearch::Found(ring),
-                Err(id) => RingSearch::Pending(Box::pin(Arc::clone(resolver).look_up(id.into()))),
-            });
+            return Ok(
+                match resolver.cached(webhook_id.ok_or_else(|| self.missing())?) {
+                    Ok(ring) => RingSearch::Found(ring),
+                    Err(id) => {
+                        RingSearch::Pending(Box::pin(Arc::clone(resolver).look_up(id.into())))
+                    }
+                },
+            );
         }
         self.select(webhook_id).map(RingSearch::Found)
     }
@@ -403,7 +407,6 @@ pub(crate) enum RingSearch {
 
 const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -515,7 +518,7 @@ mod tests {
         struct Looks(Keys);
         impl From<Looks> for KeyRing {
             fn from(Looks(keys): Looks) -> Self {
-                let is_free = match &*keys.0 {
+                let is_free = match &keys.0.rings {
                     Rings::Held(table) => table.try_read().is_ok(),
                     #[cfg(feature = "lookup")]
                     Rings::LookedUp(_) => panic!("these keys are held"),

@@ -209,12 +209,12 @@ mod tests {
             .verify(&head, "{}", timestamp.seconds())
             .unwrap();
         assert_eq!((verified.key_name(), verified.scope()), ("old", "orders"));
-        assert_eq!(verified.timestamp(), &timestamp);
+        assert_eq!(verified.timestamp(), Some(&timestamp));
         assert_eq!(verified.subscription_id(), Some("wh_1"));
         assert_eq!(verified.pinned_workspace(), Some("ws_1"));
         let shown = format!("{verified:?}");
         for part in [
-            r#"Timestamp(1763690000), key: "old", scope: "orders", subscription: Some("wh_1")"#,
+            r#"Timestamp(1763690000)), key: "old", scope: "orders", subscription: Some("wh_1")"#,
             "body_bytes: 2",
         ] {
             assert!(shown.contains(part), "{shown}");

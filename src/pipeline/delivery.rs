@@ -16,8 +16,8 @@ use crate::dedupe::{ClaimValues, EventKey};
 use crate::event::{Event, EventError, EventHead, EventType, Signed, row_of};
 use crate::lookup::{Keys, RingSearch, Verifier};
 use crate::outcome::Refusal;
-use crate::scheme::{self, Scheme, Signature, Signatures, SignedHead};
-use crate::verify::{KeyRing, Verified, VerifyError, VerifyErrorKind as Kind};
+use crate::scheme::{self, Scheme, SignedHead};
+use crate::verify::{KeyRing, Signature, Verified, VerifyError, VerifyErrorKind as Kind};
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
@@ -439,7 +439,10 @@ impl StoredDelivery {
         let signs_type = verified.scheme().is_some_and(Scheme::signs_type);
         match EventHead::from_verified(&verified) {
             Ok(mut head) => {
-                if let Some(kind) = EventType::parse(&self.event_type).ok().filter(|_| !signs_type) {
+                if let Some(kind) = EventType::parse(&self.event_type)
+                    .ok()
+                    .filter(|_| !signs_type)
+                {
                     head.event_type = kind;
                 }
                 Ok(Delivery::from_stored(verified, head, self))
@@ -464,7 +467,7 @@ impl StoredDelivery {
             return Err(VerifyError::new(Kind::ScopeMismatch));
         }
         let has_key = ring.key_names().any(|name| name == self.key_name);
-        let verified = ring.verify(head, &Signatures::one(*signature), self.body.clone());
+        let verified = ring.verify(head, &signature.alone(), self.body.clone());
         verified.map_err(|error| match error.kind() {
             Kind::SignatureMismatch if !has_key => VerifyError::new(Kind::KeyRemoved),
             _ => error,

@@ -371,7 +371,7 @@ impl ReceiverBuilder {
 
     /// The retention.
     fn remembered_for(&self) -> Duration {
-        let least = self.scheme.schedule().minimum_retention(&Window::default());
+        let least = RetrySchedule::of_scheme(&self.scheme).minimum_retention(&Window::default());
         self.retention.unwrap_or(least.max(TWO_DAYS))
     }
 
@@ -379,7 +379,9 @@ impl ReceiverBuilder {
     fn check_scheme(&self, keys: &Keys) -> Result<(), ConfigError> {
         let fault = match (self.scheme.has_timestamp(), self.without_window) {
             (true, false) | (false, true) => return keys.set_scheme(self.scheme),
-            (true, true) => "it signs a timestamp, so the window stays: leave out .without_window()",
+            (true, true) => {
+                "it signs a timestamp, so the window stays: leave out .without_window()"
+            }
             (false, false) => {
                 "it signs no timestamp, so no age can be checked: .without_window() says that you know"
             }
@@ -412,7 +414,7 @@ impl ReceiverBuilder {
         next: impl FnOnce(Duration) -> N,
     ) -> Result<ReceiverInner<N>, ConfigError> {
         self.check_scheme(&keys)?;
-        let of_scheme = self.scheme.schedule();
+        let of_scheme = RetrySchedule::of_scheme(&self.scheme);
         let (given, schedule) = (
             self.remembered_for(),
             self.schedule.unwrap_or_else(|| of_scheme.clone()),

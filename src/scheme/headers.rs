@@ -1,8 +1,8 @@
 //! The headers of a delivery, read in one walk and borrowed.
 
-use super::{Part, Scheme, SignedHead, Signatures, Timestamp, Window};
+use super::verify_error::VerifyErrorKind as Kind;
+use super::{Malformed, Part, Scheme, Signatures, SignedHead, Timestamp, VerifyError, Window};
 use crate::clock::UnixSeconds;
-use crate::verify::{Malformed, VerifyError, VerifyErrorKind as Kind};
 
 /// The headers that a delivery is verified with, borrowed from the request.
 ///
@@ -204,8 +204,8 @@ impl<'h> HeaderSlots<'h> {
         let scheme = self.scheme;
         let [signature, timestamp, subscription, id, kind] = self.slots;
         let malformed = |name| move |Malformed| VerifyError::new(Kind::HeaderMalformed(name));
-        let (signatures, element) = Signatures::parse(scheme, required(signature)?)
-            .map_err(malformed(signature.0))?;
+        let (signatures, element) =
+            Signatures::parse(scheme, required(signature)?).map_err(malformed(signature.0))?;
         let digits = match (scheme.has_timestamp(), timestamp.0) {
             (false, _) => None,
             (true, "") => Some(element.ok_or(Malformed).map_err(malformed(signature.0))?),

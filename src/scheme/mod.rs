@@ -31,18 +31,18 @@
 use std::time::Duration;
 
 use crate::config::{ConfigError, ConfigErrorKind};
-use crate::dedupe::RetrySchedule;
 
 mod headers;
 mod timestamp;
+mod verify_error;
 mod written;
 
 pub use headers::DeliveryHeaders;
 pub(crate) use headers::HeaderSlots;
 pub(crate) use timestamp::SignedHead;
 pub use timestamp::{Timestamp, Window};
-pub use written::Signature;
-pub(crate) use written::Signatures;
+pub use verify_error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
+pub(crate) use written::{Signatures, parse_stored, to_stored};
 
 /// `X-Service-Signature`.
 pub const SIGNATURE: &str = "x-service-signature";
@@ -152,6 +152,15 @@ pub(crate) const UNTYPED: &str = "untyped";
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
+/// The waits of the Workspace Data Service.
+pub(crate) const SERVICE_WAITS: &[Duration] = &[
+    Duration::from_secs(MINUTE),
+    Duration::from_secs(5 * MINUTE),
+    Duration::from_secs(30 * MINUTE),
+    Duration::from_secs(2 * HOUR),
+    Duration::from_secs(24 * HOUR),
+];
+
 /// The rows that ship, each with the page that it is read from.
 impl Scheme {
     /// The Workspace Data Service, and the default.
@@ -163,7 +172,7 @@ impl Scheme {
         .event_type(Place::Json("type"))
         .hints(EVENT_ID, EVENT_TYPE)
         .subscription(WEBHOOK_ID)
-        .retries(RetrySchedule::SERVICE_WAITS)
+        .retries(SERVICE_WAITS)
         .fewest_attempts(5);
 
     /// [Standard Webhooks](https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md), as Svix and others
@@ -289,12 +298,7 @@ impl Scheme {
     }
 
     /// Sets the header that has the signature, and how it is written.
-    pub const fn signature(
-        mut self,
-        header: &'static str,
-        form: Form,
-        encoding: Encoding,
-    ) -> Self {
+    pub const fn signature(mut self, header: &'static str, form: Form, encoding: Encoding) -> Self {
         (self.signature, self.form, self.encoding) = (header, form, encoding);
         self
     }
@@ -367,10 +371,9 @@ impl Scheme {
         self.name
     }
 
-    /// Returns the sender's retries.
-    #[must_use]
-    pub fn schedule(&self) -> RetrySchedule {
-        RetrySchedule::of_sender(self.waits, self.attempt_timeout, self.fewest_attempts)
+    /// Returns the sender's waits, how long it waits for an answer, and its least number of attempts.
+    pub(crate) fn schedule(&self) -> (&'static [Duration], Duration, u32) {
+        (self.waits, self.attempt_timeout, self.fewest_attempts)
     }
 
     /// Returns whether the sender signs when it has signed, so that an age can be checked.
@@ -460,7 +463,9 @@ impl Scheme {
             (id_header, id),
             (self.kind_hint, kind),
         ];
-        pairs.into_iter().filter_map(|(name, value)| name.zip(value))
+        pairs
+            .into_iter()
+            .filter_map(|(name, value)| name.zip(value))
     }
 
     /// The field of the body that has the id.
@@ -527,11 +532,15 @@ impl Scheme {
             }
             (Some(Place::Element(_)), ..) if !is_list => "an element needs a list of signatures",
             (Some(_), ..) if count(Part::Timestamp) != 1 => "its timestamp is not signed, or twice",
-            (None, ..) if count(Part::Timestamp) > 0 => "it signs a timestamp and names no place of it",
+            (None, ..) if count(Part::Timestamp) > 0 => {
+                "it signs a timestamp and names no place of it"
+            }
             (_, Some(Place::Header(_)), _) if count(Part::Id) != 1 => {
                 "its id stands in a header that is not signed: an id decides only if it was signed; name it with .hints(…)"
             }
-            (_, Some(Place::Header(_)), _) if self.id_hint.is_some() => "it has two headers for the id",
+            (_, Some(Place::Header(_)), _) if self.id_hint.is_some() => {
+                "it has two headers for the id"
+            }
             (_, Some(Place::Element(_) | Place::JsonIfPresent(_)), _) => {
                 "the id stands in a signed header or in the body of each delivery"
             }

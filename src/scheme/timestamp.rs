@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Part, Scheme};
+use super::{Malformed, Part, Scheme, StaleTimes, VerifyError, VerifyErrorKind};
 use crate::clock::UnixSeconds;
-use crate::verify::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 
 /// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
 const MAX_DIGITS: usize = 16;
@@ -109,6 +108,15 @@ pub(crate) struct SignedHead {
 }
 
 impl SignedHead {
+    /// Returns what a sender signs in front of a body.
+    pub(crate) fn of(scheme: &Scheme, timestamp: Timestamp, id: &str) -> Self {
+        Self {
+            parts: scheme.signed,
+            timestamp: scheme.timestamp.map(|_| timestamp),
+            id: scheme.id_in_header().then(|| id.into()),
+        }
+    }
+
     /// Calls `take` with each piece, in order.
     #[inline]
     pub(crate) fn pieces(&self, mut take: impl FnMut(&[u8])) {
@@ -126,7 +134,11 @@ impl SignedHead {
     ///
     /// # Errors
     /// `HeaderMalformed`: the stored timestamp or id has a form that no delivery has.
-    pub(crate) fn of_stored(scheme: &Scheme, timestamp: &str, id: &str) -> Result<Self, VerifyError> {
+    pub(crate) fn of_stored(
+        scheme: &Scheme,
+        timestamp: &str,
+        id: &str,
+    ) -> Result<Self, VerifyError> {
         let malformed = |name| VerifyError::new(VerifyErrorKind::HeaderMalformed(name));
         let timestamp = match scheme.timestamp {
             Some(_) => Some(

@@ -4,114 +4,13 @@ use std::fmt;
 
 use base64ct::{Base64, Encoding as _};
 
-use super::{Encoding, Form, Place, Scheme, SignedHead, Timestamp};
-use crate::verify::{Malformed, Secret, mac_of};
-
-/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. Of another scheme, the 32 bytes that matched.
-///
-/// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A sender or a test
-/// calls [`to_header_value`](Self::to_header_value).
-#[derive(Clone, Copy)]
-pub struct Signature(pub(crate) [u8; 32]);
-
-impl Signature {
-    /// Parses the header's bytes.
-    ///
-    /// # Errors
-    /// [`Malformed`] for anything but the one form: no other prefix, case, length or list of signatures.
-    ///
-    /// ```
-    /// use hookgate::verify::Signature;
-    ///
-    /// assert!(Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes()).is_ok());
-    /// assert!(Signature::parse(format!("sha256={}", "0A".repeat(32)).as_bytes()).is_err());
-    /// assert!(Signature::parse(b"sha256=").is_err());
-    /// ```
-    pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
-        let digits = header.strip_prefix(PREFIX).ok_or(Malformed)?;
-        Self::decode(digits, Encoding::Hex)
-    }
-
-    /// Signs as the service does: HMAC-SHA256 with the whole secret text as key, over the timestamp's bytes, a dot
-    /// and the body's bytes.
-    ///
-    /// ```
-    /// use hookgate::{
-    ///     Secret,
-    ///     verify::{Signature, Timestamp},
-    /// };
-    ///
-    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// let timestamp = Timestamp::parse(b"1763690000")?;
-    /// let header = Signature::sign(&secret, &timestamp, b"{}").to_header_value();
-    /// assert_eq!(header, "sha256=f3330d0b57c261971ee5ecc21db71965a19e2b41468c943c1d234b139fc550cc");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn sign(secret: &Secret, timestamp: &Timestamp, body: &[u8]) -> Self {
-        let head = SignedHead {
-            parts: Scheme::WORKSPACE.parts(),
-            timestamp: Some(*timestamp),
-            id: None,
-        };
-        Self(mac_of(secret.as_bytes(), &head, body))
-    }
-
-    /// Returns the header's value, for a sender or a test.
-    ///
-    /// # Security
-    /// With this value a delivery is accepted. Never log it, and never answer with it.
-    #[must_use]
-    pub fn to_header_value(&self) -> String {
-        format!("sha256={}", hex::encode(self.0))
-    }
-
-    #[inline]
-    fn decode(text: &[u8], encoding: Encoding) -> Result<Self, Malformed> {
-        let mut bytes = [0; 32];
-        match encoding {
-            Encoding::Hex => {
-                // `hex` also decodes upper case. One signature has one spelling.
-                if text.iter().any(u8::is_ascii_uppercase) {
-                    return Err(Malformed);
-                }
-                hex::decode_to_slice(text, &mut bytes).map_err(|_| Malformed)?;
-            }
-            Encoding::Base64 => {
-                let decoded = Base64::decode(text, &mut bytes).map_err(|_| Malformed)?;
-                if decoded.len() != bytes.len() {
-                    return Err(Malformed);
-                }
-            }
-        }
-        Ok(Self(bytes))
-    }
-
-    fn encode(&self, encoding: Encoding) -> String {
-        match encoding {
-            Encoding::Hex => hex::encode(self.0),
-            Encoding::Base64 => {
-                let mut text = [0; 44];
-                // 32 bytes take these 44 characters.
-                Base64::encode(&self.0, &mut text).unwrap_or_default().to_owned()
-            }
-        }
-    }
-}
-
-const PREFIX: &[u8; 7] = b"sha256=";
-
-impl fmt::Debug for Signature {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Signature([redacted])")
-    }
-}
+use super::{Encoding, Form, Malformed, Place, Scheme, Timestamp};
 
 /// The signatures of one delivery: mostly one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Signatures {
-    first: Signature,
-    more: Vec<Signature>,
+    first: [u8; 32],
+    more: Vec<[u8; 32]>,
 }
 
 /// The most elements of a list.
@@ -119,16 +18,16 @@ const MAX_ELEMENTS: usize = 8;
 
 impl Signatures {
     #[inline]
-    pub(crate) fn one(first: Signature) -> Self {
+    pub(crate) fn one(first: [u8; 32]) -> Self {
         let more = Vec::new();
         Self { first, more }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Signature> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8; 32]> {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    pub(crate) fn get(&self, at: u8) -> Option<Signature> {
+    pub(crate) fn get(&self, at: u8) -> Option<[u8; 32]> {
         self.iter().nth(usize::from(at)).copied()
     }
 
@@ -141,7 +40,7 @@ impl Signatures {
         match scheme.form {
             Form::One(prefix) => {
                 let text = header.strip_prefix(prefix.as_bytes()).ok_or(Malformed)?;
-                Ok((Self::one(Signature::decode(text, scheme.encoding)?), None))
+                Ok((Self::one(decode(text, scheme.encoding)?), None))
             }
             Form::List { separator, version } => parse_list(scheme, header, separator, version),
         }
@@ -171,7 +70,7 @@ fn parse_list<'h>(
                 return Err(Malformed);
             }
         } else if let Some(text) = element.strip_prefix(version) {
-            let signature = Signature::decode(text, scheme.encoding)?;
+            let signature = decode(text, scheme.encoding)?;
             match &mut found {
                 Some(signatures) => signatures.more.push(signature),
                 None => found = Some(Signatures::one(signature)),
@@ -183,45 +82,62 @@ fn parse_list<'h>(
     Ok((found.ok_or(Malformed)?, timestamp))
 }
 
+/// The form of the default scheme, in which any signature is stored.
+const STORED: &str = "sha256=";
+
+/// Parses a signature in that form.
+pub(crate) fn parse_stored(text: &[u8]) -> Result<[u8; 32], Malformed> {
+    let digits = text.strip_prefix(STORED.as_bytes()).ok_or(Malformed)?;
+    decode(digits, Encoding::Hex)
+}
+
+/// Writes a signature in that form.
+pub(crate) fn to_stored(signature: &[u8; 32]) -> String {
+    format!("{STORED}{}", hex::encode(signature))
+}
+
+#[inline]
+fn decode(text: &[u8], encoding: Encoding) -> Result<[u8; 32], Malformed> {
+    let mut bytes = [0; 32];
+    match encoding {
+        Encoding::Hex => {
+            // `hex` also decodes upper case. One signature has one spelling.
+            if text.iter().any(u8::is_ascii_uppercase) {
+                return Err(Malformed);
+            }
+            hex::decode_to_slice(text, &mut bytes).map_err(|_| Malformed)?;
+        }
+        Encoding::Base64 => {
+            let decoded = Base64::decode(text, &mut bytes).map_err(|_| Malformed)?;
+            if decoded.len() < 32 {
+                return Err(Malformed);
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+fn encode(signature: &[u8; 32], encoding: Encoding) -> String {
+    match encoding {
+        Encoding::Hex => hex::encode(signature),
+        Encoding::Base64 => {
+            let mut text = [0; 44];
+            // 32 bytes take these 44 characters.
+            let text = Base64::encode(signature, &mut text).unwrap_or_default();
+            text.to_owned()
+        }
+    }
+}
+
 impl Scheme {
-    /// Signs a body as this sender does, and returns the headers to send: for tests, and for tools that send deliveries. `id` is the
-    /// event's, for a scheme that has it in a header.
-    ///
-    /// ```
-    /// use hookgate::{Scheme, Secret, Verifier, verify::Timestamp};
-    ///
-    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
-    /// let body = br#"{"id":"evt_1","type":"invoice.paid"}"#;
-    /// let now = Timestamp::parse(b"1763690000")?;
-    /// let headers = Scheme::STRIPE.sign(&secret, &now, "", body)?;
-    /// assert_eq!(headers[0].0, "stripe-signature");
-    ///
-    /// let verifier = Verifier::for_scheme(Scheme::STRIPE, secret)?;
-    /// let head = verifier.headers(headers.iter().map(|(name, value)| (*name, value)))?;
-    /// assert!(verifier.verify(&head, body, now.seconds()).is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The row is unusable, or the secret is not of its form.
-    ///
-    /// # Security
-    /// With these headers a delivery is accepted. Never log them.
-    pub fn sign(
+    /// Returns the headers of a delivery that has this signature.
+    pub(crate) fn headers(
         &self,
-        secret: &Secret,
+        signature: &[u8; 32],
         timestamp: &Timestamp,
         id: &str,
-        body: &[u8],
-    ) -> Result<Vec<(&'static str, String)>, crate::ConfigError> {
-        self.check()?;
-        let head = SignedHead {
-            parts: self.signed,
-            timestamp: self.timestamp.map(|_| *timestamp),
-            id: self.id_in_header().then(|| id.into()),
-        };
-        let key = secret.to_key(self.key)?;
-        let text = Signature(mac_of(&key, &head, body)).encode(self.encoding);
+    ) -> Vec<(&'static str, String)> {
+        let text = encode(signature, self.encoding);
         let value = match (self.form, self.timestamp) {
             (Form::One(prefix), _) => format!("{prefix}{text}"),
             (Form::List { separator, version }, Some(Place::Element(name))) => {
@@ -236,6 +152,12 @@ impl Scheme {
         if let Some(Place::Header(name)) = self.id {
             headers.push((name, id.to_owned()));
         }
-        Ok(headers)
+        headers
+    }
+}
+
+impl fmt::Debug for Signatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signatures([redacted])")
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{VerifyError, VerifyErrorKind};
 use super::keyring::KeyRing;
-use super::signature::{MacStates, Match};
+use super::signature::{MacStates, Match, Signature};
 use super::verified::{Proof, SignedBytes, Verified};
-use crate::scheme::{DeliveryHeaders, SignedHead, Signatures};
+use super::{VerifyError, VerifyErrorKind};
+use crate::scheme::{DeliveryHeaders, Signatures, SignedHead};
 
 /// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
 const MAX_COPIED: usize = 16 << 10;
@@ -219,7 +219,7 @@ impl KeyRing {
             _ if self.is_decoy => VerifyErrorKind::UnknownSubscription,
             Some(found) if self.has_ended(found.key, &head) => VerifyErrorKind::KeyEnded,
             Some(found) => {
-                let signature = signatures.get(found.signature);
+                let signature = signatures.get(found.signature).map(Signature::of_bytes);
                 return Ok(Proof::new(head, signature, self, found.key));
             }
             None => VerifyErrorKind::SignatureMismatch,
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::clock::UnixSeconds;
     use crate::lookup::Verifier;
-    use crate::verify::{Secret, Signature, Timestamp};
+    use crate::verify::{Secret, Timestamp};
 
     const NOW: i64 = 1_763_690_000;
 

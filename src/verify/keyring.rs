@@ -9,7 +9,7 @@ use super::secret::Secret;
 use super::signature::{Key, Match, find_match};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
-use crate::scheme::{self, Scheme, SignedHead, Signatures};
+use crate::scheme::{self, Scheme, Signatures, SignedHead};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
@@ -382,7 +382,9 @@ impl SchemeOfRing {
         if row.is_some_and(|row| row.is_workspace()) {
             return None;
         }
-        Some(Arc::new(row.map_or_else(|| Self::Noted(name.into()), Self::Row)))
+        Some(Arc::new(
+            row.map_or_else(|| Self::Noted(name.into()), Self::Row),
+        ))
     }
 }
 

@@ -7,6 +7,7 @@
 
 #![expect(clippy::disallowed_types, reason = "this file uses the crypto crates")]
 
+use std::fmt;
 use std::sync::Arc;
 
 use hmac::digest::CtOutput;
@@ -16,7 +17,117 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::secret::Secret;
 use crate::config::ConfigError;
-use crate::scheme::{self, Signature, Signatures, SignedHead};
+use crate::scheme::{
+    self, Malformed, Scheme, Signatures, SignedHead, Timestamp, parse_stored, to_stored,
+};
+
+/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. For another scheme it is how the 32 bytes are
+/// stored.
+///
+/// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A sender or a test
+/// calls [`to_header_value`](Self::to_header_value).
+#[derive(Clone, Copy)]
+pub struct Signature([u8; 32]);
+
+impl Signature {
+    /// Parses the header's bytes.
+    ///
+    /// # Errors
+    /// [`Malformed`] for anything but the one form: no other prefix, case, length or list of signatures.
+    ///
+    /// ```
+    /// use hookgate::verify::Signature;
+    ///
+    /// assert!(Signature::parse(format!("sha256={}", "0a".repeat(32)).as_bytes()).is_ok());
+    /// assert!(Signature::parse(format!("sha256={}", "0A".repeat(32)).as_bytes()).is_err());
+    /// assert!(Signature::parse(b"sha256=").is_err());
+    /// ```
+    pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
+        parse_stored(header).map(Self)
+    }
+
+    /// Signs as the service does: HMAC-SHA256 with the whole secret text as key, over the timestamp's bytes, a dot
+    /// and the body's bytes. For any other sender, see [`sign`].
+    ///
+    /// ```
+    /// use hookgate::{
+    ///     Secret,
+    ///     verify::{Signature, Timestamp},
+    /// };
+    ///
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let timestamp = Timestamp::parse(b"1763690000")?;
+    /// let header = Signature::sign(&secret, &timestamp, b"{}").to_header_value();
+    /// assert_eq!(header, "sha256=f3330d0b57c261971ee5ecc21db71965a19e2b41468c943c1d234b139fc550cc");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn sign(secret: &Secret, timestamp: &Timestamp, body: &[u8]) -> Self {
+        let head = SignedHead::of(Scheme::workspace(), *timestamp, "");
+        Self(mac_of(secret.as_bytes(), &head, body))
+    }
+
+    pub(super) fn of_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns it as the only signature of a delivery.
+    pub(crate) fn alone(&self) -> Signatures {
+        Signatures::one(self.0)
+    }
+
+    /// Returns the header's value, for a sender or a test.
+    ///
+    /// # Security
+    /// With this value a delivery is accepted. Never log it, and never answer with it.
+    #[must_use]
+    pub fn to_header_value(&self) -> String {
+        to_stored(&self.0)
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signature([redacted])")
+    }
+}
+
+/// Signs a body as a sender does, and returns the headers to send: for tests, and for tools that send deliveries. `id` is the event's,
+/// for a [`Scheme`] that has it in a header.
+///
+/// ```
+/// use hookgate::verify::{Timestamp, sign};
+/// use hookgate::{Scheme, Secret, Verifier};
+///
+/// let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// let body = br#"{"id":"evt_1","type":"invoice.paid"}"#;
+/// let now = Timestamp::parse(b"1763690000")?;
+/// let headers = sign(&Scheme::STRIPE, &secret, &now, "", body)?;
+/// assert_eq!(headers[0].0, "stripe-signature");
+///
+/// let verifier = Verifier::for_scheme(Scheme::STRIPE, secret)?;
+/// let head = verifier.headers(headers.iter().map(|(name, value)| (*name, value)))?;
+/// assert!(verifier.verify(&head, body, now.seconds()).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form.
+///
+/// # Security
+/// With these headers a delivery is accepted. Never log them.
+pub fn sign(
+    scheme: &Scheme,
+    secret: &Secret,
+    timestamp: &Timestamp,
+    id: &str,
+    body: &[u8],
+) -> Result<Vec<(&'static str, String)>, ConfigError> {
+    scheme.check()?;
+    let head = SignedHead::of(scheme, *timestamp, id);
+    let key = secret.to_key(scheme.key_form())?;
+    Ok(scheme.headers(&mac_of(&key, &head, body), timestamp, id))
+}
 
 /// HMAC-SHA256 under a key, before or after some bytes.
 type MacState = Hmac<Sha256>;
@@ -68,7 +179,11 @@ impl Key {
     ///
     /// # Errors
     /// The text is not of this form.
-    pub(super) fn key_with(&mut self, secret: &Secret, form: scheme::Key) -> Result<(), ConfigError> {
+    pub(super) fn key_with(
+        &mut self,
+        secret: &Secret,
+        form: scheme::Key,
+    ) -> Result<(), ConfigError> {
         if form != scheme::Key::Text {
             let name = Arc::clone(&self.name);
             *self = Self::from_bytes(name, &secret.to_key(form)?);
@@ -94,7 +209,7 @@ impl Key {
 pub(super) struct Tag(CtOutput<MacState>);
 
 /// Returns the MAC of a delivery, for its sender.
-pub(crate) fn mac_of(key: &[u8], head: &SignedHead, body: &[u8]) -> [u8; 32] {
+fn mac_of(key: &[u8], head: &SignedHead, body: &[u8]) -> [u8; 32] {
     let Tag(tag) = Key::from_bytes("".into(), key).tag(head, body);
     tag.into_bytes().into()
 }
@@ -128,8 +243,8 @@ impl MacStates {
     }
 }
 
-fn is_equal(tag: &Tag, signature: &Signature) -> Choice {
-    tag.0.as_bytes().as_slice().ct_eq(&signature.0)
+fn is_equal(tag: &Tag, signature: &[u8; 32]) -> Choice {
+    tag.0.as_bytes().as_slice().ct_eq(signature)
 }
 
 /// The indices of the key that has signed and of the signature that is its own.
@@ -211,7 +326,7 @@ mod tests {
         let (first, rest) = message.split_at(message.len() / 3);
         macs.update(first);
         macs.update(rest);
-        macs.matched(&Signatures::one(signature)).is_some()
+        macs.matched(&signature.alone()).is_some()
     }
 
     #[test]

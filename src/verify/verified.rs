@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::keyring::KeyRing;
-use crate::scheme::{Scheme, Signature, SignedHead, Timestamp};
+use super::signature::Signature;
+use crate::scheme::{Scheme, SignedHead, Timestamp};
 
 /// A delivery's bytes, proved authentic.
 ///

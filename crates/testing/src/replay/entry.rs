@@ -204,7 +204,8 @@ impl Examiner<'_> {
         // Refuses a time that no timestamp can express.
         Timestamp::at(logged.received_at).ok()?;
         let head = logged.head().ok();
-        entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
+        let signed = head.as_ref().and_then(|head| head.timestamp());
+        entry.timestamp = signed.map(|timestamp| timestamp.seconds());
         if let Some(kind) = head.and_then(|head| self.verify(&head, &entry)) {
             entry.kind = kind;
             entry.secret = self.secrets.signing(logged).cloned();

@@ -7,6 +7,7 @@
 //! | [`handlers`] | How do I handle several data models, and how do I report a failure? |
 //! | [`properties`] | Which Rust type does a TEXT, a NUMBER or a DATE have? |
 //! | [`own_server`] | How do I receive in a server without tower, or only verify? |
+//! | [`other_senders`] | How do I receive what Stripe, GitHub or any other sender signs? |
 //! | [`names`] | Which types do I have to spell? |
 //! | [`proxy`] | Which parts of a request must a proxy not change? |
 //! | [`tracing`] | Which spans, fields and log lines are there? |
@@ -59,6 +60,8 @@ pages! {
     handlers "handlers.md";
     properties "properties.md";
     own_server "own-server.md";
+    #[cfg(any(not(doctest), feature = "axum"))]
+    other_senders "other-senders.md";
     #[cfg(not(doctest))] // Its code needs other packages: the package of the tests compiles it.
     names "names.md";
     proxy "proxy.md";

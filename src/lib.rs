@@ -110,6 +110,7 @@ pub mod receiver;
 pub mod route;
 #[cfg(feature = "tower")]
 pub mod run;
+pub mod scheme;
 #[cfg(feature = "tower")]
 pub mod sink;
 mod store_error;
@@ -120,6 +121,7 @@ pub mod verify;
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
 pub use dedupe::store_contract::DedupeStore;
+pub use event::Signed;
 pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
 pub use event::properties::Properties;
 pub use future::block_on;
@@ -137,6 +139,7 @@ pub use receiver::builder::ReceiverBuilder;
 pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
 pub use route::router::{EventRouter, Subscriptions};
+pub use scheme::Scheme;
 pub use verify::keyring::KeyRing;
 pub use verify::secret::Secret;
 pub use verify::verified::Verified;

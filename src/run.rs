@@ -36,7 +36,6 @@ use crate::layer::{
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::pipeline::{Delivery, TRACEPARENT};
 use crate::readable::Chain;
-use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 
 /// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
 /// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
@@ -55,6 +54,7 @@ use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 /// #     body: body.into(), timestamp: "1763690000".into(), signature: None, event_id: "evt_1".into(),
 /// #     event_type: "row.deleted".into(), received_at: UnixSeconds::new(1_763_690_001), scope: "orders".into(),
 /// #     key_name: "primary".into(), subscription_id: None, pinned_workspace: None, traceparent: None,
+/// #     scheme: "workspace".into(),
 /// # })?;
 ///
 /// async fn on_event(event: Event) -> Result<(), DeadLetter> {
@@ -237,16 +237,17 @@ fn head(delivery: &Delivery) -> Parts {
     let json = HeaderValue::from_static("application/json");
     head.headers.insert(CONTENT_TYPE, json);
     let verified = delivery.verified();
-    let known = [
-        (TIMESTAMP, Some(verified.timestamp().as_str())),
-        (WEBHOOK_ID, verified.subscription_id()),
-        (EVENT_ID, Some(delivery.event_id())),
-        (EVENT_TYPE, Some(delivery.event_type())),
-        (TRACEPARENT, delivery.traceparent()),
+    let values = [
+        verified.timestamp().map(|timestamp| timestamp.as_str()),
+        verified.subscription_id(),
+        Some(delivery.event_id()),
+        Some(delivery.event_type()),
     ];
-    for (name, value) in known {
+    let known = verified.scheme().map(|scheme| scheme.headers_of(values));
+    let trace = delivery.traceparent().map(|trace| (TRACEPARENT, trace));
+    for (name, value) in known.into_iter().flatten().chain(trace) {
         // An id may be any text. If it cannot be the value of a header, the header is left out.
-        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             head.headers.insert(HeaderName::from_static(name), value);
         }
     }

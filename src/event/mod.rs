@@ -90,6 +90,7 @@ mod outline;
 mod parse;
 pub(crate) mod properties;
 mod scan;
+mod signed;
 mod similar_name;
 mod value;
 
@@ -109,10 +110,12 @@ pub(crate) use outline::row_of;
 pub use properties::{Change, Changes, Required};
 #[doc(hidden)]
 pub use scan::{from_foreign_json, has_reserved_key};
+pub use signed::Signed;
 pub use value::{Field, File, Value, or_default};
 
 use serde::de::DeserializeOwned;
 
+use crate::scheme::Scheme;
 use crate::verify::{SignedBytes, Verified};
 
 impl<R: DeserializeOwned> Event<R> {
@@ -124,6 +127,9 @@ impl<R: DeserializeOwned> Event<R> {
     /// The place of the mismatch is in [`path()`](EventError::path), and the row's data model in
     /// [`model()`](EventError::model).
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
+        if !verified.scheme().is_some_and(Scheme::is_workspace) {
+            return Err(EventError::new(EventErrorKind::OtherScheme));
+        }
         let pinned = verified.pinned_workspace();
         let text = scan::check(verified.body())?;
         let event = parse::event(text).map_err(|_| outline::diagnose::<R>(text, pinned))?;

@@ -71,8 +71,13 @@ impl<N> RequestContext<N> {
         parts: &Parts,
         mut body: Pin<&mut B>,
     ) -> Result<Delivery, Refusal> {
-        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
-            .announcing(body.size_hint().lower());
+        let receiver = Arc::clone(&self.receiver);
+        let head = RequestHead::with_scheme(
+            receiver.auth.scheme(),
+            parts.method.as_str(),
+            &parts.headers,
+        )
+        .announcing(body.size_hint().lower());
         let (refusal, deadline) = match self.check_head(&head).await {
             Ok((received, deadline)) => {
                 match self.read_body(body.as_mut(), received, deadline).await {
@@ -104,7 +109,7 @@ impl<N> RequestContext<N> {
         head: &RequestHead<'_>,
     ) -> Result<(BodyVerifier, Instant), Refusal> {
         let auth = &self.receiver.auth;
-        let headers = head.read(auth.max_body)?;
+        let headers = head.read(auth.max_body, auth.scheme())?;
         let now = auth.clock.now();
         self.observation.age_checked(now);
         let checked = auth.check_age(headers, now)?;

@@ -171,10 +171,9 @@ pub(crate) enum RefusalDetail {
     ContentEncoding,
     #[error("content-type names another type than JSON")]
     ContentType,
-    #[error("x-service-event-id differs")]
-    EventId,
-    #[error("x-service-event-type differs")]
-    EventType,
+    /// The header of this name.
+    #[error("{0} differs")]
+    Differs(&'static str),
     #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     #[error("too many copies of the event already wait")]
     TooManyWait,

@@ -66,9 +66,10 @@ impl ReceiverBuilder {
     }
 
     /// Sets the time within which a request is answered, counted from the layer's `call`: look-up, body, claim, waiting and
-    /// handler. Default: 4.5 s, because the sender gives up at 5 s. More than 100 ms, and not longer than the sender waits.
+    /// handler. Default: 4.5 s, because the sender gives up at 5 s, or nine tenths of the time that the [scheme](Self::scheme)'s sender
+    /// waits, if that is less. More than 100 ms, and not longer than the sender waits.
     pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.layer.answer_within = limit;
+        self.answer_within = Some(limit);
         self
     }
 

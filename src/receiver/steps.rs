@@ -30,6 +30,22 @@ pub(super) struct ReceiverInner<N> {
 }
 
 impl Receiver {
+    /// Reads the head of a request by the receiver's [scheme](crate::Scheme), as [`RequestHead::new`] does by the default one.
+    ///
+    /// # Security
+    /// Pass **all** headers as received, repeated ones too.
+    pub fn request_head<'h, 'v: 'h, N, V>(
+        &'h self,
+        method: &'h str,
+        headers: impl IntoIterator<Item = (N, &'v V)>,
+    ) -> RequestHead<'h>
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'v,
+    {
+        RequestHead::with_scheme(self.auth().scheme(), method, headers)
+    }
+
     /// Checks the head, before a byte of the body is read.
     ///
     /// If keys are [looked up](crate::lookup), this answers only from the cache; [`check_head_async`](Self::check_head_async) looks them
@@ -238,7 +254,7 @@ impl Receiver {
 
     fn read_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
         let auth = self.auth();
-        auth.check_age(head.read(auth.max_body)?, auth.clock.now())
+        auth.check_age(head.read(auth.max_body, auth.scheme())?, auth.clock.now())
     }
 
     fn auth(&self) -> &Authenticator {

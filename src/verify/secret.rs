@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use base64ct::{Base64, Encoding as _};
 use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
+use crate::scheme::Key;
 
 const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
@@ -179,8 +181,28 @@ impl Secret {
     }
 
     /// The key: the whole text, prefix included.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
+    }
+
+    /// Returns the key that the text stands for.
+    ///
+    /// # Errors
+    /// `UnusableSecret` for a text that is not of this form.
+    pub(crate) fn to_key(&self, form: Key) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+        let prefix = match form {
+            Key::Text => return Ok(Zeroizing::new(self.as_bytes().to_vec())),
+            Key::Base64After(prefix) => prefix,
+        };
+        let text = self.0.strip_prefix(prefix).unwrap_or(&self.0);
+        // In constant time, as the text is a secret.
+        let mut bytes = Zeroizing::new(vec![0; text.len() / 4 * 3]);
+        let length = Base64::decode(text, &mut bytes).map(<[u8]>::len);
+        let length = length.map_err(|_| {
+            unusable("the secret is not base64 after its prefix: with this scheme it stands for bytes; paste it whole, as the sender shows it")
+        })?;
+        bytes.truncate(length);
+        Ok(bytes)
     }
 }
 

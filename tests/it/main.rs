@@ -69,6 +69,8 @@ mod route;
 #[cfg(feature = "axum")]
 mod run;
 #[cfg(feature = "axum")]
+mod schemes;
+#[cfg(feature = "axum")]
 mod scopes;
 #[cfg(feature = "axum")]
 mod shutdown;

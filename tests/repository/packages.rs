@@ -139,8 +139,9 @@ fn the_page_of_the_client_counts_packages_right() {
 
 #[test]
 fn packages_stay_few() {
-    assert!(tree(&["--no-default-features"]).len() <= 31);
-    assert!(tree(&[]).len() <= 53);
+    // One of them is `base64ct`: Standard Webhooks' secrets and signatures are base64, and a secret is decoded in constant time.
+    assert!(tree(&["--no-default-features"]).len() <= 32);
+    assert!(tree(&[]).len() <= 54);
     assert!(tree(&["-p", "hookgate-cli"]).len() <= 112);
 }
 

@@ -121,7 +121,10 @@ fn no_event(delivery: &Delivery) -> Option<String> {
 
 impl VerdictOutput {
     fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
-        let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
+        let head = delivery.head().ok();
+        let signed = head
+            .as_ref()
+            .and_then(|head| Some(head.timestamp()?.seconds()));
         let received = delivery.received_at;
         Self {
             authentic: verdict.is_ok(),

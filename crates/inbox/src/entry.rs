@@ -166,6 +166,7 @@ impl Entry {
             subscription_id: self.subscription_id,
             pinned_workspace: self.pinned_workspace,
             traceparent: self.traceparent,
+            scheme: "workspace".to_owned(),
         };
         dangerous::restore(&stored).map_err(|Malformed| Box::new(stored))
     }

@@ -180,7 +180,9 @@ impl LoggedDeliveryExt for LoggedDelivery {
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
         // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
         // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
-        let signed = self.head().map(|head| head.timestamp().seconds());
+        let signed = self
+            .head()
+            .map(|head| head.timestamp().map_or(self.received_at, |at| at.seconds()));
         #[allow(clippy::expect_used)] // a ring is all that it needs
         let receiver = Receiver::builder()
             .key_ring(keys)

@@ -187,7 +187,7 @@ impl Entry {
     ) -> Option<Self> {
         let secret = secrets.signing(logged).cloned();
         if let Ok(head) = logged.head() {
-            self.timestamp = Some(head.timestamp().seconds());
+            self.timestamp = head.timestamp().map(|timestamp| timestamp.seconds());
             if let Some(kind) = self.kind_by(verifier.as_ref(), &head) {
                 self.resigned = signing == Signing::Afresh && secret.is_some();
                 (self.kind, self.secret) = (kind, secret);

@@ -1,9 +1,9 @@
-//! When a delivery was signed, and how old, or how far ahead, it may be.
+//! When a delivery was signed, how old, or how far ahead, it may be, and what is signed in front of its body.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
+use super::{Malformed, Part, Scheme, StaleTimes, VerifyError, VerifyErrorKind};
 use crate::clock::UnixSeconds;
 
 /// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
@@ -95,6 +95,63 @@ impl fmt::Display for Timestamp {
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Timestamp({self})")
+    }
+}
+
+/// What is signed in front of the body.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedHead {
+    pub(crate) parts: &'static [Part],
+    pub(crate) timestamp: Option<Timestamp>,
+    /// The id of a header that is signed.
+    pub(crate) id: Option<Box<str>>,
+}
+
+impl SignedHead {
+    /// Returns what a sender signs in front of a body.
+    pub(crate) fn of(scheme: &Scheme, timestamp: Timestamp, id: &str) -> Self {
+        Self {
+            parts: scheme.signed,
+            timestamp: scheme.timestamp.map(|_| timestamp),
+            id: scheme.id_in_header().then(|| id.into()),
+        }
+    }
+
+    /// Calls `take` with each piece, in order.
+    #[inline]
+    pub(crate) fn pieces(&self, mut take: impl FnMut(&[u8])) {
+        for part in self.parts {
+            match (part, &self.timestamp, &self.id) {
+                (Part::Timestamp, Some(timestamp), _) => take(timestamp.as_bytes()),
+                (Part::Id, _, Some(id)) => take(id.as_bytes()),
+                (Part::Text(text), ..) => take(text.as_bytes()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns what was signed in front of a stored body.
+    ///
+    /// # Errors
+    /// `HeaderMalformed`: the stored timestamp or id has a form that no delivery has.
+    pub(crate) fn of_stored(
+        scheme: &Scheme,
+        timestamp: &str,
+        id: &str,
+    ) -> Result<Self, VerifyError> {
+        let malformed = |name| VerifyError::new(VerifyErrorKind::HeaderMalformed(name));
+        let timestamp = match scheme.timestamp {
+            Some(_) => Some(
+                Timestamp::parse(timestamp.as_bytes())
+                    .map_err(|Malformed| malformed(scheme.timestamp_header()))?,
+            ),
+            None => None,
+        };
+        Ok(Self {
+            parts: scheme.signed,
+            timestamp,
+            id: scheme.id_in_header().then(|| id.into()),
+        })
     }
 }
 

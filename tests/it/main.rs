@@ -73,6 +73,8 @@ mod schemes;
 #[cfg(feature = "axum")]
 mod scopes;
 #[cfg(feature = "axum")]
+mod senders;
+#[cfg(feature = "axum")]
 mod shutdown;
 #[cfg(feature = "axum")]
 mod store_proxy;

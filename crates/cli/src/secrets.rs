@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Secret};
+use hookgate::verify::{Timestamp, sign};
+use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Scheme, Secret};
+use hookgate_testing::Signer;
 use zeroize::Zeroizing;
 
 use crate::fault::{Class, Fault, chain, warn};
@@ -28,6 +30,37 @@ pub(crate) struct SecretArgs {
     /// Take a secret that does not begin with `whsec_`
     #[arg(long)]
     any_secret: bool,
+}
+
+/// How the sender signs.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Scheme")]
+pub(crate) struct SchemeArgs {
+    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github, --any-secret takes the secret that you have chosen
+    #[arg(long, value_name = "NAME", default_value = "workspace", value_parser = scheme)]
+    pub(crate) scheme: Scheme,
+}
+
+fn scheme(name: &str) -> Result<Scheme, String> {
+    let known = "expected workspace, standard-webhooks, stripe or github";
+    Scheme::named(name).ok_or_else(|| known.to_owned())
+}
+
+impl SchemeArgs {
+    /// Returns what signs as this sender does.
+    pub(crate) fn signer(&self, secret: Secret) -> Result<Signer, Fault> {
+        let tried = Timestamp::parse(b"1").map_or(Ok(Vec::new()), |first| {
+            sign(&self.scheme, &secret, &first, "msg_1", b"")
+        });
+        tried.map_err(|error| self.unusable(&error))?;
+        Ok(Signer::new(secret).scheme(self.scheme))
+    }
+
+    pub(crate) fn unusable(&self, error: &ConfigError) -> Fault {
+        let name = self.scheme.name();
+        let message = format!("this secret can't be used with the scheme {name}");
+        Fault::caused_by(Class::Secret, &message, error).advise("paste it whole, as the sender shows it")
+    }
 }
 
 /// A secret that was configured, by its name, or the error why it is invalid.

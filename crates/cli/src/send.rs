@@ -22,7 +22,7 @@ use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
 use crate::printable::printable;
 use crate::request_text::{self, Form};
-use crate::secrets::SecretArgs;
+use crate::secrets::{SchemeArgs, SecretArgs};
 use crate::{durations, interrupt};
 
 /// Sign a sample event and deliver it, as the service would.
@@ -58,6 +58,8 @@ pub(crate) struct SendArgs {
     /// The subscription's id, for X-Service-Webhook-Id.
     #[arg(long, value_name = "ID", default_value = "wh_1")]
     subscription: String,
+    #[command(flatten)]
+    scheme: SchemeArgs,
     /// Send this header, in place of the service's own of that name. Repeatable; a name given twice is sent twice.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
@@ -195,7 +197,7 @@ impl Line {
 }
 
 fn signer(args: &SendArgs) -> Result<Signer, Fault> {
-    let signer = Signer::new(args.secret.first()?);
+    let signer = args.scheme.signer(args.secret.first()?)?;
     named(signer, &args.subscription)
 }
 

@@ -398,6 +398,7 @@ mod axum {
 
         use super::*;
 
+        const SECRET: &str = "whsec_made_up_for_the_examples";
         const OTHER: &str = "another-form-of-secret";
 
         fn start() -> Example {

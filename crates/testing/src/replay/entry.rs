@@ -121,8 +121,8 @@ pub(super) fn examine<'l>(
         }
         let log_decides = or_log || logged.unverifiable;
         let entry = Entry::new(line, logged);
-        let entry =
-            entry.and_then(|it| it.examined(&verifier, secrets, signing, log_decides, logged));
+        let entry = entry
+            .and_then(|it| it.examined(verifier.as_ref(), secrets, signing, log_decides, logged));
         let Some(entry) = entry else {
             unsendable.push(line);
             continue;
@@ -179,7 +179,7 @@ impl Entry {
     /// `None` where it has to be signed again, and no secret is its own.
     fn examined(
         mut self,
-        verifier: &Option<Verifier>,
+        verifier: Option<&Verifier>,
         secrets: &Secrets,
         signing: Signing,
         log_decides: bool,
@@ -188,7 +188,7 @@ impl Entry {
         let secret = secrets.signing(logged).cloned();
         if let Ok(head) = logged.head() {
             self.timestamp = head.timestamp().map(|timestamp| timestamp.seconds());
-            if let Some(kind) = self.kind_by(verifier.as_ref(), &head) {
+            if let Some(kind) = self.kind_by(verifier, &head) {
                 self.resigned = signing == Signing::Afresh && secret.is_some();
                 (self.kind, self.secret) = (kind, secret);
                 return Some(self);
@@ -210,7 +210,7 @@ impl Entry {
                 .iter()
                 .map(|(name, value)| (*name, value.as_bytes()));
             let head = DeliveryHeaders::from_pairs(others.chain(stamped)).ok();
-            let kind = head.and_then(|head| self.kind_by(verifier.as_ref(), &head));
+            let kind = head.and_then(|head| self.kind_by(verifier, &head));
             self.kind = kind.unwrap_or(EntryKind::Forged);
             (self.secret, self.resigned) = (Some(secret), true);
         }

@@ -35,6 +35,7 @@ macro_rules! pages {
             #[doc = "[answers page]: crate::guide::answers"]
             #[doc = "[layer page]: crate::guide::layer"]
             #[doc = "[router page]: crate::route"]
+            #[doc = "[log page]: https://docs.rs/hookgate-record"]
             #[doc = "[rotation page]: crate::guide::rotation"]
             #[doc = "[rotation-example page]: https://docs.rs/crate/hookgate/latest/source/examples/secret_rotation.rs"]
             #[doc = "[operations-sizing page]: crate::guide::operations#sizing"]

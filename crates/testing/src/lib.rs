@@ -25,6 +25,8 @@
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.
 #![doc = ""]
+#![doc = "[log page]: https://docs.rs/hookgate-record"]
+#![doc = ""]
 #![doc = include_str!("../docs/testing.md")]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]

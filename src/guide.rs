@@ -18,6 +18,8 @@
 //! | [`guarantees`] | Which store do I choose, and what does each guarantee in each fault? |
 //! | [`queues`] | How do I put a queue between receiving and handling? |
 //! | [`testing`] | How do I test a handler, and replay recorded deliveries? |
+//! | [`sender`] | How does an event end after all attempts of the service? |
+//! | [`explain`] | Why does my signature fail? |
 //! | [`emulator`] | How do I run the whole service on my machine? |
 //! | [`client`] | How do I read and change rows through the service's API? |
 //! | [`reconciliation`] | What does a missed event cost, and how is it found? |
@@ -83,6 +85,10 @@ pages! {
     queues "queues.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-testing`, which compiles this page too.
     testing "testing.md";
+    #[cfg(not(doctest))] // the same
+    sender "sender.md";
+    #[cfg(not(doctest))] // the same
+    explain "explain.md";
     #[cfg(not(doctest))] // Its code needs the package `hookgate-client`, which compiles this page too.
     reconciliation "reconciliation.md";
     command "command.md";

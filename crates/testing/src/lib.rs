@@ -24,10 +24,10 @@
 //! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.
+//!
+//! [Testing and replay](hookgate::guide::testing) begins with a handler's test, and ends with the faults of a replay.
 #![doc = ""]
-#![doc = "[log page]: https://docs.rs/hookgate-record"]
-#![doc = ""]
-#![doc = include_str!("../docs/testing.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/testing.md"))]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

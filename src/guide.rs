@@ -35,6 +35,7 @@ macro_rules! pages {
             #[doc = "[inbox page]: https://docs.rs/hookgate-inbox"]
             #[doc = "[operations-metrics page]: crate::guide::operations#metrics"]
             #[doc = "[answers page]: crate::guide::answers"]
+            #[doc = "[handlers-end page]: crate::guide::handlers#the-end-of-the-server"]
             #[doc = "[layer page]: crate::guide::layer"]
             #[doc = "[router page]: crate::route"]
             #[doc = "[log page]: https://docs.rs/hookgate-record"]

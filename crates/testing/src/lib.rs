@@ -25,7 +25,7 @@
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.
 //!
-//! [Testing and replay](hookgate::guide::testing) begins with a handler's test, and ends with the faults of a replay.
+//! [The guide](hookgate::guide::testing) shows a handler's test and a replay.
 #![doc = ""]
 #![cfg_attr(doctest, doc = include_str!("../../../docs/testing.md"))]
 #![forbid(unsafe_code)]

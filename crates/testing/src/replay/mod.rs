@@ -1,6 +1,7 @@
 //! Replay: a log of deliveries becomes a test.
 //!
-//! [Testing and replay](hookgate::guide::testing#a-log-of-deliveries-becomes-a-test) says how it is used, which faults there are, and what it observes.
+//! [The guide](hookgate::guide::testing#a-log-of-deliveries-becomes-a-test) says how it is used, which
+//! faults there are, and what it observes.
 
 mod answered;
 mod attempt;

@@ -1,4 +1,5 @@
-//! The delivery engine of the service, for tests and for real URLs: [the guide](hookgate::guide::sender) has a whole program.
+//! The delivery engine of the service, for tests and for real URLs:
+//! [the guide](hookgate::guide::sender) has a whole program.
 //!
 #![cfg_attr(doctest, doc = include_str!("../../../../docs/sender.md"))]
 

@@ -61,7 +61,7 @@ mod readme {}
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/emulator.md")]
-mod page {}
+mod guide_page {}
 
 mod answer;
 mod api;

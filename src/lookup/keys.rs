@@ -38,7 +38,7 @@ pub struct Keys(Arc<Shared>);
 struct Shared {
     rings: Rings,
     /// How the sender signs: set by the first receiver or verifier that takes the keys.
-    scheme: OnceLock<Scheme>,
+    scheme: OnceLock<Option<Scheme>>,
 }
 
 #[derive(Debug)]
@@ -119,10 +119,8 @@ impl Keys {
     /// Returns how the sender signs: the default scheme until another one is set.
     #[inline]
     pub(crate) fn scheme(&self) -> &Scheme {
-        match self.0.scheme.get() {
-            Some(scheme) if !scheme.is_workspace() => scheme,
-            _ => Scheme::workspace(),
-        }
+        let other = self.0.scheme.get().and_then(Option::as_ref);
+        other.unwrap_or_else(|| Scheme::workspace())
     }
 
     /// Sets how the sender signs, once: keys of one scheme never serve another one.
@@ -131,9 +129,9 @@ impl Keys {
     /// `UnusableScheme`, `UnusableKeys`, `UnusableSecret`: the keys do not fit it, or are those of another scheme.
     pub(crate) fn set_scheme(&self, scheme: Scheme) -> Result<(), ConfigError> {
         scheme.check()?;
-        if let Some(other) = self.0.scheme.get() {
+        if self.0.scheme.get().is_some() {
             let fault = "these keys are in use with another scheme";
-            return match other.is_same(&scheme) {
+            return match self.scheme().is_same(&scheme) {
                 true => Ok(()),
                 false => Err(scheme::unusable(&scheme, fault)),
             };
@@ -147,7 +145,7 @@ impl Keys {
             }
             #[cfg(feature = "lookup")]
             Rings::LookedUp(_) => {
-                self.0.scheme.get_or_init(|| scheme);
+                self.0.scheme.get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
                 return Ok(());
             }
         };
@@ -166,14 +164,14 @@ impl Keys {
                 None => return Err(scheme::unusable(&scheme, "these keys are in use")),
             }
         }
-        self.0.scheme.get_or_init(|| scheme);
+        self.0.scheme.get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
         Ok(())
     }
 
     /// Keys a new ring as the others are.
     fn keyed(&self, mut ring: KeyRing) -> Result<KeyRing, ConfigError> {
-        if let Some(scheme) = self.0.scheme.get() {
-            ring.set_scheme(scheme)?;
+        if self.0.scheme.get().is_some() {
+            ring.set_scheme(self.scheme())?;
         }
         Ok(ring)
     }

@@ -112,7 +112,7 @@ fn decode(text: &[u8], encoding: Encoding) -> Result<[u8; 32], Malformed> {
     let mut bytes = [0; 32];
     match encoding {
         Encoding::Hex => {
-            // Not by `hex`: its branch for each digit, which no processor can predict, took TODO of a
+            // Not by `hex`: its branch for each digit, which no processor can predict, took a quarter of a
             // verification of 300 B (bench `verify`). It also takes upper case, and one signature has
             // one spelling.
             let (pairs, []) = text.as_chunks::<2>() else {

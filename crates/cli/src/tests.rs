@@ -173,6 +173,7 @@ fn documented() -> Vec<&'static str> {
     let documents = [
         include_str!("../../../docs/command.md"),
         include_str!("../../../docs/try-it.md"),
+        include_str!("../../../docs/erasure.md"),
         include_str!("../../../docs/operations.md"),
         include_str!("../../../docs/runbook.md"),
         include_str!("../../../docs/explain.md"),

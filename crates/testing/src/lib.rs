@@ -24,8 +24,10 @@
 //! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.
+//!
+//! [The guide](hookgate::guide::testing) shows a handler's test and a replay.
 #![doc = ""]
-#![doc = include_str!("../docs/testing.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/testing.md"))]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -1,7 +1,7 @@
 //! Replay: a log of deliveries becomes a test.
 //!
-//! [testing page]: https://docs.rs/hookgate/latest/hookgate/guide/testing/
-#![doc = include_str!("../../docs/replay.md")]
+//! [The guide](hookgate::guide::testing#a-log-of-deliveries-becomes-a-test) says how it is used, which
+//! faults there are, and what it observes.
 
 mod attempts;
 mod clock;

@@ -1,6 +1,7 @@
-//! The delivery engine of the service, for tests and for real URLs.
+//! The delivery engine of the service, for tests and for real URLs:
+//! [the guide](hookgate::guide::sender) has a whole program.
 //!
-#![doc = include_str!("../../docs/sender.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../../docs/sender.md"))]
 
 mod attempt;
 mod engine;

@@ -145,7 +145,9 @@ impl Keys {
             }
             #[cfg(feature = "lookup")]
             Rings::LookedUp(_) => {
-                self.0.scheme.get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
+                self.0
+                    .scheme
+                    .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
                 return Ok(());
             }
         };
@@ -164,7 +166,9 @@ impl Keys {
                 None => return Err(scheme::unusable(&scheme, "these keys are in use")),
             }
         }
-        self.0.scheme.get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
+        self.0
+            .scheme
+            .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
         Ok(())
     }
 

@@ -150,7 +150,7 @@ impl<'h> HeaderSlots<'h> {
             scheme.id_header().unwrap_or_default(),
             scheme.kind_header().unwrap_or_default(),
         ];
-        let bit = |name: &&str| 1_u64.rotate_left(name.len() as u32 % 64);
+        let bit = |name: &&str| 1_u64 << (name.len() % 64);
         Self {
             scheme,
             slots: names.map(|name| (name, HeaderSlot::Absent)),
@@ -162,7 +162,7 @@ impl<'h> HeaderSlots<'h> {
     #[inline]
     pub(crate) fn take(&mut self, name: &[u8], value: &'h [u8]) {
         // The length alone excludes nearly every other header.
-        if self.lengths.rotate_right(name.len() as u32 % 64) & 1 == 1 {
+        if self.lengths >> (name.len() % 64) & 1 == 1 {
             self.take_likely(name, value);
         }
     }

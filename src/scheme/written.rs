@@ -99,9 +99,9 @@ pub(crate) fn to_stored(signature: &[u8; 32]) -> String {
 /// The value of each lower-case hex digit, and 255 for each other byte.
 const DIGITS: [u8; 256] = {
     let mut values = [u8::MAX; 256];
-    let mut value = 0;
+    let mut value: u8 = 0;
     while value < 16 {
-        values[b"0123456789abcdef"[value] as usize] = value as u8;
+        values[b"0123456789abcdef"[value as usize] as usize] = value;
         value += 1;
     }
     values

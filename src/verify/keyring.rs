@@ -370,6 +370,7 @@ impl KeyRing {
 }
 
 /// The scheme of a ring that is not the default one.
+#[expect(clippy::large_enum_variant, reason = "it stands in an `Arc`")]
 enum SchemeOfRing {
     Row(Scheme),
     /// The name that a store has noted, of a row that does not ship.

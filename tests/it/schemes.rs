@@ -231,7 +231,7 @@ fn the_grammar_of_a_list_is_strict_and_unknown_versions_are_skipped() {
     let v1 = stripe.split_once(',').unwrap().1.to_owned();
     let wrong = format!("v1={}", "0".repeat(64));
     let malformed = Err(Kind::HeaderMalformed("stripe-signature"));
-    let eight = |last: &str| format!("t={NOW},{},{last}", vec![wrong.as_str(); 7].join(","));
+    let eight = |last: &str| format!("t={NOW},{},{last}", [wrong.as_str(); 7].join(","));
     let of_stripe = [
         (stripe.clone(), Ok(())),
         (format!("t={NOW},v0=abc,{v1}"), Ok(())),
@@ -275,8 +275,8 @@ fn the_grammar_of_a_list_is_strict_and_unknown_versions_are_skipped() {
         (v1.clone(), Ok(())),
         (format!("v1a,abc {v1}"), Ok(())),
         (format!("{wrong} {v1}"), Ok(())),
-        (vec![v1.as_str(); 8].join(" "), Ok(())),
-        (vec![v1.as_str(); 9].join(" "), malformed),
+        ([v1.as_str(); 8].join(" "), Ok(())),
+        ([v1.as_str(); 9].join(" "), malformed),
         (wrong.clone(), Err(Kind::SignatureMismatch)),
         ("v1a,abc v2,def".to_owned(), malformed),
         (v1.replace("v1,", "v1="), malformed),

@@ -42,7 +42,9 @@ impl Sent {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        request.body(Full::new(Bytes::from(self.body.clone()))).unwrap()
+        request
+            .body(Full::new(Bytes::from(self.body.clone())))
+            .unwrap()
     }
 
     /// Changes one byte of the body, or of a header that is signed, in one of two deliveries each.
@@ -55,7 +57,9 @@ impl Sent {
         };
         // A version that is skipped, Stripe's `v0`, is not signed.
         let end = text.find(",v0=").unwrap_or(text.len());
-        let letters: Vec<_> = (0..end).filter(|at| text.as_bytes()[*at].is_ascii_alphanumeric()).collect();
+        let letters: Vec<_> = (0..end)
+            .filter(|at| text.as_bytes()[*at].is_ascii_alphanumeric())
+            .collect();
         let at = *random.choice(&letters).unwrap();
         let old = text.as_bytes()[at];
         let new = if old == b'x' { "y" } else { "x" };
@@ -121,14 +125,29 @@ async fn each_delivery_that_a_senders_library_signs_runs_once_and_no_changed_one
         let receiver = builder.build().unwrap();
         let answer = async |sent: &Sent| {
             let handler = async |_: Signed<serde_json::Value>| StatusCode::NO_CONTENT;
-            receiver.handle(sent.request(), handler).await.status().as_u16()
+            receiver
+                .handle(sent.request(), handler)
+                .await
+                .status()
+                .as_u16()
         };
         for good in &sent {
-            assert_eq!((answer(good).await, answer(good).await), (204, 200), "{name}: {}", good.body);
+            assert_eq!(
+                (answer(good).await, answer(good).await),
+                (204, 200),
+                "{name}: {}",
+                good.body
+            );
         }
         for bad in sent {
             let bad = bad.with_one_changed_byte(&mut random);
-            assert_eq!(answer(&bad).await, 401, "{name}: {:?} {}", bad.headers, bad.body);
+            assert_eq!(
+                answer(&bad).await,
+                401,
+                "{name}: {:?} {}",
+                bad.headers,
+                bad.body
+            );
         }
     }
 }

@@ -59,7 +59,8 @@ impl SchemeArgs {
     pub(crate) fn unusable(&self, error: &ConfigError) -> Fault {
         let name = self.scheme.name();
         let message = format!("this secret can't be used with the scheme {name}");
-        Fault::caused_by(Class::Secret, &message, error).advise("paste it whole, as the sender shows it")
+        Fault::caused_by(Class::Secret, &message, error)
+            .advise("paste it whole, as the sender shows it")
     }
 }
 

@@ -27,9 +27,16 @@ fn what_the_command_signs_for_a_scheme_it_verifies_for_that_and_no_other() {
         };
         let verdict = verify(scheme);
         assert_eq!(verdict.code, Some(0), "{verdict:?}");
-        assert!(verdict.stdout.starts_with("authentic: signed"), "{verdict:?}");
+        assert!(
+            verdict.stdout.starts_with("authentic: signed"),
+            "{verdict:?}"
+        );
         assert!(!verdict.stdout.contains("answers 422") || scheme == "workspace");
-        let other = if scheme == "stripe" { "workspace" } else { "stripe" };
+        let other = if scheme == "stripe" {
+            "workspace"
+        } else {
+            "stripe"
+        };
         assert_eq!(verify(other).code, Some(1));
     }
 }
@@ -39,8 +46,16 @@ fn a_secret_that_does_not_fit_the_scheme_and_an_unknown_scheme_are_named() {
     let body = Scratch::file("scheme-misfit", BODY.as_bytes());
     let sign = |scheme| run(SECRET, &["sign", "--scheme", scheme, "--body", body.path()]);
     let misfit = sign("standard-webhooks");
-    assert!(misfit.stderr.contains("not base64 after its prefix"), "{misfit:?}");
+    assert!(
+        misfit.stderr.contains("not base64 after its prefix"),
+        "{misfit:?}"
+    );
     assert!(!misfit.stderr.contains(SECRET));
     let unknown = sign("acme");
-    assert!(unknown.stderr.contains("expected workspace, standard-webhooks"), "{unknown:?}");
+    assert!(
+        unknown
+            .stderr
+            .contains("expected workspace, standard-webhooks"),
+        "{unknown:?}"
+    );
 }

@@ -222,7 +222,10 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let builder = Receiver::builder().scheme(scheme).keys(keys.clone());
         let (builder, verifier) = match scheme.has_timestamp() {
             true => (builder, Verifier::for_scheme(scheme, keys)?),
-            false => (builder.without_window(), Verifier::without_window(scheme, keys)?),
+            false => (
+                builder.without_window(),
+                Verifier::without_window(scheme, keys)?,
+            ),
         };
         let pairs = || self.headers.iter().map(|(name, value)| (name, value));
         let signed = verifier.headers(pairs()).ok();

@@ -425,8 +425,7 @@ impl World {
             }),
             // A run claims in a task of its own: of two copies at one instant, both saw that the event was free, and one waits.
             State::Free => self.check(
-                (refused.is_none() && !replayed)
-                    || state.ledger.was_claimed_at(arrival.store_time),
+                (refused.is_none() && !replayed) || state.ledger.was_claimed_at(arrival.store_time),
                 || format!("a copy of event {event}, which was free, was answered {outcome:?}"),
             ),
             State::Running => match refused {

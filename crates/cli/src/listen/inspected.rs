@@ -24,7 +24,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::again::Again;
 use super::filter::Filter;
-use super::item::Item;
+use super::item::{Item, Verdict};
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
 use crate::fault::{Class, Fault};
@@ -311,7 +311,7 @@ fn summary(Entry { id, item }: &Entry) -> Value {
         "eventType": item.event_type,
         "subscriptionId": null,
         "subject": item.subject,
-        "reason": Some(item.short_reason()).filter(|reason| !reason.is_empty()),
+        "reason": reason(item),
         "authentic": item.authentic,
         "state": item.verdict.word(),
         "nextAttemptAt": null,
@@ -319,10 +319,17 @@ fn summary(Entry { id, item }: &Entry) -> Value {
             "at": iso8601(item.delivery.received_at),
             "status": answer.map(|answer| answer.status),
             "error": hung_up,
-            "meaning": answer.map(|answer| answer.status).filter(|status| *status / 100 != 2).map(meaning),
+            "meaning": answer.map(|answer| answer.status).filter(|status| *status / 100 != 2 && answer.is_some_and(|answer| answer.body.is_none())).map(meaning),
             "durationMs": item.elapsed_ms,
         }],
     })
+}
+
+/// Why a delivery was not accepted; of one that failed, what the server said.
+fn reason(item: &Item) -> Option<String> {
+    let answered = item.answered().filter(|_| item.verdict == Verdict::Failed);
+    let reason = Some(item.short_reason()).filter(|reason| !reason.is_empty());
+    answered.or(reason.map(str::to_owned))
 }
 
 fn detail(entry: &Entry, own: &Uri) -> Value {
@@ -348,6 +355,7 @@ fn detail(entry: &Entry, own: &Uri) -> Value {
         "body": shown.map(String::from_utf8_lossy),
         "bytes": body.map(|body| body.len()).filter(|length| *length > LONGEST_BODY),
     });
+    detail["reason"] = json!(Some(item.short_reason()).filter(|reason| !reason.is_empty()));
     detail["facts"] = json!(facts(item));
     detail
 }

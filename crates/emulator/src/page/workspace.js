@@ -21,7 +21,7 @@ export function workspaceSection({ resource }) {
       await control('PATCH', 'switches', { [name]: input.value }).finally(() => switches.load());
     }));
     return el('tr', { 'data-switch': name }, el('td', { class: 'main' }, el('code', {}, name), el('small', {}, about)), el('td', {}, input),
-      el('td', { class: 'dim' }, value === values[0] ? '' : values[0]));
+      el('td', { class: 'dim' }, value === values[0] ? '' : `default: ${values[0]}`));
   })));
   const tier = choice(TIERS, 'standard');
   tier.setAttribute('aria-label', 'Tier');
@@ -66,6 +66,6 @@ export function workspaceSection({ resource }) {
       membersPanel(workspace), pagesPanel(pages),
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'What the specification leaves open')),
         el('div', { class: 'scroll' }, el('table', { class: 'list', 'aria-label': 'Switches' }, el('thead', {}, el('tr', {},
-          ['Switch', 'Value', 'Default'].map((name) => el('th', { scope: 'col' }, name)))), body)))),
+          ['Switch', 'Value', 'Changed'].map((name) => el('th', { scope: 'col' }, name)))), body)))),
   };
 }

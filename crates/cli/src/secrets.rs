@@ -152,6 +152,24 @@ impl SecretArgs {
         Ok((ring, first.ok_or_else(none_given)?))
     }
 
+    /// These options for a command to copy, after a blank; empty where none is given.
+    pub(crate) fn options(&self) -> String {
+        let quoted = |text: &str| {
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
+            if text.chars().all(is_plain) {
+                return text.to_owned();
+            }
+            format!("'{}'", text.replace('\'', r"'\''"))
+        };
+        let variables = self.secret_env.iter();
+        let variables = variables.map(|name| format!(" --secret-env {}", quoted(name)));
+        let files = self.secret_file.iter();
+        let files =
+            files.map(|path| format!(" --secret-file {}", quoted(&path.display().to_string())));
+        let any = self.any_secret.then(|| " --any-secret".to_owned());
+        variables.chain(files).chain(any).collect()
+    }
+
     /// The first of the secrets, for commands that sign.
     pub(crate) fn first(&self) -> Result<Secret, Fault> {
         let first = self.named()?.into_iter().next();

@@ -311,7 +311,8 @@ fn age(text: &str) -> Result<i64, String> {
         .saturating_mul(sign))
 }
 
-fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+/// Reads the value of `--header`.
+pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
     let value = HeaderValue::try_from(value.trim()).map_err(|error| error.to_string())?;

@@ -280,6 +280,21 @@ async fn requests_of_the_api_are_listed_with_their_rate() {
         (&json!(403), &json!("FORBIDDEN"))
     );
     assert_eq!(requests[1]["rate"]["remaining"], 999);
+    assert!(requests[1].get("answer").is_none(), "{requests}");
+    let one = service.control("GET", "requests/2", None).await.data();
+    assert_eq!(
+        (&one["number"], &one["path"]),
+        (&json!(2), &requests[1]["path"])
+    );
+    let answer = one["answer"]["body"].as_str().unwrap();
+    assert!(
+        answer.contains(requests[1]["code"].as_str().unwrap()),
+        "{answer}"
+    );
+    service
+        .control("GET", "requests/3", None)
+        .await
+        .refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -35,6 +35,11 @@ pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     }
 }
 
+/// In seconds alone, so that times can be compared: `96390 s`, `0.5 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    format!("{} s", (duration.as_secs_f64() * 1e3).round() / 1e3)
+}
+
 /// As a person writes it: `26 h 46 min 30 s`.
 pub(crate) fn show(duration: Duration) -> String {
     let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());

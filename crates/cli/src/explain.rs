@@ -18,9 +18,9 @@ use crate::verify::{ErrorOutput, WindowArgs};
 
 /// Say why a delivery is refused, and how to fix it.
 ///
-/// Tries the known mistakes about secret, body, signed string, headers and clock, one by one and together, until the signature
-/// is right, and runs a receiver's checks of method, type, encoding and event. Secrets are taken as they are configured, also invalid ones. This is a diagnosis: no right signature is ever
-/// printed. The exit code is 0 where the delivery is authentic, 1 where it is not.
+/// Tries the known mistakes about secret, body, signed time, headers and clock one by one, and one of the body with one of the
+/// secret, until the signature is right, and runs a receiver's checks of method, type, encoding and event. Secrets are taken as
+/// they are configured, also invalid ones. This is a diagnosis: no right signature is ever printed. The exit code is 0 where the delivery is authentic, 1 where it is not.
 #[derive(clap::Args)]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
@@ -124,7 +124,7 @@ struct HintOutput<'e> {
 struct TriedOutput {
     keys: usize,
     bodies: usize,
-    signed_strings: usize,
+    timestamps: usize,
     signatures: usize,
     combinations: u64,
     capped: bool,
@@ -157,7 +157,7 @@ impl<'e> ExplanationOutput<'e> {
             tried: TriedOutput {
                 keys: tried.secrets,
                 bodies: tried.bodies,
-                signed_strings: tried.signed_strings,
+                timestamps: tried.timestamps,
                 signatures: tried.signatures,
                 combinations: tried.combinations,
                 capped: tried.capped,

@@ -40,6 +40,7 @@ mod verify;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::Term;
 
@@ -132,7 +133,10 @@ fn main() -> ExitCode {
     let matches = in_groups(Cli::command()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return not_a_command(&error),
+        Err(mut error) => {
+            hint(&mut error);
+            return not_a_command(&error);
+        }
     };
     if cli.json {
         fault::use_json();
@@ -180,6 +184,31 @@ fn run(command: Command, out: &mut Out) -> Result<ExitCode, Fault> {
             out.bytes(&script)?;
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Options that people try and no command has, with what to give in their place.
+const TRIED: [(&str, &str); 2] = [
+    (
+        "--port",
+        "host and port are one option: --addr 127.0.0.1:8787",
+    ),
+    (
+        "--secret",
+        "a secret never comes as an argument, which the list of processes shows: set WEBHOOK_SECRET, or name a file with --secret-file",
+    ),
+];
+
+/// Says what is meant, where an option is tried that no command has.
+fn hint(error: &mut clap::Error) {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return;
+    };
+    let tried = TRIED.iter().find(|(tried, _)| tried == option);
+    if let (ErrorKind::UnknownArgument, Some((_, meant))) = (error.kind(), tried) {
+        error.remove(ContextKind::SuggestedArg);
+        let meant = ContextValue::StyledStrs(vec![(*meant).into()]);
+        error.insert(ContextKind::Suggested, meant);
     }
 }
 

@@ -46,6 +46,10 @@ pub(crate) struct ReconcileArgs {
     /// Wait so long before each further pass, as in 10m: the event of a change may be under way
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     pause: Duration,
+    /// Take so many of a hundred rows for changed, or for deleted, at once; what is more is unresolved. After an outage, that many
+    /// may really have changed
+    #[arg(long, value_name = "PERCENT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=100))]
+    guard_percent: u64,
     #[command(flatten)]
     connect: ConnectArgs,
 }
@@ -111,7 +115,9 @@ async fn scan(
             .pass(&mut reconcile(settings), true, interrupted.as_mut())
             .await?;
     }
-    let mut reconcile = reconcile(Settings::default());
+    let mut settings = Settings::default();
+    settings.guard_percent = args.guard_percent;
+    let mut reconcile = reconcile(settings);
     let mut is_certain = true;
     for pass in 0..args.passes {
         if pass > 0 || args.mirror.is_none() {
@@ -262,7 +268,13 @@ fn json_of(finding: &Reconciled) -> Value {
             line["before"] = json!(found.before);
         }
         Reconciled::Deleted(gone) => line["before"] = json!(gone.before),
-        Reconciled::Unresolved(unresolved) => line["reason"] = json!(unresolved.reason.as_str()),
+        Reconciled::Unresolved(unresolved) => {
+            line["reason"] = json!(unresolved.reason.as_str());
+            line["difference"] = json!(unresolved.difference);
+            line["updatedAt"] = json!(unresolved.updated_at);
+            line["properties"] = json!(unresolved.properties);
+            line["before"] = json!(unresolved.before);
+        }
         _ => {}
     }
     line
@@ -271,7 +283,16 @@ fn json_of(finding: &Reconciled) -> Value {
 fn text(finding: &Reconciled, line: &Value) -> String {
     let row = printable(finding.row_id().as_str()).into_owned();
     let rest = match finding {
-        Reconciled::Unresolved(unresolved) => unresolved.reason.as_str().to_owned(),
+        Reconciled::Unresolved(unresolved) => {
+            let (reason, what) = (unresolved.reason.as_str(), unresolved.difference);
+            let value = match unresolved.properties {
+                Some(_) => &line["properties"],
+                None => &line["before"],
+            };
+            let value = Some(value).filter(|value| !value.is_null());
+            let value = value.map_or_else(String::new, |value| format!(" {value}"));
+            format!("{what}: {reason}{value}")
+        }
         Reconciled::Deleted(_) => String::new(),
         _ => line["properties"].to_string(),
     };

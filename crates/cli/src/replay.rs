@@ -1,10 +1,13 @@
 //! `hookgate replay`: sends a delivery log to a URL, and reports the answers.
 
 use std::fs::File;
-use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::future::Future;
+use std::io::{self, BufRead, BufReader};
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
@@ -12,10 +15,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
+use hookgate::Secret;
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::log::{LogLines, LoggedDeliveryExt};
 use hookgate_testing::replay::{
-    Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind,
+    Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind, Summary,
 };
 use hookgate_testing::sender::meaning;
 use hookgate_testing::{DeliveryLog, Transport, TransportError};
@@ -29,13 +33,13 @@ use crate::out::Out;
 use crate::printable::{printable, printable_lines};
 use crate::secrets::SecretArgs;
 
-/// Send a delivery log to a URL again, and print the answers
+/// Send a delivery log to a URL again, and compare the answers with the log's
 ///
 /// Deliveries are signed again for now, so that no receiver refuses them for their age. Those that the log says were refused as
 /// not authentic go out as they came. A delivery whose body was not recorded is skipped, and counted. An answer is not a commit: the effect in a receiver can only be seen in a test, with
-/// `hookgate_testing::Replay`.
+/// `hookgate_testing::Replay`. The log is read as it is sent, so its length does not matter.
 ///
-/// Exit code 1 where one was not answered 2xx. Ctrl-C ends it with the answers so far, and 130.
+/// Exit code 1 where one was answered neither 2xx nor as the log says. Ctrl-C ends it with the answers so far, and 130.
 #[derive(clap::Args)]
 pub(crate) struct ReplayArgs {
     /// The log: one delivery a line, as JSON. `-` reads standard input
@@ -49,7 +53,7 @@ pub(crate) struct ReplayArgs {
     /// Send this many copies after each delivery, 1000 at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1_000))]
     duplicate: u32,
-    /// Send them in another order
+    /// Send them in another order, of a thousand at a time
     #[arg(long)]
     reorder: bool,
     /// The seed of --reorder's order. Without it a new one is drawn each time, and printed
@@ -61,6 +65,15 @@ pub(crate) struct ReplayArgs {
     /// The most deliveries a second
     #[arg(long, value_name = "N", value_parser = durations::per_second)]
     rate: Option<f64>,
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    secret: SecretArgs,
+}
+
+/// Which deliveries of the log.
+#[derive(clap::Args, Clone)]
+struct Wanted {
     /// Only events of this type. May be given several times; `row.*` is all that begin so
     #[arg(long = "type", value_name = "TYPE", help_heading = "Which deliveries")]
     event_type: Vec<String>,
@@ -73,96 +86,340 @@ pub(crate) struct ReplayArgs {
     /// Only deliveries that came to this outcome, or were answered with this status. May be given several times
     #[arg(long, value_name = "OUTCOME", help_heading = "Which deliveries")]
     outcome: Vec<String>,
-    #[command(flatten)]
-    secret: SecretArgs,
 }
+
+/// As many deliveries as are read at a time, unless their bodies are large.
+const AT_A_TIME: usize = 1_000;
+/// The bytes of bodies that are read at a time, but for the last one.
+const BYTES_AT_A_TIME: usize = 4 << 20;
 
 pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let to = target(&args.to)?;
-    let log = open(&args.log)?;
-    // Lines are counted as in the report of the replay.
-    let mut line = 0;
-    let replay = Replay::of(log).only(|logged| {
-        line += 1;
-        (args.line.is_empty() || args.line.contains(&line)) && args.selects(logged)
-    });
-    if args.raw {
-        return send(replay.raw(), args, to, out);
+    let mut secrets = Vec::new();
+    if !args.raw {
+        secrets = args.secret.named()?;
     }
-    let mut replay = replay.resigned();
-    for (name, secret) in args.secret.named()? {
-        replay = replay.named_secret(&name, secret);
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
+    let bar = progress(args, out);
+    let deliveries = Deliveries::open(args, &bar)?;
+    if args.reorder {
+        note(&format!("the same order again: --reorder --seed {seed}"));
     }
-    send(replay, args, to, out)
-}
-
-fn send<M: Mode + Portable>(
-    replay: Replay<M>,
-    args: &ReplayArgs,
-    to: Uri,
-    out: &mut Out,
-) -> Result<ExitCode, Fault> {
     let transport = UrlTransport {
         client: HttpClient::new()?,
         uri: to.clone(),
         failed: Arc::default(),
     };
     let failed = Arc::clone(&transport.failed);
-    let mut through = replay
-        .through(transport)
-        .duplicated(args.duplicate)
-        .concurrency(args.concurrency.into());
-    if let Some(rate) = args.rate {
-        through = through.per_second(rate);
-    }
-    if args.reorder {
-        let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-        note(&format!("the same order again: --reorder --seed {seed}"));
-        through = through.shuffled(seed);
-    }
-    let bar = progress(through.planned(), out);
-    let unwritable = Arc::new(Notify::new());
-    let (mut written, write_failed) = (Ok(()), Arc::clone(&unwritable));
-    let through = through
-        .on_answer(|answered| {
-            bar.inc(1);
-            if written.is_ok() {
-                written = bar.suspend(|| print_answer(answered, out));
-            }
-            if written.is_err() {
-                write_failed.notify_one();
-            }
-        })
-        .until(async {
-            let stop = or_interrupted(unwritable.notified());
-            let _ = stop.await;
-        });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| Fault::caused_by(Class::Network, "no runtime can be started", &error))?;
-    let ended = runtime.block_on(through.run());
+    let unwritable = Notify::new();
+    let ended = runtime.block_on(async {
+        let stop = or_interrupted(unwritable.notified());
+        let mut sender = Sender {
+            args,
+            transport,
+            secrets,
+            seed,
+            out,
+            bar: &bar,
+            unwritable: &unwritable,
+            written: Ok(()),
+            began: Instant::now(),
+            sent: 0,
+            differing: 0,
+            totals: Totals::default(),
+        };
+        let ended = sender.all(deliveries, pin!(stop)).await;
+        sender.written?;
+        Ok::<_, Fault>((ended, sender.totals, sender.differing))
+    });
     // A host name that is still being looked up would delay the end of the program.
     runtime.shutdown_background();
     bar.finish_and_clear();
-    written?;
-    let report = ended.map_err(|error| fault_of(&error))?;
-    print_summary(&report, out)?;
-    if report.interrupted {
+    let (ended, totals, differing) = ended?;
+    let Some(summary) = totals.summary() else {
+        ended?;
+        return Err(match totals.interrupted {
+            true => Fault::interrupted(),
+            false => nothing_to_send(),
+        });
+    };
+    print_summary(&summary, differing, out)?;
+    if let Err(fault) = ended {
+        out.flush()?;
+        return Err(fault);
+    }
+    if summary.interrupted {
         return Ok(ExitCode::from(INTERRUPTED));
     }
-    let any_answer = report
-        .answers
-        .iter()
-        .any(|answered| answered.status.is_some());
     match failed.get() {
-        Some(error) if !any_answer => {
+        Some(error) if summary.by_status.is_empty() => {
             out.flush()?;
             Err(unreachable(&to, error))
         }
-        _ => Ok(answer(report.all_accepted())),
+        _ => Ok(answer(differing == 0)),
     }
+}
+
+/// The deliveries of the log that are asked for, some at a time.
+struct Deliveries {
+    name: String,
+    wanted: Wanted,
+    lines: LogLines<Box<dyn BufRead + Send>>,
+}
+
+type Read = (Vec<LoggedDelivery>, Vec<Named>);
+
+/// What the log says of a delivery that is sent.
+struct Named {
+    line: u64,
+    event_id: Option<String>,
+    event_type: Option<String>,
+}
+
+impl Deliveries {
+    fn open(args: &ReplayArgs, bar: &ProgressBar) -> Result<Self, Fault> {
+        let reader: Box<dyn BufRead + Send> = if args.log.as_os_str() == "-" {
+            Box::new(BufReader::new(io::stdin()))
+        } else {
+            let file = File::open(&args.log).map_err(|error| {
+                let what = format!("the log {} can't be opened", args.log.display());
+                Fault::caused_by(Class::Input, &what, &error)
+                    .advise("check the path; `-` is standard input")
+            })?;
+            bar.set_length(file.metadata().map_or(0, |metadata| metadata.len()));
+            Box::new(BufReader::new(bar.wrap_read(file)))
+        };
+        let lines = DeliveryLog::lines(reader);
+        Ok(Self {
+            name: args.log.display().to_string(),
+            wanted: args.wanted.clone(),
+            lines,
+        })
+    }
+
+    fn next(&mut self) -> Result<Read, Fault> {
+        let (mut some, mut names, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while some.len() < AT_A_TIME && bytes < BYTES_AT_A_TIME {
+            let Some(read) = self.lines.next() else { break };
+            let logged = read.map_err(|error| {
+                let what = format!("{} can't be replayed", self.name);
+                Fault::caused_by(Class::Input, &what, &error)
+                    .advise("a delivery log has one delivery a line, as JSON")
+            })?;
+            let line = self.lines.line();
+            if self.wanted.selects(line, &logged) {
+                names.push(Named {
+                    line,
+                    event_id: logged.event_id(),
+                    event_type: logged.event_type(),
+                });
+                bytes += logged.body.as_ref().map_or(0, Bytes::len);
+                some.push(logged);
+            }
+        }
+        Ok((some, names))
+    }
+}
+
+struct Sender<'a> {
+    args: &'a ReplayArgs,
+    transport: UrlTransport,
+    secrets: Vec<(String, Secret)>,
+    seed: u64,
+    out: &'a mut Out,
+    bar: &'a ProgressBar,
+    unwritable: &'a Notify,
+    written: io::Result<()>,
+    began: Instant,
+    sent: usize,
+    /// Neither accepted nor answered as logged.
+    differing: usize,
+    totals: Totals,
+}
+
+impl Sender<'_> {
+    /// Sends all of them, until `stop` ends.
+    async fn all(
+        &mut self,
+        mut deliveries: Deliveries,
+        mut stop: Pin<&mut (impl Future<Output = Result<(), Fault>> + Send)>,
+    ) -> Result<(), Fault> {
+        let mut gap = None;
+        loop {
+            // Standard input may have nothing to read for long.
+            let read = tokio::task::spawn_blocking(move || {
+                let read = deliveries.next();
+                (deliveries, read)
+            });
+            let waited = async {
+                let read = read.await;
+                let is_more = matches!(&read, Ok((_, Ok((some, _)))) if !some.is_empty());
+                if let Some(gap) = gap.filter(|_| is_more) {
+                    tokio::time::sleep(gap).await;
+                }
+                read
+            };
+            let read = tokio::select! {
+                _ = stop.as_mut() => {
+                    self.totals.interrupted = true;
+                    return Ok(());
+                }
+                read = waited => read,
+            };
+            let unread = |error| Fault::caused_by(Class::Input, "the log can't be read", &error);
+            let (rest, read) = read.map_err(unread)?;
+            deliveries = rest;
+            let (some, names) = read?;
+            if some.is_empty() {
+                return Ok(());
+            }
+            let mut replay = Replay::of(some.into_iter().collect());
+            if self.args.raw {
+                self.send(replay.raw(), &names, stop.as_mut()).await?;
+            } else {
+                for (name, secret) in &self.secrets {
+                    replay = replay.named_secret(name, secret.clone());
+                }
+                self.send(replay.resigned(), &names, stop.as_mut()).await?;
+            }
+            if self.totals.interrupted {
+                return Ok(());
+            }
+            gap = self
+                .args
+                .rate
+                .map(|rate| Duration::from_secs_f64(1.0 / rate));
+        }
+    }
+
+    async fn send<M: Mode + Portable>(
+        &mut self,
+        replay: Replay<M>,
+        names: &[Named],
+        mut stop: Pin<&mut (impl Future<Output = Result<(), Fault>> + Send)>,
+    ) -> Result<(), Fault> {
+        let mut through = replay
+            .through(self.transport.clone())
+            .duplicated(self.args.duplicate)
+            .concurrency(self.args.concurrency.into());
+        if let Some(rate) = self.args.rate {
+            through = through.per_second(rate);
+        }
+        if self.args.reorder {
+            through = through.shuffled(self.seed);
+        }
+        let (out, written) = (&mut *self.out, &mut self.written);
+        let (bar, unwritable) = (self.bar, self.unwritable);
+        let (began, sent, differing) = (self.began, &mut self.sent, &mut self.differing);
+        let through = through
+            .on_answer(|answered| {
+                let mut answered = answered.clone();
+                if let Some(named) = names.get(answered.line.saturating_sub(1)) {
+                    answered.line = usize::try_from(named.line).unwrap_or(usize::MAX);
+                    let or = |known: &mut Option<String>, logged: &Option<String>| {
+                        *known = known.take().or_else(|| logged.clone());
+                    };
+                    or(&mut answered.event_id, &named.event_id);
+                    or(&mut answered.event_type, &named.event_type);
+                }
+                *sent += 1;
+                *differing += usize::from(!is_as_logged(&answered));
+                bar.set_message(progress_of(*sent, began.elapsed()));
+                if written.is_ok() {
+                    *written = bar.suspend(|| print_answer(&answered, out));
+                }
+                if written.is_err() {
+                    unwritable.notify_one();
+                }
+            })
+            .until(async {
+                let _ = stop.as_mut().await;
+            });
+        match through.run().await {
+            Ok(report) => self.totals.add(&report),
+            // Others may follow that can be sent.
+            Err(error) if error.kind() == ReplayErrorKind::Empty => {
+                self.totals.skipped += names.len();
+            }
+            Err(error) => return Err(fault_of(&error, names)),
+        }
+        Ok(())
+    }
+}
+
+/// The sums of all reports.
+#[derive(Default)]
+struct Totals {
+    /// The times are those of the last report alone.
+    summary: Option<Summary>,
+    /// Of reads that held nothing else.
+    skipped: usize,
+    interrupted: bool,
+    /// The microseconds of each answer: the one thing that grows, by 4 bytes each.
+    times: Vec<u32>,
+}
+
+impl Totals {
+    fn add(&mut self, report: &AnsweredReport) {
+        let answered = report.answers.iter().filter(|it| it.status.is_some());
+        let times = answered.map(|it| u32::try_from(it.elapsed_us).unwrap_or(u32::MAX));
+        self.times.extend(times);
+        let more = report.summary();
+        self.interrupted |= more.interrupted;
+        let Some(sum) = &mut self.summary else {
+            self.summary = Some(more);
+            return;
+        };
+        sum.planned += more.planned;
+        sum.sent += more.sent;
+        sum.skipped += more.skipped;
+        sum.accepted += more.accepted;
+        sum.replayed += more.replayed;
+        sum.refused += more.refused;
+        sum.unanswered += more.unanswered;
+        sum.as_they_came += more.as_they_came;
+        for (status, count) in more.by_status {
+            *sum.by_status.entry(status).or_default() += count;
+        }
+        for (failure, count) in more.by_failure {
+            *sum.by_failure.entry(failure).or_default() += count;
+        }
+        sum.latency = sum.latency.or(more.latency);
+        sum.elapsed_us += more.elapsed_us;
+    }
+
+    fn summary(&self) -> Option<Summary> {
+        let mut sum = self.summary.clone()?;
+        sum.skipped += self.skipped;
+        sum.interrupted = self.interrupted;
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        // The nearest rank: the smallest time that this percentage of the answers did not exceed.
+        let rank = |percent: usize| {
+            let rank = (times.len() * percent).div_ceil(100);
+            times
+                .get(rank.saturating_sub(1))
+                .copied()
+                .unwrap_or_default()
+                .into()
+        };
+        if let Some(latency) = &mut sum.latency {
+            (latency.p50_us, latency.p90_us) = (rank(50), rank(90));
+            (latency.p99_us, latency.max_us) = (rank(99), rank(100));
+        }
+        Some(sum)
+    }
+}
+
+/// 2xx, or what the log says: a delivery that was refused and is refused again is no failure.
+fn is_as_logged(answered: &Answered) -> bool {
+    answered.is_accepted()
+        || (answered.status.is_some() && answered.status == answered.logged_status)
 }
 
 /// Delivers to one URL, whatever the recorded path of a delivery. Keeps the first failure, for the advice.
@@ -187,8 +444,8 @@ impl Transport for UrlTransport {
     }
 }
 
-impl ReplayArgs {
-    fn selects(&self, logged: &LoggedDelivery) -> bool {
+impl Wanted {
+    fn selects(&self, line: u64, logged: &LoggedDelivery) -> bool {
         let is =
             |wanted: &str, what: Option<&String>| what.is_some_and(|what| is_of_type(wanted, what));
         let (id, event_type) = (logged.event_id(), logged.event_type());
@@ -200,19 +457,20 @@ impl ReplayArgs {
         let asked = |wanted: &[String], holds: &dyn Fn(&String) -> bool| {
             wanted.is_empty() || wanted.iter().any(holds)
         };
-        asked(&self.event_type, &|wanted| is(wanted, event_type.as_ref()))
+        (self.line.is_empty() || self.line.contains(&line))
+            && asked(&self.event_type, &|wanted| is(wanted, event_type.as_ref()))
             && asked(&self.id, &|wanted| id.as_ref() == Some(wanted))
             && asked(&self.outcome, &has_outcome)
     }
 }
 
-/// Prints a line for each answer as JSON; as text only for those that need a look.
+/// Prints a line for each answer as JSON; as text only for those that are neither 2xx nor as logged.
 fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
     if out.is_json() {
         out.json_line(&json!({ "answer": answered }))?;
         return out.flush();
     }
-    if answered.is_accepted() {
+    if is_as_logged(answered) {
         return Ok(());
     }
     let shown = |text: &Option<String>| match text {
@@ -239,59 +497,86 @@ fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
     out.flush()
 }
 
-fn print_summary(report: &AnsweredReport, out: &mut Out) -> Result<(), Fault> {
-    let summary = report.summary();
+fn print_summary(summary: &Summary, differing: usize, out: &mut Out) -> Result<(), Fault> {
     if out.is_json() {
+        let mut summary = json!(summary);
+        summary["differing"] = differing.into();
         return Ok(out.json_line(&json!({ "summary": summary }))?);
     }
     out.line(&printable_lines(&summary.to_string()))?;
+    let others = summary.refused + summary.unanswered;
+    if others > differing {
+        let as_logged = others - differing;
+        out.line(&format!(
+            "{as_logged} of those not answered 2xx are answered as logged"
+        ))?;
+    }
     // One answer to all of them does not concern a single delivery.
     let mut statuses = summary.by_status.keys();
-    if let (0, Some(&status), None) = (summary.accepted, statuses.next(), statuses.next()) {
+    if let (1.., 0, Some(&status), None) = (
+        differing,
+        summary.accepted,
+        statuses.next(),
+        statuses.next(),
+    ) {
         out.line(&format!("  {}", meaning(status)))?;
     }
     Ok(())
 }
 
-/// Shows the progress on standard error, and only where that is a terminal.
-fn progress(deliveries: usize, out: &Out) -> ProgressBar {
+/// Shows on standard error how much of the log is read, and only where that is a terminal. Standard input has no length.
+fn progress(args: &ReplayArgs, out: &Out) -> ProgressBar {
     if out.is_json() {
         return ProgressBar::hidden();
     }
-    let bar = ProgressBar::new(u64::try_from(deliveries).unwrap_or(u64::MAX));
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {per_sec} {eta}");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-}
-
-fn open(path: &Path) -> Result<DeliveryLog, Fault> {
-    let opened = if path.as_os_str() == "-" {
-        DeliveryLog::read(io::stdin().lock())
-    } else {
-        let file = File::open(path).map_err(|error| {
-            let what = format!("the log {} can't be opened", path.display());
-            Fault::caused_by(Class::Input, &what, &error)
-                .advise("check the path; `-` is standard input")
-        })?;
-        DeliveryLog::read(BufReader::new(file))
+    let template = match args.log.as_os_str() == "-" {
+        true => "{spinner} {msg}",
+        false => "{wide_bar} {percent}% {msg} {eta}",
     };
-    opened.map_err(|error| {
-        let what = format!("{} can't be replayed", path.display());
-        Fault::caused_by(Class::Input, &what, &error)
-            .advise("a delivery log has one delivery a line, as JSON")
-    })
+    let style = ProgressStyle::with_template(template);
+    let bar =
+        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
 }
 
-fn fault_of(error: &ReplayError) -> Fault {
-    let (class, advice) = match error.kind() {
-        ReplayErrorKind::Empty => (
-            Class::Input,
-            "is the log empty, or do --type, --id, --line and --outcome select no delivery? a body that was not recorded can't be sent",
-        ),
-        ReplayErrorKind::NoSecret | ReplayErrorKind::Keys => (
-            Class::Secret,
+fn progress_of(sent: usize, elapsed: Duration) -> String {
+    #[allow(clippy::cast_precision_loss)] // one digit behind the point is shown
+    let rate = sent as f64 / elapsed.as_secs_f64().max(0.001);
+    format!("{sent} sent, {rate:.1}/s")
+}
+
+fn nothing_to_send() -> Fault {
+    Fault::new(Class::Input, "nothing was sent: no delivery to send").advise(
+        "is the log empty, or do --type, --id, --line and --outcome select no delivery? a body that was not recorded can't be sent",
+    )
+}
+
+fn fault_of(error: &ReplayError, names: &[Named]) -> Fault {
+    const SHOWN: usize = 10;
+    if matches!(
+        error.kind(),
+        ReplayErrorKind::NoSecret | ReplayErrorKind::Keys
+    ) {
+        return Fault::caused_by(Class::Secret, "nothing was sent", error).advise(
             "give one secret, or up to four different ones of one subscription; or send --raw",
-        ),
-        _ => (Class::Input, "take these lines out of the log"),
-    };
-    Fault::caused_by(class, "nothing was sent", error).advise(advice)
+        );
+    }
+    // The replay counts the lines that it was given.
+    let lines = error
+        .lines()
+        .iter()
+        .filter_map(|line| names.get(line.checked_sub(1)?));
+    let lines: Vec<_> = lines
+        .map(|named| named.line.to_string())
+        .take(SHOWN)
+        .collect();
+    let what = format!(
+        "no more was sent: these lines hold no request that can be sent: {}",
+        lines.join(", ")
+    );
+    match lines.is_empty() {
+        true => Fault::caused_by(Class::Input, "no more was sent", error),
+        false => Fault::new(Class::Input, what).advise("take these lines out of the log"),
+    }
 }

@@ -17,6 +17,7 @@ use hookgate_testing::sender::{Tamper, meaning};
 use hookgate_testing::{Signer, Transport};
 
 use crate::delivery_input::bytes_of;
+use crate::event_types::is_near;
 use crate::fault::{Class, Fault, answer, note};
 use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
@@ -251,6 +252,13 @@ fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
             .advise(format!("name one: {types}; or give --body FILE"))
     })?;
     let known = EVENT_TYPES.contains(&event_type);
+    let meant = EVENT_TYPES.iter().find(|known| is_near(known, event_type));
+    if let (false, Some(meant)) = (known, meant) {
+        let message = format!("{event_type} is none of the service's types: did you mean {meant}?");
+        return Err(Fault::new(Class::Usage, message).advise(format!(
+            "to send it all the same: hookgate send {meant} --set type={event_type}"
+        )));
+    }
     if !known {
         let known = EVENT_TYPES.join(", ");
         note(&format!(

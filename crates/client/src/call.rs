@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::LOCATION;
+use http::uri::Authority;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -295,10 +296,11 @@ impl Call<'_> {
             };
         }
         let ambiguous = !cause.is::<NotSent>() && self.was_sent(read);
+        let host = self.uri.authority().map_or("", Authority::as_str);
         let message = if ambiguous {
-            "the connection broke before the answer was read"
+            format!("the connection to {host} broke before the answer was read")
         } else {
-            "the request was not sent"
+            format!("the request was not sent to {host}")
         };
         Failed {
             error: Error::new(ErrorKind::Connection, message).caused_by(cause),

@@ -78,10 +78,9 @@ impl fmt::Display for Scope {
 ///
 /// `Display` has the status, the code, the request and the service's message. It has no key: where the service repeats the key or a
 /// trigger's secret, `[redacted]` takes its place. It has no value of a row, unless the service's own message contains one.
-#[derive(Debug)]
+/// `Debug`, which a `main` that returns it prints, is one line: the kind, `Display`, and the causes.
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     kind: ErrorKind,
     status: Option<StatusCode>,
@@ -253,7 +252,8 @@ impl fmt::Display for Error {
             f.write_str(": ")?;
         }
         f.write_str(&inner.message)?;
-        if let Some(scope) = inner.scope {
+        // The service says it itself, and for data models its documents name two.
+        if let Some(scope) = inner.scope.filter(|_| !inner.message.contains("scope")) {
             write!(f, "; the key needs the scope {scope}")?;
         }
         if inner.attempts > 1 {
@@ -274,6 +274,18 @@ impl fmt::Display for Error {
         }
         if inner.outcome_unknown {
             f.write_str("; outcome unknown: the change may have been made")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({:?}): {self}", self.0.kind)?;
+        let mut below = self.source();
+        while let Some(cause) = below {
+            write!(f, ": {cause}")?;
+            below = cause.source();
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::line::TORN_LINE;
 use crate::rotated::{numbered, numbers};
@@ -34,6 +34,10 @@ struct OpenFile {
 
 impl LogFile {
     /// Opens the file, or creates it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(crate) fn open(path: PathBuf, rotation: Rotation) -> io::Result<Self> {
         let mut file = Self {
             path,
@@ -108,7 +112,7 @@ impl LogFile {
 }
 
 impl OpenFile {
-    fn of(path: &std::path::Path) -> io::Result<Self> {
+    fn of(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true);
         #[cfg(unix)]

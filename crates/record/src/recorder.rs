@@ -213,7 +213,11 @@ impl RecorderBuilder {
     /// # Errors
     /// The file can't be opened, the access of other users can't be removed, or the system has no thread left.
     pub fn open(self) -> Result<Recorder, RecordError> {
-        let unwritable = |source| RecordError { source };
+        let path = self.path.clone();
+        let unwritable = |source| RecordError {
+            path: path.clone(),
+            source,
+        };
         let file = LogFile::open(self.path, self.rotation).map_err(unwritable)?;
         let queue = Arc::new(Queue::new(self.queue));
         let writer = Writer {
@@ -298,7 +302,10 @@ impl Writer {
     }
 
     fn failed(&self, source: io::Error) {
-        let error = Arc::new(RecordError { source });
+        let error = Arc::new(RecordError {
+            path: self.file.path().to_owned(),
+            source,
+        });
         let mut state = self.queue.lock();
         state.failures += 1;
         let begins = state.last_error.replace(Arc::clone(&error)).is_none();

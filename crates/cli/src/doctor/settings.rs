@@ -12,7 +12,7 @@ use hookgate_testing::DeliveryLog;
 
 use super::args::Doctor;
 use super::check::{Check, Verdict};
-use crate::durations::show;
+use crate::durations::seconds;
 use crate::secrets::{SecretArgs, advice, reason};
 
 /// The part of the budget that one call of the store may take. A shorter lease can have ended when the store answers that it is
@@ -94,7 +94,7 @@ fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receive
 fn refused(check: &str, option: &str, error: &ConfigError) -> Check {
     let advice = match error.kind() {
         ConfigErrorKind::RetentionTooShort { needed, .. } => {
-            format!("remember for {} or longer: {option}", show(needed))
+            format!("remember for {} or longer: {option}", seconds(needed))
         }
         ConfigErrorKind::OutOfRange {
             setting,
@@ -102,8 +102,8 @@ fn refused(check: &str, option: &str, error: &ConfigError) -> Check {
             most,
         } => format!(
             "set {setting} longer than {} and at most {}: {option}",
-            show(least),
-            show(most)
+            seconds(least),
+            seconds(most)
         ),
         ConfigErrorKind::Zero { setting } => format!("set {setting} to 1 or more: {option}"),
         _ => format!("change {option}"),
@@ -120,8 +120,8 @@ fn retention(doctor: &Doctor) -> Check {
             "retention",
             format!(
                 "{} cover the sender's retries, and its window: {}",
-                show(doctor.retention),
-                show(RetrySchedule::default().minimum_retention(&window))
+                seconds(doctor.retention),
+                seconds(RetrySchedule::default().minimum_retention(&window))
             ),
         ),
     }
@@ -131,7 +131,7 @@ fn lease(doctor: &Doctor) -> Check {
     if let Err(error) = built(|builder| builder.lease(doctor.lease)) {
         return refused("lease", ".lease(…)", &error);
     }
-    let held = show(doctor.lease);
+    let held = seconds(doctor.lease);
     if doctor.lease <= STORE_CALL {
         return Check::new(
             "lease",
@@ -139,7 +139,7 @@ fn lease(doctor: &Doctor) -> Check {
             format!("{held} may end before a slow store has answered, which refuses the delivery"),
             format!(
                 "longer than {}, or keep the default of 30 s: .lease(…)",
-                show(STORE_CALL)
+                seconds(STORE_CALL)
             ),
         );
     }
@@ -148,7 +148,7 @@ fn lease(doctor: &Doctor) -> Check {
         "lease",
         format!(
             "{held}: what is lost with its process can be claimed again {} before the first retry",
-            show(first_retry.saturating_sub(doctor.lease))
+            seconds(first_retry.saturating_sub(doctor.lease))
         ),
     )
 }
@@ -165,12 +165,12 @@ fn budget(doctor: &Doctor) -> Check {
             Verdict::Warn,
             format!(
                 "{}: the sender stops waiting at the moment at which the answer is sent",
-                show(doctor.budget)
+                seconds(doctor.budget)
             ),
             "leave half a second for the network: .answer_within(…)",
         );
     }
-    let (budget, limit, left) = (show(doctor.budget), show(limit), show(left));
+    let (budget, limit, left) = (seconds(doctor.budget), seconds(limit), seconds(left));
     Check::ok(
         "budget",
         format!("{budget} of the {limit} that the sender waits: {left} for the network"),
@@ -186,21 +186,21 @@ fn deadlines(doctor: &Doctor) -> Check {
     if let Err(error) = built {
         return refused("deadlines", ".body_deadline(…), .run_limit(…)", &error);
     }
-    let body = show(doctor.body_deadline);
+    let body = seconds(doctor.body_deadline);
     if doctor.body_deadline >= doctor.budget {
         return Check::new(
             "deadlines",
             Verdict::Warn,
             format!(
                 "a body may take {body}, and the whole answer {}",
-                show(doctor.budget)
+                seconds(doctor.budget)
             ),
             "leave the handler a part of the budget: .body_deadline(…)",
         );
     }
     Check::ok(
         "deadlines",
-        format!("{body} for a body, {} for a run", show(doctor.run_limit)),
+        format!("{body} for a body, {} for a run", seconds(doctor.run_limit)),
     )
 }
 
@@ -270,11 +270,11 @@ fn capacity(doctor: &Doctor) -> Check {
     let needed = Capacity::for_rate(rate, retention).records();
     let wanted = format!(
         "{rate} events a second for {} are {needed}, about {}: .store(MemoryStore::new({needed}))",
-        show(retention),
+        seconds(retention),
         memory(needed)
     );
     let lasts = capacity.time_covered(rate);
-    let reaches = show(Duration::from_secs(lasts.as_secs()));
+    let reaches = seconds(Duration::from_secs(lasts.as_secs()));
     if lasts < least {
         return Check::new(
             "capacity",

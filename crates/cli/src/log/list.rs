@@ -43,13 +43,25 @@ pub(crate) struct ListArgs {
     /// Only deliveries that arrived at this time or later: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixSeconds>,
+    /// Only deliveries that arrived before this time, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    until: Option<UnixSeconds>,
+    /// Only deliveries with this text in body, headers, target, outcome or reason, in any case
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// End after this number of deliveries
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
+    /// Go on with the deliveries that are recorded from now on, until Ctrl-C. A rotated log is followed into its new file
+    #[arg(long, conflicts_with = "rotated")]
+    follow: bool,
 }
 
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     // Not before the log is open: above an error the header would have no rows.
     let mut is_headed = out.is_json();
-    let (mut read, mut taken) = (false, false);
-    args.source.each(|line, delivery| {
+    let (mut read, mut taken) = (false, 0);
+    args.source.each(args.follow, |line, delivery| {
         read = true;
         if !is_headed {
             out.line(&row(&HEAD))?;
@@ -59,17 +71,21 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         if args.takes(&listed, &delivery) {
             let text = listed.text();
             out.say(&text, &listed)?;
-            taken = true;
+            taken += 1;
         }
-        Ok(match args.line {
-            Some(last) if line >= last => Next::Enough,
-            _ => Next::More,
+        if args.follow {
+            out.flush()?;
+        }
+        let is_last = args.line.is_some_and(|last| line >= last);
+        Ok(match is_last || args.limit == Some(taken) {
+            true => Next::Enough,
+            false => Next::More,
         })
     })?;
     if !is_headed {
         out.line(&row(&HEAD))?;
     }
-    if read && !taken {
+    if read && taken == 0 {
         out.flush()?;
         note("no delivery of this log fits these options");
     }
@@ -101,7 +117,30 @@ impl ListArgs {
                 listed.event_id.as_deref() == Some(wanted)
             })
             && self.since.is_none_or(|since| delivery.received_at >= since)
+            && self.until.is_none_or(|until| delivery.received_at < until)
+            && self
+                .search
+                .as_ref()
+                .is_none_or(|text| has_text(delivery, text))
     }
+}
+
+fn has_text(delivery: &LoggedDelivery, text: &str) -> bool {
+    let wanted = text.to_lowercase();
+    let has = |text: &[u8]| {
+        String::from_utf8_lossy(text)
+            .to_lowercase()
+            .contains(&wanted)
+    };
+    let mut headers = delivery.headers.iter();
+    let answer = delivery.answer.as_ref();
+    delivery.body.as_ref().is_some_and(|body| has(body))
+        || headers.any(|(name, value)| has(name.as_bytes()) || has(value))
+        || has(delivery.target.as_bytes())
+        || answer.is_some_and(|answer| {
+            let reason = answer.reason.as_deref().unwrap_or_default();
+            has(answer.outcome.as_bytes()) || has(reason.as_bytes())
+        })
 }
 
 #[derive(Serialize)]

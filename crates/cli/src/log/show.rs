@@ -6,6 +6,7 @@ use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
 use http::uri::Authority;
+use serde_json::Value;
 
 use super::source::{One, Source};
 use crate::durations;
@@ -50,8 +51,7 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         return Ok(ExitCode::SUCCESS);
     }
     if out.is_json() {
-        // The line of the log, in another notation.
-        out.json_text(&delivery.to_line())?;
+        out.json_line(&camel_case(serde_json::json!(delivery)))?;
         return Ok(ExitCode::SUCCESS);
     }
     out.line(&head(&delivery))?;
@@ -66,6 +66,23 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         None => out.line(&format!("body: {}", why_no_body(&delivery)))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The line of the log, with the names of `--json`.
+fn camel_case(value: Value) -> Value {
+    let Value::Object(fields) = value else {
+        return value;
+    };
+    let named = fields.into_iter().map(|(name, value)| {
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        let name = words.fold(first, |name, word| {
+            let (letter, rest) = word.split_at(word.len().min(1));
+            name + &letter.to_uppercase() + rest
+        });
+        (name, camel_case(value))
+    });
+    Value::Object(named.collect())
 }
 
 pub(crate) fn curl(args: &CurlArgs, out: &mut Out) -> Result<ExitCode, Fault> {

@@ -1,13 +1,17 @@
 //! The log, and the choice of its deliveries.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
 
 use crate::fault::{Class, Fault, warn};
+
+/// How long a followed log is left alone at its end.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Which log.
 #[derive(clap::Args)]
@@ -63,12 +67,14 @@ impl Source {
         self.log.display().to_string()
     }
 
-    /// Gives each delivery with its line number to `take`, until `take` has enough; warns of lines that are missing.
+    /// Gives each delivery with its line number to `take`, until `take` has enough; warns of lines that are missing. Where the
+    /// log is followed, it has no end.
     pub(super) fn each(
         &self,
+        follow: bool,
         mut take: impl FnMut(u64, LoggedDelivery) -> Result<Next, Fault>,
     ) -> Result<(), Fault> {
-        let mut lines = self.lines()?;
+        let mut lines = self.lines(follow)?;
         while let Some(delivery) = lines.next() {
             let delivery = delivery.map_err(|error| self.fault(&error))?;
             if let Next::Enough = take(lines.line(), delivery)? {
@@ -82,7 +88,7 @@ impl Source {
     /// The one delivery of that line, or of that event.
     pub(super) fn find(&self, which: &Which) -> Result<LoggedDelivery, Fault> {
         let mut found = Vec::new();
-        self.each(|line, delivery| {
+        self.each(false, |line, delivery| {
             let is_it = match which {
                 Which::Line(wanted) => *wanted == line,
                 Which::Event(id) => delivery.event_id().as_deref() == Some(id),
@@ -112,18 +118,27 @@ impl Source {
         }
     }
 
-    fn lines(&self) -> Result<LogLines<Box<dyn BufRead + Send>>, Fault> {
+    fn lines(&self, follow: bool) -> Result<LogLines<Box<dyn BufRead + Send>>, Fault> {
         let unreadable = |error: &LogError| self.fault(error);
         if self.rotated {
             return DeliveryLog::lines_of_rotated(&self.log).map_err(|error| unreadable(&error));
         }
         let reader: Box<dyn BufRead + Send> = match self.log.to_str() {
             Some("-") => Box::new(BufReader::new(io::stdin())),
-            _ => Box::new(BufReader::new(File::open(&self.log).map_err(|error| {
-                let message = format!("the log {} can't be read", self.name());
-                Fault::caused_by(Class::Input, &message, &error)
-                    .advise("check the path; `-` is standard input")
-            })?)),
+            _ => {
+                let file = File::open(&self.log).map_err(|error| {
+                    let message = format!("the log {} can't be read", self.name());
+                    Fault::caused_by(Class::Input, &message, &error)
+                        .advise("check the path; `-` is standard input")
+                })?;
+                match follow {
+                    true => Box::new(BufReader::new(Followed {
+                        path: self.log.clone(),
+                        file,
+                    })),
+                    false => Box::new(BufReader::new(file)),
+                }
+            }
         };
         Ok(DeliveryLog::lines(reader))
     }
@@ -177,6 +192,52 @@ impl Source {
                 "it is being written, or its process was killed; the other lines are complete",
             );
         }
+    }
+}
+
+/// A file that waits at its end for more, and goes on with the next one where it was rotated.
+struct Followed {
+    path: PathBuf,
+    file: File,
+}
+
+impl Read for Followed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = self.file.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            // What was written before the rotation comes first.
+            let next = File::open(&self.path)
+                .ok()
+                .filter(|next| !is_same(&self.file, next));
+            let Some(next) = next else {
+                std::thread::sleep(LOOK_AGAIN);
+                continue;
+            };
+            let read = self.file.read(buffer)?;
+            if read > 0 {
+                return Ok(read);
+            }
+            self.file = next;
+        }
+    }
+}
+
+/// Whether both are one file.
+fn is_same(file: &File, next: &File) -> bool {
+    let (Ok(one), Ok(other)) = (file.metadata(), next.metadata()) else {
+        return true;
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.created().ok() == other.created().ok()
     }
 }
 

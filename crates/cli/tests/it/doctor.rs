@@ -44,30 +44,25 @@ fn check_of(ran: &Ran, name: &str) -> (String, String, String) {
 #[test]
 fn settings_are_judged_as_build_judges_them() {
     for (name, arguments, verdict, says) in [
-        ("retention", &[][..], "ok", "26 h 46 min 30 s"),
-        (
-            "retention",
-            &["--retention", "96390s"],
-            "ok",
-            "26 h 46 min 30 s",
-        ),
+        ("retention", &[][..], "ok", "96390 s"),
+        ("retention", &["--retention", "96390s"], "ok", "96390 s"),
         (
             "retention",
             &["--retention", "96389s"],
             "bad",
-            "remember for 26 h 46 min 30 s",
+            "remember for 96390 s",
         ),
         (
             "retention",
             &["--retention", "96390s", "--window-past", "301s"],
             "bad",
-            "26 h 46 min 31 s",
+            "96391 s",
         ),
         (
             "retention",
             &["--retention", "96390s", "--window-ahead", "301s"],
             "bad",
-            "26 h 46 min 31 s",
+            "96391 s",
         ),
         ("lease", &[], "ok", "30 s before the first retry"),
         (
@@ -76,25 +71,20 @@ fn settings_are_judged_as_build_judges_them() {
             "ok",
             "0 s before the first retry",
         ),
-        ("lease", &["--lease", "61s"], "bad", "at most 1 min"),
-        ("lease", &["--lease", "100ms"], "bad", "longer than 100 ms"),
+        ("lease", &["--lease", "61s"], "bad", "at most 60 s"),
+        ("lease", &["--lease", "100ms"], "bad", "longer than 0.1 s"),
         ("lease", &["--lease", "1s"], "warn", "slow store"),
-        ("budget", &[], "ok", "500 ms for the network"),
+        ("budget", &[], "ok", "0.5 s for the network"),
         (
             "budget",
             &["--budget", "4999ms"],
             "ok",
-            "1 ms for the network",
+            "0.001 s for the network",
         ),
         ("budget", &["--budget", "5s"], "warn", "stops waiting"),
         ("budget", &["--budget", "5001ms"], "bad", "at most 5 s"),
-        (
-            "budget",
-            &["--budget", "100ms"],
-            "bad",
-            "longer than 100 ms",
-        ),
-        ("deadlines", &[], "ok", "2 s for a body, 10 min for a run"),
+        ("budget", &["--budget", "100ms"], "bad", "longer than 0.1 s"),
+        ("deadlines", &[], "ok", "2 s for a body, 600 s for a run"),
         (
             "deadlines",
             &["--body-deadline", "0s"],

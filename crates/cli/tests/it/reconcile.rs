@@ -203,6 +203,51 @@ fn a_mirror_without_rows_does_not_prove_that_all_are_new() {
     ran.fault();
 }
 
+/// Pages overlap: a row of two pages is counted once.
+#[test]
+fn more_rows_than_the_guard_takes_are_named_and_counted_once() {
+    let service = Service::start();
+    let orders = service.emulator.rows("dm_orders");
+    let made = (0..400).map(|number| orders.create(json!({ "prop_quantity": number })));
+    let made: Vec<_> = made.map(Result::unwrap).collect();
+    let mirror = service.mirror();
+    for row in &made[..120] {
+        orders
+            .update(row, json!({ "prop_customer": "Cy" }))
+            .unwrap();
+    }
+    let passes = ["--mirror", mirror.path(), "--json", "--passes", "2"];
+    let ran = service.run(&passes);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let found = lines(&ran);
+    assert_eq!(found.len(), 120);
+    for line in &found {
+        assert_eq!(
+            (&line["kind"], &line["difference"]),
+            (&json!("unresolved"), &json!("updated"))
+        );
+        assert_eq!(line["reason"], "too many rows differ at once");
+        assert_eq!(line["properties"]["Customer"], "Cy");
+    }
+    for pass in ran.stderr.lines() {
+        assert!(pass.contains(", 120 differ, 0 absent"), "{pass}");
+    }
+    let text = service.run(&["--mirror", mirror.path(), "--passes", "2"]);
+    let first = text.stdout.lines().next().unwrap();
+    let named = "  updated: too many rows differ at once {\"Customer\":\"Cy\",\"Quantity\":";
+    assert!(
+        first.starts_with("unresolved  row_") && first.contains(named),
+        "{first}"
+    );
+    let most = service.run(&[&passes[..], &["--guard-percent", "50"]].concat());
+    let kinds: Vec<_> = lines(&most)
+        .iter()
+        .map(|line| line["kind"].clone())
+        .collect();
+    assert_eq!(kinds, vec![json!("updated"); 120], "{most:?}");
+    assert_eq!(service.run(&["--guard-percent", "101"]).code, Some(2));
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_it_between_two_pages() {

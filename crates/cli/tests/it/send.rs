@@ -259,6 +259,13 @@ fn answers_are_printed_with_what_they_mean() {
 #[test]
 fn types_that_are_made_up_are_sent_with_a_note() {
     let (_example, url) = receiver();
+    let output = run(&["send", "row.craeted", "--to", &url]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    let told = stderr(&output);
+    assert!(
+        told.contains("row.craeted is none of the service's types: did you mean row.created?"),
+        "{told}"
+    );
     let output = run(&["send", "row.restored", "--to", &url]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stderr(&output).contains("row.restored is none of the service's types"));

@@ -62,7 +62,7 @@ pub struct Gone<R = Properties> {
 }
 
 /// A row that differs for an unknown reason. It is reported in each pass in which it differs.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Unresolved {
     /// The row's data model.
@@ -71,6 +71,14 @@ pub struct Unresolved {
     pub row_id: RowId,
     /// The reason.
     pub reason: UnresolvedReason,
+    /// What the finding would be if the reason were not: `updated` or `deleted`.
+    pub difference: &'static str,
+    /// Its `updatedAt`, as the service wrote it. `None` if the row is absent.
+    pub updated_at: Option<String>,
+    /// Its properties, by name. `None` if the row is absent.
+    pub properties: Option<Properties>,
+    /// Its properties as the handled events left them, if the mirror keeps values.
+    pub before: Option<Properties>,
 }
 
 /// The reason why a difference is not a finding.
@@ -190,6 +198,17 @@ macro_rules! debug {
     };
 }
 debug! { Found, Gone }
+
+/// Shows the row and no value.
+impl fmt::Debug for Unresolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Unresolved")
+            .field("row_id", &self.row_id)
+            .field("reason", &self.reason)
+            .field("difference", &self.difference)
+            .finish_non_exhaustive()
+    }
+}
 
 /// Shows the row and no value.
 impl<R> fmt::Debug for Reconciled<R> {

@@ -56,6 +56,8 @@ pub struct Planner {
     /// With those that are deleted.
     states: u64,
     order: Order,
+    /// Updated rows of this pass that are more than may be findings: pages overlap.
+    past_guard: HashSet<RowId>,
     /// Rows that this pass has reported as unresolved: pages overlap.
     doubted: HashSet<RowId>,
     /// Whether more rows are absent than may be found as deleted.
@@ -107,6 +109,7 @@ impl Planner {
             mirrored_rows: 0,
             states: 0,
             order: Order::new(),
+            past_guard: HashSet::new(),
             doubted: HashSet::new(),
             has_too_many_deletions: false,
         }
@@ -200,6 +203,7 @@ impl Planner {
         self.mirrored_rows = 0;
         self.states = 0;
         self.order = Order::new();
+        self.past_guard.clear();
         self.doubted.clear();
         self.updates = 0;
         self.pass.differing = 0;

@@ -64,12 +64,38 @@ async fn a_403_names_the_scope_that_is_missing() {
         .await
         .unwrap_err();
     assert_eq!(error.missing_scope(), Some(Scope::Admin));
+    // The specification names two for it, and the service says which one it asks for.
+    let model = json!({ "title": "New" });
+    let error = reader.create_data_model(&model).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+    assert_eq!(
+        error.to_string().matches("needs the scope").count(),
+        1,
+        "{error}"
+    );
     let error = reader.data_model("dm_none").await.unwrap_err();
     assert_eq!(
         error.missing_scope(),
         None,
         "a 404 is not a question of scopes"
     );
+}
+
+/// `main` prints an error with `Debug`.
+#[tokio::test]
+async fn debug_is_one_line_with_kind_host_and_cause() {
+    let nobody = Client::builder(NOBODY, ApiKey::new("tk_test_read").unwrap());
+    let nobody = nobody.options(quick()).build().unwrap();
+    let error = nobody.page("page_1").await.unwrap_err();
+    let (shown, host) = (format!("{error:?}"), NOBODY.split('/').nth(2).unwrap());
+    let begin = format!("Error(Connection): {error}: ");
+    assert!(
+        shown.starts_with(&begin) && !shown.contains('\n'),
+        "{shown}"
+    );
+    let said = format!("GET /pages/page_1: the request was not sent to {host}");
+    assert!(error.to_string().starts_with(&said), "{error}");
+    assert!(shown.to_lowercase().contains("refused"), "{shown}");
 }
 
 /// Everything that an error shows, its sources included.

@@ -1,108 +1,77 @@
-//! The bodies that may have been signed.
+//! The bodies that may have been signed: each is one mistake away from the received one.
 
 use std::ops::ControlFlow;
 
 use super::cause::{Cause, CauseKind as Kind};
-use super::json::{Document, Layout, Order, Style};
-use super::numbers::Numbers;
-use super::outer::{self, Visit};
-use super::strings::Strings;
+use super::json::{Layout, Node, Order, Style};
+use super::writer::Writer;
 
-/// The received body, and the bodies that may have been signed in its place.
-pub(super) struct Bodies<'b> {
-    received: &'b [u8],
-    /// The value of Content-Length, where there is one.
-    announced: Option<usize>,
-}
+/// Called with the mistake and the repaired bytes; ends the search with `Break`.
+pub(super) type Visit<'v> = dyn FnMut(Cause, &[u8]) -> ControlFlow<()> + 'v;
 
-const LAYOUTS: [Layout; 6] = [
+const BOM: &[u8] = b"\xef\xbb\xbf";
+const LAYOUTS: [Layout; 5] = [
     Layout::Compact,
-    Layout::Pretty("  "),
     Layout::Spaced,
-    Layout::Pretty("    "),
-    Layout::Pretty("\t"),
-    Layout::AsIs,
+    Layout::Indented("  "),
+    Layout::Indented("    "),
+    Layout::Indented("\t"),
 ];
-const ORDERS: [Order; 4] = [Order::Service, Order::Sorted, Order::ByLength, Order::AsIs];
 
-impl<'b> Bodies<'b> {
-    /// The highest number of repairs of one body that are tried together.
-    const DEEPEST: usize = 3;
+/// Visits every body that is one repair away, the likeliest first. The same bytes may come more than once.
+pub(super) fn each(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    ends(body, visit)?;
+    written_again(body, visit)?;
+    charsets(body, visit)?;
+    form(body, visit)
+}
 
-    pub(super) fn new(received: &'b [u8], announced: Option<usize>) -> Self {
-        Self {
-            received,
-            announced,
-        }
+fn ends(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    if let Some(line) = body.strip_suffix(b"\n") {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        visit(Cause::new(Kind::BodyLineBreakAdded), line)?;
     }
-
-    /// Visits every body at this number of repairs, the likeliest first. The same bytes may come more than once.
-    pub(super) fn each(&self, repairs: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
-        match repairs {
-            0 => visit(&[], self.received),
-            1 => {
-                outer::each(self.received, self.announced, visit)?;
-                styled(self.received, 1, visit)
-            }
-            2 => {
-                styled(self.received, 2, visit)?;
-                outer::each(self.received, self.announced, &mut |first, bytes| {
-                    let mut both = both(first, visit);
-                    styled(bytes, 1, &mut both)?;
-                    outer::each(bytes, None, &mut both)
-                })?;
-                styled(self.received, 1, &mut |first, bytes| {
-                    outer::each(bytes, None, &mut both(first, visit))
-                })
-            }
-            Self::DEEPEST => {
-                styled(self.received, 3, visit)?;
-                outer::each(self.received, self.announced, &mut |first, bytes| {
-                    styled(bytes, 2, &mut both(first, visit))
-                })
-            }
-            _ => ControlFlow::Continue(()),
-        }
+    for (name, line_break) in [("LF", "\n"), ("CRLF", "\r\n")] {
+        let signed = [body, line_break.as_bytes()].concat();
+        visit(Cause::with(Kind::BodyLineBreakLost, name), &signed)?;
+    }
+    match body.strip_prefix(BOM) {
+        Some(text) => visit(Cause::new(Kind::BodyBomAdded), text),
+        None => visit(Cause::new(Kind::BodyBomLost), &[BOM, body].concat()),
     }
 }
 
-/// Adds the first repairs to those of the second step.
-fn both<'v>(
-    first: &[Cause],
-    visit: &'v mut Visit<'_>,
-) -> impl FnMut(&[Cause], &[u8]) -> ControlFlow<()> + 'v {
-    let first = first.to_vec();
-    move |second, bytes| visit(&[&first, second].concat(), bytes)
-}
-
-/// Writes JSON again with this number of changes among layout, order, strings and numbers.
-fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()> {
-    let Some(document) = Document::parse(body) else {
+/// White space alone first, so that no rewriting is blamed for it.
+fn written_again(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let Some(document) = Node::parse(body) else {
         return ControlFlow::Continue(());
     };
-    let own = own_layout(&document, body);
+    let mut say = |style: Style| match document.write(&style, body.len()) {
+        Some(signed) => visit(cause(&style), &signed),
+        None => ControlFlow::Continue(()),
+    };
     for layout in LAYOUTS {
-        for order in ORDERS {
-            for strings in Strings::ALL {
-                for numbers in Numbers::ALL {
-                    let mut style = Style {
+        say(Style {
+            layout,
+            ..Style::COMPACT
+        })?;
+    }
+    let numbers = [
+        None,
+        Some(Writer::JavaScript),
+        Some(Writer::Python),
+        Some(Writer::Java),
+    ];
+    for order in [Order::AsIs, Order::Service, Order::Sorted] {
+        for strings in Writer::ALL.map(Some).into_iter().chain([None]) {
+            for layout in LAYOUTS {
+                for numbers in numbers {
+                    say(Style {
                         layout,
                         order,
                         strings,
                         numbers,
-                    };
-                    let causes = causes(&style);
-                    // Members can be moved only in a known layout.
-                    let movable = order == Order::AsIs || layout != Layout::AsIs || own.is_some();
-                    if causes.len() != changes || !movable {
-                        continue;
-                    }
-                    if let (Layout::AsIs, false, Some(own)) = (layout, order == Order::AsIs, own) {
-                        style.layout = own;
-                    }
-                    if let Some(written) = document.write(&style) {
-                        visit(&causes, &written)?;
-                    }
+                    })?;
                 }
             }
         }
@@ -110,43 +79,109 @@ fn styled(body: &[u8], changes: usize, visit: &mut Visit<'_>) -> ControlFlow<()>
     ControlFlow::Continue(())
 }
 
-/// The layout that the body has now.
-fn own_layout(document: &Document<'_>, body: &[u8]) -> Option<Layout> {
-    LAYOUTS.into_iter().find(|&layout| {
-        let style = Style {
-            layout,
-            ..Style::AS_IS
-        };
-        layout != Layout::AsIs && document.write(&style).as_deref() == Some(body.trim_ascii())
-    })
-}
-
-fn causes(style: &Style) -> Vec<Cause> {
+fn cause(style: &Style) -> Cause {
     let layout = match style.layout {
-        Layout::AsIs => None,
-        Layout::Compact => Some(Cause::new(Kind::BodyCompact)),
-        Layout::Spaced => Some(Cause::new(Kind::BodySpaced)),
-        Layout::Pretty("\t") => Some(Cause::with(Kind::BodyPretty, "by tabs")),
-        Layout::Pretty(indent) => Some(Cause::with(
-            Kind::BodyPretty,
-            format!("by {} spaces", indent.len()),
-        )),
+        Layout::Compact => "without white space".to_owned(),
+        Layout::Spaced => "with a space behind each comma and colon".to_owned(),
+        Layout::Indented("\t") => "indented by tabs".to_owned(),
+        Layout::Indented(by) => format!("indented by {} spaces", by.len()),
     };
     let order = match style.order {
-        Order::AsIs => None,
-        Order::Service => Some(Cause::new(Kind::BodyKeysReordered)),
-        Order::Sorted => Some(Cause::new(Kind::BodyKeysSorted)),
-        Order::ByLength => Some(Cause::new(Kind::BodyKeysByLength)),
+        Order::AsIs => "",
+        Order::Service => ", the keys in the service's order",
+        Order::Sorted => ", the keys sorted",
     };
-    let numbers = match style.numbers {
-        Numbers::AsIs => None,
-        numbers => Some(Cause::with(
-            Kind::BodyNumbersRewritten,
-            format!("the signed body has {}", numbers.name()),
-        )),
+    let writer = style.strings.or(style.numbers);
+    let writer = writer.map_or(String::new(), |writer| {
+        let part = if style.strings.is_none() {
+            "its numbers "
+        } else {
+            ""
+        };
+        format!(", {part}as {} writes it", writer.name())
+    });
+    let kind = match (style.order, style.strings, style.numbers) {
+        (Order::AsIs, None, None) => Kind::BodyIndented,
+        _ => Kind::BodyWrittenAgain,
     };
-    [layout, order, style.strings.cause(), numbers]
-        .into_iter()
-        .flatten()
-        .collect()
+    Cause::with(kind, format!("the signed body is {layout}{order}{writer}"))
+}
+
+fn charsets(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    let mut say = |detail, bytes: &[u8]| visit(Cause::with(Kind::BodyCharset, detail), bytes);
+    if let Some(text) = utf16_decoded(body) {
+        say("it arrived as UTF-16", text.as_bytes())?;
+    }
+    if body.is_ascii() {
+        return ControlFlow::Continue(());
+    }
+    match std::str::from_utf8(body) {
+        Ok(text) => {
+            let bytes: Result<Vec<u8>, _> = text.chars().map(u8::try_from).collect();
+            match bytes {
+                Ok(bytes) => say("UTF-8 was taken for Latin-1", &bytes),
+                Err(_) => ControlFlow::Continue(()),
+            }
+        }
+        Err(_) => {
+            let text: String = body.iter().map(|&byte| char::from(byte)).collect();
+            say("it arrived as Latin-1", text.as_bytes())
+        }
+    }
+}
+
+/// Decodes bytes that look like UTF-16: with a byte order mark at the start, or a NUL in every other byte there.
+pub(super) fn utf16_decoded(bytes: &[u8]) -> Option<String> {
+    let (little, text) = match bytes {
+        [0xff, 0xfe, text @ ..] => (true, text),
+        [0xfe, 0xff, text @ ..] => (false, text),
+        [first, 0, ..] if *first != 0 => (true, bytes),
+        [0, second, ..] if *second != 0 => (false, bytes),
+        _ => return None,
+    };
+    let (pairs, rest) = text.as_chunks::<2>();
+    let units = pairs.iter().map(|&pair| match little {
+        true => u16::from_le_bytes(pair),
+        false => u16::from_be_bytes(pair),
+    });
+    let decoded: Result<String, _> = char::decode_utf16(units).collect();
+    decoded.ok().filter(|_| rest.is_empty())
+}
+
+/// A form sends the body as its value, or as a name without a value.
+fn form(body: &[u8], visit: &mut Visit<'_>) -> ControlFlow<()> {
+    if !body.contains(&b'%') {
+        return ControlFlow::Continue(());
+    }
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-[]".contains(byte);
+    let name = body.iter().position(|byte| *byte == b'=');
+    let name = name.filter(|end| body.iter().take(*end).all(is_name));
+    let value = name.and_then(|end| body.get(end + 1..)).unwrap_or(body);
+    let value = value.strip_suffix(b"=").unwrap_or(value);
+    for plus in [true, false] {
+        let signed = percent_decoded(value, plus);
+        visit(Cause::new(Kind::BodyFormEncoded), &signed)?;
+    }
+    ControlFlow::Continue(())
+}
+
+/// Decodes percent signs, and `+` as a space where a form wrote it.
+fn percent_decoded(text: &[u8], plus: bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| byte == b'%');
+        let decoded = digits.and_then(|digits| hex::decode(digits).ok()?.first().copied());
+        match decoded {
+            Some(decoded) => {
+                out.push(decoded);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(if plus && byte == b'+' { b' ' } else { byte });
+                rest = behind;
+            }
+        }
+    }
+    out
 }

@@ -10,9 +10,9 @@ pub enum CauseGroup {
     Secret,
     /// The bytes of the body.
     Body,
-    /// The bytes under the MAC, besides the body's bytes.
-    SignedString,
-    /// The form of timestamp and signature in the headers.
+    /// The time that was signed in front of the body.
+    Timestamp,
+    /// The headers of timestamp and signature.
     Header,
     /// The parts of the request that are not signed: method, type, encoding, and the headers of the event.
     Request,
@@ -27,7 +27,7 @@ impl CauseGroup {
         match self {
             Self::Secret => "secret",
             Self::Body => "body",
-            Self::SignedString => "signed_string",
+            Self::Timestamp => "timestamp",
             Self::Header => "header",
             Self::Request => "request",
             Self::Clock => "clock",
@@ -85,120 +85,50 @@ causes! {
             "Save its file without a byte order mark: as UTF-8, not as UTF-8 with BOM.";
         SecretQuoted "secret_quoted": "The secret was taken with quotes around it.",
             "Take the quotes away; some tools that read settings files keep them.";
-        SecretPastedWithMore "secret_pasted_with_more": "The secret was taken with something in front of `whsec_` or behind it.",
-            "Keep the `whsec_…` part alone, without a name, a sign or a version.";
-        SecretOneOfSeveral "secret_one_of_several": "Several secrets were taken for one.",
-            "Give each secret by itself, as the keys of a ring.";
-        SecretPrefixMissing "secret_prefix_missing": "The secret was taken without its prefix `whsec_`.",
-            "Paste the whole text: the prefix belongs to the key.";
-        SecretPrefixRepeated "secret_prefix_repeated": "The secret was taken with its prefix `whsec_` twice.",
-            "Paste the text as it is shown, and put nothing in front.";
-        SecretPrefixStripped "secret_prefix_stripped": "It was signed with the secret without its prefix `whsec_`.",
-            "Sign with the whole text: the prefix belongs to the key. Other services strip it, this one does not.";
-        SecretPrefixAdded "secret_prefix_added": "It was signed with the secret and one more `whsec_` in front.",
-            "Sign with the text as it is shown, prefix included, and put nothing in front.";
+        SecretPrefixMissing "secret_prefix_missing": "One side took the secret without its prefix `whsec_`.",
+            "Use the whole text as it is shown: the prefix belongs to the key. Other services strip it, this one does not.";
+        SecretPrefixRepeated "secret_prefix_repeated": "One side took the secret with its prefix `whsec_` twice.",
+            "Use the text as it is shown, and put nothing in front.";
         SecretBase64Decoded "secret_base64_decoded": "It was signed with the secret decoded from base64, as Standard Webhooks does.",
             "Sign with the text itself as key, and use no library of Standard Webhooks: this service does not decode.";
         SecretHexDecoded "secret_hex_decoded": "It was signed with the secret decoded from hex.",
             "Sign with the text itself as key: this service does not decode.";
-        SecretStoredEncoded "secret_stored_encoded": "The secret was taken in an encoded form: base64, hex or percent signs.",
-            "Decode it once before it is used; a Kubernetes Secret holds base64 under `data` and text under `stringData`.";
         SecretPaddingLost "secret_padding_lost": "The secret was taken without the `=` at its end.",
             "Paste the whole text again; a program that splits a line of settings at each `=` drops the last one.";
         SecretLineBreak "secret_line_break": "It was signed with a line break behind the secret.",
             "Write the secret's file with `printf %s`, or trim what is read from it: `echo` adds a line break.";
-        SecretCharset "secret_charset": "The secret was taken from a file that is not UTF-8.",
-            "Save the file as UTF-8 or ASCII; PowerShell's `>` writes UTF-16.";
-        SecretEmpty "secret_empty": "It was signed with no secret at all: an empty text, `undefined`, `null` or `None`.",
-            "Look at the sender's settings: the variable that it reads its secret from is not set.";
     }
     Body {
-        BodyLeftOut "body_left_out": "It was signed without the body.",
-            "Sign the body's bytes too; often they were read before, and a second reading gives no bytes.";
+        BodyWrittenAgain "body_written_again": "The body was parsed and written again.",
+            "Verify and send the very bytes that were signed, before anything parses them, and let no proxy or framework write the JSON again. In Python, sign and send one `body` and pass `data=body`, not `json=`.";
+        BodyIndented "body_indented": "White space between the values of the body was added or removed.",
+            "Verify and send the very bytes that were signed, and let nothing indent the JSON or write it again.";
         BodyLineBreakAdded "body_line_break_added": "The body has a line break at its end that was not signed.",
             "Pass the raw bytes on as they came; with curl, sign the file itself, without the line break that an editor or `echo` adds.";
         BodyLineBreakLost "body_line_break_lost": "A line break at the body's end was signed and is not there.",
             "Send with `--data-binary`, since curl's `-d @file` drops line breaks; sign with `printf %s`, since `echo` adds one.";
-        BodyWhiteSpace "body_white_space": "The body has white space or NULs around it that were not signed.",
-            "Pass the raw bytes on as they came, no more of a buffer than was read.";
-        BodyLineEndings "body_line_endings": "The body's line ends were changed between LF and CRLF.",
-            "Pass the body on as bytes: no text mode, no conversion of line ends (git's `autocrlf` changes fixtures).";
         BodyBomAdded "body_bom_added": "The body starts with a byte order mark that was not signed.",
             "Write and pass the body without a byte order mark.";
         BodyBomLost "body_bom_lost": "A byte order mark was signed and is not there.",
             "Pass the raw bytes on as they came; decoding them as text drops the mark.";
-        BodyCompact "body_compact": "The body was written again with white space; the signed body has none.",
-            "Verify the raw bytes before anything parses them, and let no proxy or framework write the JSON again.";
-        BodyPretty "body_pretty": "The body was written again; the signed body is indented.",
-            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodySpaced "body_spaced": "The body was written again; the signed body has a space behind each comma and colon, as Python's `json.dumps` writes it.",
-            "Verify and send the very bytes that were signed: in Python, sign and send one `body` and pass `data=body`, not `json=`.";
-        BodyKeysSorted "body_keys_sorted": "The body's keys were put in another order; the signed body has them sorted.",
-            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyKeysReordered "body_keys_reordered": "The body's keys were put in another order; the signed body has them as the service writes them.",
-            "Verify the raw bytes before anything parses them: a map that sorts its keys (serde_json's `Value` does) loses their order.";
-        BodyKeysByLength "body_keys_by_length": "The body's keys were put in another order; the signed body has the short ones first, as databases store JSON.",
-            "Store the raw bytes, as text or bytes and not as `jsonb` or `JSON`, and verify those.";
-        BodySlashesEscaped "body_slashes_escaped": "The body has `\\/` where `/` was signed.",
-            "Verify the raw bytes; PHP's `json_encode` escapes slashes unless it is told `JSON_UNESCAPED_SLASHES`.";
-        BodySlashesUnescaped "body_slashes_unescaped": "The body has `/` where `\\/` was signed.",
-            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the backslashes.";
-        BodyUnicodeEscaped "body_unicode_escaped": "The body has `\\u` escapes where the characters themselves were signed.",
-            "Verify the raw bytes; in Python, `ensure_ascii=False` keeps the characters.";
-        BodyUnicodeUnescaped "body_unicode_unescaped": "The body has characters where their `\\u` escapes were signed.",
-            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
-        BodyHtmlEscaped "body_html_escaped": "The body has `\\u003c` and the like where `<`, `>`, `&` or quotes were signed.",
-            "Verify the raw bytes; Go's `json.Marshal`, Rails and others escape for HTML when they write JSON again.";
-        BodyHtmlUnescaped "body_html_unescaped": "The body has `<`, `>` or `&` where `\\u003c` and the like were signed.",
-            "Verify the raw bytes before anything parses them: a program that writes the JSON again drops the escapes.";
-        BodyStringsRewritten "body_strings_rewritten": "The body's texts are escaped otherwise than in the signed body.",
-            "Verify and send the very bytes that were signed, and let nothing write the JSON again.";
-        BodyNumbersRewritten "body_numbers_rewritten": "The body's numbers are written otherwise than in the signed body.",
-            "Verify the raw bytes before anything parses them: 1.0, 1 and 1e0 are one number and three texts.";
-        BodyBase64Encoded "body_base64_encoded": "The body is base64 of the signed body.",
-            "Decode it before it is verified; API gateways and Lambda set `isBase64Encoded` where they encode.";
-        BodyJsonString "body_json_string": "The body is a JSON string that holds the signed body.",
-            "Pass the text itself on, without `JSON.stringify` around it.";
-        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and the signed body is not.",
-            "Send it as `application/json`, with `--data-binary` and not `--data-urlencode`, and let no form parser at it.";
         BodyCharset "body_charset": "The body's text was converted between character sets.",
             "Pass the body on as bytes; a program that decodes it as Latin-1 or UTF-16 changes them.";
-        BodyTailLost "body_tail_lost": "The end of the body is missing: closing quotes and brackets.",
-            "Send a Content-Length that counts bytes and not characters, and read until the end.";
-        BodyTooLong "body_too_long": "The body is longer than the bytes that were signed.",
-            "Sign and send the same bytes; a buffer that is too small cuts what it signs.";
+        BodyFormEncoded "body_form_encoded": "The body is percent-encoded, as a form sends it, and the signed body is not.",
+            "Send it as `application/json`, with `--data-binary` and not `--data-urlencode`, and let no form parser at it.";
     }
-    SignedString {
-        SignedWithoutTimestamp "signed_without_timestamp": "The body was signed without the timestamp in front.",
-            "Sign the timestamp's text, a dot and the body.";
-        SignedInAnotherUnit "signed_in_another_unit": "The timestamp was signed in another unit than the header's: milliseconds against seconds.",
+    Timestamp {
+        TimestampInMilliseconds "timestamp_in_milliseconds": "The time was signed in another unit than the header's: milliseconds against seconds.",
             "Take the time once, in whole seconds, and use that one text in the header and in what is signed.";
-        SignedWithAnotherSeparator "signed_with_another_separator": "Timestamp and body were signed with another separator than a dot.",
-            "Put exactly one dot between timestamp and body.";
-        SignedWithAnId "signed_with_an_id": "An id was signed in front of timestamp and body, as Standard Webhooks does.",
-            "Sign the timestamp's text, a dot and the body, and nothing else.";
-        SignedWithAVersion "signed_with_a_version": "A version was signed in front of timestamp and body, as Slack does.",
-            "Sign the timestamp's text, a dot and the body, and nothing else.";
-        SignedBodyFirst "signed_body_first": "The body was signed in front of the timestamp.",
-            "Sign the timestamp first: its text, a dot and the body.";
+        TimestampOfAnotherTime "timestamp_of_another_time": "Another time was signed than the header's.",
+            "Take the time once, and use that one text in the header and in what is signed; a proxy must not write the header anew.";
     }
     Header {
         HeaderUpperCase "header_upper_case": "The signature is written in upper-case hex.",
             "Write the 64 hex digits in lower case.";
         HeaderWithoutPrefix "header_without_prefix": "The signature is written without `sha256=` in front.",
             "Write `sha256=` and 64 hex digits.";
-        HeaderOtherPrefix "header_other_prefix": "The signature has another prefix than `sha256=`.",
-            "Write `sha256=` and 64 hex digits.";
-        HeaderBase64 "header_base64": "The signature is written in base64.",
-            "Write `sha256=` and 64 hex digits.";
-        HeaderWhiteSpace "header_white_space": "White space or quotes stand around the signature.",
-            "Write the header's value without them.";
-        HeaderJoined "header_joined": "Several signatures stand in one header.",
-            "Send one signature; a proxy that joins headers, or two that each add one, makes a list.";
         HeaderRepeated "header_repeated": "A header is repeated.",
             "Send each `X-Service-` header once; often both a client's defaults and its caller set it, or a proxy adds a copy.";
-        HeaderRenamed "header_renamed": "The signature is in a header of another name than `X-Service-Signature`.",
-            "Keep the header's name; a proxy or a platform may rename it.";
         TimestampMissing "timestamp_missing": "The header `X-Service-Timestamp` is missing.",
             "Let the header through: proxies and test senders must pass all `X-Service-` headers on.";
         TimestampMalformed "timestamp_malformed": "The timestamp is not written as whole seconds in digits alone.",

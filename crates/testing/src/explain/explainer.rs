@@ -12,16 +12,15 @@ use hookgate::{
 use hookgate_record::LoggedDelivery;
 use zeroize::Zeroizing;
 
-use super::body::Bodies;
 use super::cause::CauseKind;
 use super::explanation::Explanation;
 use super::request::RequestFault;
 use super::search::Search;
 use super::secret::KnownSecret;
-use super::{clock, header, hint, request, secret, signed};
+use super::{clock, header, hint, request, secret};
 use crate::event;
 
-/// The number of bytes that a body of 1 MiB needs for every pair of mistakes.
+/// More than a body of 1 MiB needs for one mistake of the body and a mistake of few secrets.
 const DEFAULT_LIMIT: u64 = 1 << 32;
 
 /// Finds out why deliveries are refused: it knows the secrets as they are configured, and tries the known mistakes.
@@ -77,7 +76,7 @@ impl Explainer {
     }
 
     /// Ends the search after this number of bytes was hashed or written for it; [`Tried::capped`](super::Tried::capped) says so.
-    /// The default, 2^32, takes some seconds in an optimised build and is enough for every pair of mistakes in a body of 1 MiB.
+    /// The default, 2^32, takes some seconds in an optimised build and is enough for every single mistake in a body of 1 MiB.
     pub fn limit_bytes(mut self, bytes: u64) -> Self {
         self.limit = bytes;
         self
@@ -93,13 +92,12 @@ impl Explainer {
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();
         let announced = announced(delivery);
-        let bodies = Bodies::new(body, announced);
         let stamps = header::stamps(delivery);
         let (fit, tried) = Search {
             keys: &secret::variants(&self.secrets),
-            signed: signed::variants(&stamps, &header::ids(delivery)),
+            stamps: &stamps,
             claims: &header::claims(delivery),
-            bodies: &bodies,
+            body,
             limit: self.limit,
         }
         .run();
@@ -137,7 +135,7 @@ impl Explainer {
                 causes.extend(off(fit.at));
             }
             None => {
-                let said = stamps.iter().find(|stamp| !stamp.guessed);
+                let said = stamps.iter().find(|stamp| stamp.distance == 0);
                 let off = off(said.and_then(|stamp| stamp.at));
                 hints = hint::all(delivery, announced, &self.secrets, &faults, off.as_ref());
             }

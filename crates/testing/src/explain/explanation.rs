@@ -210,12 +210,8 @@ impl fmt::Display for Explanation {
             let tried = &self.tried;
             write!(
                 f,
-                "\ntried: {} keys, {} bodies, {} signed strings, {} signatures in the headers; {} combinations",
-                tried.secrets,
-                tried.bodies,
-                tried.signed_strings,
-                tried.signatures,
-                tried.combinations
+                "\ntried: {} keys, {} bodies, {} times, {} signatures in the headers; {} combinations",
+                tried.secrets, tried.bodies, tried.timestamps, tried.signatures, tried.combinations
             )?;
         }
         Ok(())

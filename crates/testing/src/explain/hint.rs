@@ -7,11 +7,10 @@ use hookgate::verify::SIGNATURE;
 use hookgate_record::LoggedDelivery;
 
 use super::cause::Cause;
-use super::json::{Document, Layout, Style};
-use super::numbers;
+use super::json::{Node, Style};
 use super::request::RequestFault;
 use super::secret::{KnownSecret, looks_decoded};
-use super::strings::Strings;
+use super::writer::Writer;
 
 macro_rules! hints {
     ($($kind:ident $name:literal: $what:literal;)*) => {
@@ -138,16 +137,44 @@ pub(super) fn all(
     if let Some(cause) = clock {
         say(HintKind::Clock, cause.detail().map(str::to_owned));
     }
-    // The weakest sign comes last, and is left out where a form was seen.
-    let is_seen = hints.iter().any(|hint| hint.kind == HintKind::WrittenAgain);
-    let document = delivery.body.as_deref().and_then(Document::parse);
-    if !is_seen && document.is_some_and(|document| document.numbers().next().is_some()) {
-        hints.push(Hint {
-            kind: HintKind::NumbersWrittenAgain,
-            detail: None,
-        });
+    // The weakest signs come last, and only where nothing else says why: a sender may write its JSON as it likes.
+    let is_explained = hints.iter().any(|hint| hint.kind.explains_alone());
+    let document = delivery.body.as_deref().and_then(Node::parse);
+    if let (Some(document), Some(body), false) = (document, &delivery.body, is_explained) {
+        let sign = written_again(&document, body);
+        let kinds = [
+            (document.is_sorted(), HintKind::KeysSorted),
+            (sign.is_some(), HintKind::WrittenAgain),
+            (
+                sign.is_none() && document.has_number(|_| true),
+                HintKind::NumbersWrittenAgain,
+            ),
+        ];
+        hints.extend(kinds.into_iter().filter(|kind| kind.0).map(|(_, kind)| {
+            Hint {
+                kind,
+                detail: sign
+                    .filter(|_| kind == HintKind::WrittenAgain)
+                    .map(str::to_owned),
+            }
+        }));
     }
     hints
+}
+
+impl HintKind {
+    /// Whether a delivery with this sign is refused whatever its body is.
+    fn explains_alone(self) -> bool {
+        matches!(
+            self,
+            Self::NoSignature
+                | Self::OtherAlgorithm
+                | Self::SecretRefused
+                | Self::SecretLooksDecoded
+                | Self::Request
+                | Self::Clock
+        )
+    }
 }
 
 fn of_body(
@@ -167,7 +194,7 @@ fn of_body(
         .iter()
         .any(|magic| body.starts_with(magic));
     let is_short = announced.filter(|announced| *announced > body.len());
-    let document = Document::parse(body);
+    let document = Node::parse(body);
     if body.is_empty() {
         say(HintKind::BodyEmpty, None);
     } else if is_compressed || encoded {
@@ -186,37 +213,27 @@ fn of_body(
     if body.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes()) {
         say(HintKind::ReplacementCharacters, None);
     }
-    if let Some(document) = document {
-        if document.is_sorted() {
-            say(HintKind::KeysSorted, None);
-        }
-        if let Some(sign) = written_again(&document, body) {
-            say(HintKind::WrittenAgain, Some(sign.to_owned()));
-        }
-    }
 }
 
 /// Returns the sign that another program than the service wrote the body: the service writes no white space, characters as they
 /// are, and numbers without an exponent.
-fn written_again(document: &Document<'_>, body: &[u8]) -> Option<&'static str> {
-    let compact = Style {
-        layout: Layout::Compact,
-        ..Style::AS_IS
+fn written_again(document: &Node<'_>, body: &[u8]) -> Option<&'static str> {
+    let is_written_by = |strings| {
+        let style = Style {
+            strings,
+            ..Style::COMPACT
+        };
+        document
+            .write(&style, body.len())
+            .is_none_or(|written| written == body)
     };
-    let with = |strings| Style {
-        strings,
-        ..Style::AS_IS
-    };
-    let is_written_so = |style| document.write(&style).is_none_or(|written| written == body);
-    if !is_written_so(compact) {
+    let is_float =
+        |number: &[u8]| number.iter().any(|byte| b"eE".contains(byte)) || number.ends_with(b".0");
+    if !is_written_by(None) {
         Some("it has white space between its values")
-    } else if !is_written_so(with(Strings::UnicodeUnescaped)) {
-        Some("it has `\\u` escapes of characters beyond ASCII")
-    } else if !is_written_so(with(Strings::SlashesUnescaped)) {
-        Some("it has escaped slashes")
-    } else if !is_written_so(with(Strings::HtmlUnescaped)) {
-        Some("it has the escapes of HTML")
-    } else if document.numbers().any(numbers::is_float_of_a_program) {
+    } else if !is_written_by(Some(Writer::JavaScript)) {
+        Some("it has escapes that the service does not write")
+    } else if document.has_number(is_float) {
         Some("it has numbers such as 100.0 or 1e+20, as many programs write them")
     } else {
         None

@@ -11,14 +11,11 @@ mod explanation;
 mod header;
 mod hint;
 mod json;
-mod numbers;
-mod outer;
 mod request;
 mod search;
 mod secret;
-mod signed;
-mod strings;
 mod trial_key;
+mod writer;
 
 pub use cause::{Cause, CauseGroup, CauseKind};
 pub use explainer::Explainer;

@@ -1,4 +1,4 @@
-//! Tries repairs until a delivery verifies: no repair first, then one, then up to four together.
+//! Tries repairs until a delivery verifies: no repair first, then one, then one of the body and one of the secret together.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,14 +7,10 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
 
-use super::body::Bodies;
+use super::body;
 use super::cause::Cause;
-use super::header::Claim;
+use super::header::{Claim, Stamp};
 use super::secret::KeyVariant;
-use super::signed::SignedString;
-
-/// The highest number of repairs that are tried together, besides those of the headers.
-const FURTHEST: usize = 4;
 
 /// The numbers of the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,8 +20,8 @@ pub struct Tried {
     pub secrets: usize,
     /// The bodies with different bytes, the received one included.
     pub bodies: usize,
-    /// The ways to put timestamp and body together, the right one included.
-    pub signed_strings: usize,
+    /// The times that may have been signed, the header's own included.
+    pub timestamps: usize,
     /// The signatures that were found in the headers.
     pub signatures: usize,
     /// The combinations of those: each is one HMAC.
@@ -49,9 +45,9 @@ pub(super) struct Fit {
 
 pub(super) struct Search<'s> {
     pub(super) keys: &'s [KeyVariant],
-    pub(super) signed: Vec<SignedString>,
+    pub(super) stamps: &'s [Stamp],
     pub(super) claims: &'s [Claim],
-    pub(super) bodies: &'s Bodies<'s>,
+    pub(super) body: &'s [u8],
     /// The highest number of bytes that may be hashed or written.
     pub(super) limit: u64,
 }
@@ -60,89 +56,78 @@ impl Search<'_> {
     pub(super) fn run(self) -> (Option<Fit>, Tried) {
         let mut tried = Tried {
             secrets: self.keys.len(),
-            signed_strings: self.signed.len(),
+            timestamps: self.stamps.len(),
             signatures: self.claims.len(),
             ..Tried::default()
         };
-        let claimed: Vec<_> = self.claims.iter().map(|claim| claim.signature).collect();
         let mut fit = None;
-        if !claimed.is_empty() {
-            for repairs in 0..=FURTHEST {
-                if self.at(repairs, &claimed, &mut tried, &mut fit).is_break() {
-                    break;
-                }
-            }
+        if !self.claims.is_empty() {
+            // Broken by a fit or by the limit.
+            let _ = self.all(&mut tried, &mut fit);
         }
         (fit, tried)
     }
 
-    /// Tries all combinations at this number of repairs.
-    fn at(
-        &self,
-        repairs: usize,
-        claimed: &[[u8; 32]],
-        tried: &mut Tried,
-        fit: &mut Option<Fit>,
-    ) -> ControlFlow<()> {
-        let mut seen = HashSet::new();
-        for of_body in 0..=repairs {
-            self.bodies.each(of_body, &mut |causes, body| {
+    fn all(&self, tried: &mut Tried, fit: &mut Option<Fit>) -> ControlFlow<()> {
+        let mut seen = HashSet::from([hash(self.body)]);
+        tried.bodies = 1;
+        // The mistakes of secret and timestamp that are tried with the received body, and those with another.
+        for most in [(0, 0), (1, 0), (0, 1)] {
+            self.with_body(most, None, self.body, tried, fit)?;
+        }
+        for secrets in [0, 1] {
+            seen.clear();
+            seen.insert(hash(self.body));
+            body::each(self.body, &mut |cause, body| {
                 tried.bytes = tried.bytes.saturating_add(body.len() as u64);
-                if !seen.insert(hash(body)) {
-                    return self.within_limit(tried);
-                }
-                tried.bodies = tried.bodies.max(seen.len());
-                let rest = repairs - of_body;
-                *fit = self.with_body(rest, causes, body, claimed, tried)?;
-                match fit {
-                    Some(_) => ControlFlow::Break(()),
-                    None => ControlFlow::Continue(()),
+                match seen.insert(hash(body)) {
+                    true => self.with_body((secrets, 0), Some(&cause), body, tried, fit),
+                    false => self.within_limit(tried),
                 }
             })?;
+            tried.bodies = seen.len();
         }
         ControlFlow::Continue(())
     }
 
-    /// Tries one body, with this number of repairs of secret and signed string. Breaks at the limit.
+    /// Tries one body, with this number of mistakes of the secret and of the timestamp.
     fn with_body(
         &self,
-        repairs: usize,
-        of_body: &[Cause],
+        (secrets, times): (usize, usize),
+        of_body: Option<&Cause>,
         body: &[u8],
-        claimed: &[[u8; 32]],
         tried: &mut Tried,
-    ) -> ControlFlow<(), Option<Fit>> {
-        for key in self.keys {
-            let Some(distance) = repairs.checked_sub(key.distance) else {
-                continue;
-            };
-            let signed = self
-                .signed
-                .iter()
-                .filter(|signed| signed.distance == distance);
-            for signed in signed {
-                let pieces = [&*signed.before, body, &*signed.after];
-                let length: usize = pieces.iter().map(|piece| piece.len()).sum();
+        fit: &mut Option<Fit>,
+    ) -> ControlFlow<()> {
+        let claimed: Vec<_> = self.claims.iter().map(|claim| claim.signature).collect();
+        let keys = self.keys.iter().filter(|key| key.distance == secrets);
+        for key in keys {
+            let stamps = self.stamps.iter();
+            for stamp in stamps.filter(|stamp| stamp.distance == times) {
+                let pieces = [&*stamp.text, b".", body];
                 tried.combinations += 1;
                 // Each HMAC also hashes two blocks of padding and length.
-                tried.bytes = tried.bytes.saturating_add(length as u64 + 128);
-                if let Some(claim) = key.key.signed(&pieces, claimed) {
-                    let of_header = self
-                        .claims
-                        .get(claim)
-                        .map_or(&[][..], |claim| &claim.causes);
-                    let causes = [&key.causes, of_body, &signed.causes, of_header].concat();
-                    return ControlFlow::Continue(Some(Fit {
-                        causes: once_each(causes),
+                let length = stamp.text.len() + 1 + body.len() + 128;
+                tried.bytes = tried.bytes.saturating_add(length as u64);
+                if let Some(claim) = key.key.signed(&pieces, &claimed) {
+                    let of_header = self.claims.get(claim).map(|claim| &*claim.causes);
+                    let mut causes = key.causes.clone();
+                    causes.extend(of_body.cloned());
+                    causes.extend_from_slice(&stamp.causes);
+                    causes.extend_from_slice(of_header.unwrap_or_default());
+                    causes.dedup();
+                    *fit = Some(Fit {
+                        causes,
                         name: key.name.clone(),
-                        at: signed.at,
+                        at: stamp.at,
                         body: Bytes::copy_from_slice(body),
-                    }));
+                    });
+                    return ControlFlow::Break(());
                 }
                 self.within_limit(tried)?;
             }
         }
-        ControlFlow::Continue(None)
+        ControlFlow::Continue(())
     }
 
     fn within_limit(&self, tried: &mut Tried) -> ControlFlow<()> {
@@ -152,16 +137,6 @@ impl Search<'_> {
         tried.capped = true;
         ControlFlow::Break(())
     }
-}
-
-fn once_each(causes: Vec<Cause>) -> Vec<Cause> {
-    let mut kept: Vec<Cause> = Vec::new();
-    for cause in causes {
-        if !kept.contains(&cause) {
-            kept.push(cause);
-        }
-    }
-    kept
 }
 
 /// Returns a hash that distinguishes bodies. With a collision one body is not tried, but no wrong result follows.

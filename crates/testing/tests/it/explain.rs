@@ -49,10 +49,9 @@ fn check(case: &Case) -> Result<(), String> {
             case.planted()
         ));
     }
-    // One of 1 MiB has its pairs tried within the limit too: each combination hashes its body once.
+    // One of 1 MiB is tried within the limit too: each combination hashes its body once.
     let combinations = explanation.tried().combinations;
-    let is_pair = case.planted().len() <= 2 && !case.name().contains(NO_TIMESTAMP);
-    if is_pair && combinations > (1 << 32) / ((1 << 20) + 1_000) {
+    if combinations > (1 << 32) / ((1 << 20) + 1_000) {
         return Err(format!("{name}: {combinations} combinations"));
     }
     let told = said(&explanation).to_lowercase();
@@ -131,45 +130,58 @@ fn single_cases() -> Vec<Case> {
 #[test]
 fn each_mistake_alone_is_found() {
     let cases = single_cases();
-    assert!(cases.len() > 100, "{}", cases.len());
+    assert!(cases.len() > 60, "{}", cases.len());
     check_all(&cases);
 }
 
 // fault E3: a receiver holds its secret decoded, or without its last `=`, and the sender is blamed
 #[test]
-fn each_pair_of_mistakes_from_different_groups_is_found() {
-    let singles = single_cases();
-    let without_timestamp = |case: &Case| {
-        case.header
-            .is_some_and(|header| header.name == NO_TIMESTAMP)
-    };
-    let mut cases = Vec::new();
-    for (at, one) in singles.iter().enumerate() {
-        for other in &singles[at + 1..] {
-            let is_of_one_group = (one.secret.is_some() && other.secret.is_some())
-                || (one.body.is_some() && other.body.is_some())
-                || (one.signed.is_some() && other.signed.is_some())
-                || (one.header.is_some() && other.header.is_some());
-            // Without a timestamp, only the right signed string is searched.
-            let is_searched = one
-                .signed
-                .is_none_or(|signed| signed.name == "no timestamp" || !without_timestamp(other));
-            if !is_of_one_group && is_searched {
-                cases.push(Case {
-                    secret: one.secret.or(other.secret),
-                    body: one.body.or(other.body),
-                    signed: one.signed.or(other.signed),
-                    header: one.header.or(other.header),
-                });
-            }
-        }
-    }
-    // Each mistake alone has its test. A release build, as `scripts/soak` makes it, has all pairs, a debug build one in seven.
+fn a_mistake_of_the_body_and_one_of_the_secret_are_found_together() {
+    let pairs = SECRETS.iter().flat_map(|secret| {
+        BODIES.iter().map(move |body| Case {
+            secret: Some(secret),
+            body: Some(body),
+            ..Case::good()
+        })
+    });
+    let mut cases: Vec<_> = pairs.collect();
+    // A release build, as `scripts/soak` makes it, has all pairs, a debug build one in three.
     if cfg!(debug_assertions) {
         fastrand::Rng::with_seed(1).shuffle(&mut cases);
-        cases.truncate(cases.len() / 7);
+        cases.truncate(cases.len() / 3);
     }
     check_all(&cases);
+}
+
+#[test]
+fn the_spelling_of_a_header_is_found_beside_another_mistake() {
+    let mut cases = Vec::new();
+    for header in HEADERS.iter().filter(|header| header.name != NO_TIMESTAMP) {
+        let header = Some(header);
+        cases.extend(SECRETS.iter().map(|secret| Case {
+            secret: Some(secret),
+            header,
+            ..Case::good()
+        }));
+        cases.extend(BODIES.iter().map(|body| Case {
+            body: Some(body),
+            header,
+            ..Case::good()
+        }));
+    }
+    check_all(&cases);
+}
+
+/// Each further mistake would multiply the search, and no one has reported three of them.
+#[test]
+fn what_takes_three_repairs_is_not_explained() {
+    let case = Case {
+        secret: SECRETS.iter().find(|known| known.name == "quotes"),
+        body: BODIES.iter().find(|known| known.name == "spaced"),
+        signed: SIGNED.iter().find(|known| known.name == "milliseconds"),
+        ..Case::good()
+    };
+    assert!(case.explain().none_fits());
 }
 
 /// A known mistake that no test plants would be untested.
@@ -247,30 +259,7 @@ fn the_offset_of_a_wrong_clock_is_reported() {
 }
 
 #[test]
-fn four_mistakes_are_found_together() {
-    for (secret, body, signed, header) in [
-        ("quotes", "spaced", "a colon", "base64"),
-        ("echoed", "line break added", "no timestamp", "no prefix"),
-        (
-            "decoded from base64",
-            "escapes lost",
-            "an event's id",
-            "Standard Webhooks",
-        ),
-    ] {
-        let case = Case {
-            secret: SECRETS.iter().find(|known| known.name == secret),
-            body: BODIES.iter().find(|known| known.name == body),
-            signed: SIGNED.iter().find(|known| known.name == signed),
-            header: HEADERS.iter().find(|known| known.name == header),
-        };
-        assert_eq!(case.name().matches(" + ").count(), 3);
-        check(&case).unwrap();
-    }
-}
-
-#[test]
-fn a_body_with_two_changes_is_explained() {
+fn a_body_that_a_writer_changed_in_several_ways_has_one_cause() {
     let sorted_pretty =
         serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(BODY).unwrap())
             .unwrap();
@@ -286,36 +275,13 @@ fn a_body_with_two_changes_is_explained() {
         serde_json::from_str::<serde_json::Value>(&python).unwrap(),
         serde_json::from_str::<serde_json::Value>(BODY).unwrap()
     );
-    // A serializer that sorts keys also rewrites 1.50 as 1.5: three causes.
-    for (arrived, signed, kinds_of_it) in [
-        (
-            BODY,
-            &*sorted_pretty,
-            vec![
-                CauseKind::BodyPretty,
-                CauseKind::BodyKeysSorted,
-                CauseKind::BodyNumbersRewritten,
-            ],
-        ),
-        (
-            BODY,
-            &python,
-            vec![CauseKind::BodySpaced, CauseKind::BodyUnicodeUnescaped],
-        ),
-        (
-            &python,
-            BODY,
-            vec![CauseKind::BodyCompact, CauseKind::BodyUnicodeEscaped],
-        ),
-    ] {
+    // A serializer that sorts keys also rewrites 1.50 as 1.5.
+    for (arrived, signed) in [(BODY, &*sorted_pretty), (BODY, &python), (&python, BODY)] {
         let mut delivery = signed_at(NOW, signed.as_bytes());
         delivery.body = Some(arrived.to_owned().into());
         let explanation = explainer().explain(&delivery);
-        assert_eq!(
-            kinds(&explanation),
-            kinds_of_it.into_iter().collect(),
-            "{explanation}"
-        );
+        let expected = BTreeSet::from([CauseKind::BodyWrittenAgain]);
+        assert_eq!(kinds(&explanation), expected, "{explanation}");
     }
 }
 
@@ -759,16 +725,13 @@ fn a_search_ends_at_its_limit_and_says_so() {
 
 /// Each combination of them would be tried.
 #[test]
-fn many_timestamps_do_not_multiply_the_signed_strings() {
+fn many_timestamps_are_not_all_tried() {
     let mut delivery = signed_at(NOW, b"{}");
-    let few = explainer().limit_bytes(1 << 20).explain(&delivery);
     let timestamps = (0..20_000).map(|at| ("x-service-timestamp".into(), at.to_string().into()));
     delivery.headers.extend(timestamps);
     delivery.body = Some(Bytes::from_static(b"{ }"));
     let many = explainer().limit_bytes(1 << 20).explain(&delivery);
-    let (few, many) = (few.tried().signed_strings, many.tried().signed_strings);
-    assert!(many < 20 * few, "{few} and {many}");
-    assert!(few > 10);
+    assert!(many.tried().timestamps < 1_000, "{:?}", many.tried());
 }
 
 /// `CauseKind` lists the causes, each with its repair; the page has a row for each group.
@@ -794,8 +757,8 @@ fn a_mistake_in_a_large_body_is_found_within_its_bound() {
     let mut delivery = signed_at(NOW, body.as_bytes());
     for (arrived, kind) in [
         (body.clone() + "\n", CauseKind::BodyLineBreakAdded),
-        (body.replace(':', ": "), CauseKind::BodyCompact),
-        (body.replace('/', "\\/"), CauseKind::BodySlashesEscaped),
+        (body.replace(':', ": "), CauseKind::BodyIndented),
+        (body.replace('/', "\\/"), CauseKind::BodyWrittenAgain),
     ] {
         delivery.body = Some(arrived.into());
         let explanation = explainer().explain(&delivery);
@@ -810,7 +773,7 @@ fn a_mistake_in_a_large_body_is_found_within_its_bound() {
     let tried = explanation.tried();
     assert!(explanation.none_fits() && !tried.capped, "{explanation}");
     assert!(
-        tried.combinations < 200_000 && tried.bytes < 150_000_000,
+        tried.combinations < 10_000 && tried.bytes < 10_000_000,
         "{tried:?}"
     );
 }

@@ -39,6 +39,15 @@ fn exit_2_is_a_wrong_command_line() {
         ),
         (&["doctor", "--url", "http:///webhooks"], "not a URL"),
         (&["doctor", "--url", "two words"], "not a URL"),
+        (&["listen", "--port", "8080"], "--addr 127.0.0.1:8787"),
+        (
+            &["send", "row.created", "--secret", SECRET],
+            "a secret never comes as an argument",
+        ),
+        (
+            &["sign", "--secret", SECRET, "--json"],
+            "set WEBHOOK_SECRET",
+        ),
     ] {
         let ran = Ran::of(wrong);
         assert_eq!((ran.code, &*ran.stdout), (Some(2), ""), "{ran:?}");

@@ -77,6 +77,7 @@ fn every_command_names_its_fields_alike() {
     ends(&mut listening);
 
     run(&["log", "list", log]);
+    run(&["log", "show", log, "2"]);
     run(&["log", "curl", log, "1"]);
     run(&["verify", "--log", log, "--line", "2"]);
     run(&["explain", "--log", log, "--line", "2"]);

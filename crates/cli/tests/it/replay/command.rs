@@ -117,13 +117,14 @@ fn filters_choose_and_json_is_a_line_each() {
     assert_eq!(by_line, wanted);
     let (ids, ..) = lines(&["--outcome=replayed"]);
     assert_eq!(ids, ["evt_2"]);
-    // The forged one stays forged: 401, and the exit code shows it.
+    // The forged one stays forged: 401, as the log says.
     let (ids, summary, code) = lines(&["--outcome=401"]);
-    assert_eq!((ids, code), (vec!["evt_9".into()], Some(1)));
+    assert_eq!((ids, code), (vec!["evt_9".into()], Some(0)));
     assert_eq!(
         (&summary["refused"], &summary["asTheyCame"]),
         (&1.into(), &1.into())
     );
+    assert_eq!(summary["differing"], 0);
     let (ids, ..) = lines(&["--type=row.*", "--id=evt_4"]);
     assert_eq!(ids, ["evt_4"]);
     let nothing = run(&[path, "--to", &url, "--type=page.created"]);
@@ -133,6 +134,98 @@ fn filters_choose_and_json_is_a_line_each() {
         "{}",
         stderr(&nothing)
     );
+}
+
+/// The same answer again says that nothing has changed.
+#[test]
+fn what_was_refused_and_is_refused_again_is_no_failure() {
+    let (_example, url) = receiver();
+    let four = ["evt_1", "evt_2", "evt_3", "evt_4"].map(|id| forged(id, 0));
+    let path = file("refused", &log(four));
+    let output = run(&[path.to_str().unwrap(), "--to", &url]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}{}", stderr(&output));
+    assert!(text.starts_with("0 of 4 answered 2xx"), "{text}");
+    let as_logged = "\n4 of those not answered 2xx are answered as logged\n";
+    assert!(text.contains(as_logged), "{text}");
+    // Another answer than the log's is a failure, and its line names the event that the log names.
+    let mut accepted = forged("evt_5", 0);
+    accepted.answer = Some(answer(204, "handled"));
+    accepted
+        .headers
+        .retain(|(name, _)| !name.starts_with("x-service-event"));
+    let path = file("accepted", &log([forged("evt_4", 0), accepted]));
+    let output = run(&[path.to_str().unwrap(), "--to", &url, "--raw"]);
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let line = "line 2 evt_5 row.deleted: 401; logged: 204\n0 of 2 answered 2xx";
+    assert!(text.starts_with(line), "{text}");
+}
+
+/// It answers each request 204.
+#[cfg(target_os = "linux")]
+fn answering() -> String {
+    use std::io::{BufRead, BufReader};
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let mut stream = BufReader::new(stream.unwrap());
+                let (mut line, mut length) = (String::new(), 0);
+                while stream.read_line(&mut line).unwrap_or(0) > 0 {
+                    if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().unwrap();
+                    }
+                    if line == "\r\n" {
+                        stream.read_exact(&mut vec![0; length]).unwrap();
+                        let answer = b"HTTP/1.1 204 No Content\r\n\r\n";
+                        stream.get_mut().write_all(answer).unwrap();
+                    }
+                    line.clear();
+                }
+            });
+        }
+    });
+    url
+}
+
+/// Bodies of 4 KiB, so that the longer log holds 40 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_of_a_replay_does_not_grow_with_its_log() {
+    let url = answering();
+    let mut one = logged("evt_1", 0);
+    let body = body("evt_1").replace("Orders", &"Orders ".repeat(600));
+    one.body = Some(body.into());
+    let line = one.to_line() + "\n";
+    let most_of = |deliveries: usize| {
+        let path = file(&format!("long-{deliveries}"), &log([]));
+        fs::write(&path, line.repeat(deliveries)).unwrap();
+        let mut child = hookgate(&["replay", path.to_str().unwrap(), "--to", &url, "--raw"])
+            .arg("--concurrency=8")
+            .spawn()
+            .unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut most = 0;
+        while child.try_wait().unwrap().is_none() {
+            let status = fs::read_to_string(&status).unwrap_or_default();
+            let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+            let peak = peak.map(|peak| peak.trim().trim_end_matches(" kB"));
+            most = peak.map_or(most, |peak| peak.parse::<u64>().unwrap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let output = child.wait_with_output().unwrap();
+        let all = format!("{deliveries} of {deliveries} answered 2xx");
+        assert!(stdout(&output).starts_with(&all), "{}", stdout(&output));
+        fs::remove_file(path).unwrap();
+        most
+    };
+    let (few, many) = (most_of(2_500), most_of(10_000));
+    println!("2,500 deliveries {few} kB, 10,000 deliveries {many} kB");
+    assert!(many < 40_000, "{many} kB");
+    assert!(many < few + 4_000, "{few} kB and {many} kB");
 }
 
 #[test]
@@ -315,7 +408,7 @@ fn a_terminal_shows_how_far_it_is() {
         &[("WEBHOOK_SECRET", SECRET)],
         (12, 90),
     );
-    terminal.shows(&["2/6"]);
+    terminal.shows(&["2 sent, ", "/s"]);
     terminal.shows(&["6 of 6 answered 2xx", "answered after: p50"]);
     assert!(terminal.end().success());
     terminal.assert_whole();

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use hookgate::event::RowId;
 
 use super::super::difference::{Difference, Was};
-use super::super::finding::{Finding, Gone, Reconciled, UnresolvedReason, doubt, finding_id};
+use super::super::finding::{
+    Finding, Gone, Reconciled, Unresolved, UnresolvedReason, doubt, finding_id,
+};
 use super::super::mirror::Mirrored;
 use super::super::row_state::{Life, RowState};
 use super::{ABSENCES, CHUNK, Planner, State};
@@ -60,12 +62,28 @@ impl Planner {
                 () => None,
             };
             findings.push(match doubt {
-                Some(doubt) => self.doubtful(row, known.revision, doubt),
+                Some(doubt) => self.absent_in_doubt(row, known, doubt),
                 None => self.gone(row, known),
             });
         }
         self.count(&findings);
         findings
+    }
+
+    fn absent_in_doubt(&self, row: RowId, known: &Mirrored, reason: UnresolvedReason) -> Finding {
+        Finding {
+            reconciled: Reconciled::Unresolved(Unresolved {
+                datamodel_id: self.model.clone(),
+                row_id: row,
+                reason,
+                difference: "deleted",
+                updated_at: None,
+                properties: None,
+                before: known.state.properties(),
+            }),
+            revision: known.revision,
+            state: None,
+        }
     }
 
     fn gone(&self, row: RowId, known: &Mirrored) -> Finding {

@@ -62,7 +62,9 @@ impl Planner {
         }
         let number = self.pass.number;
         let earlier = self.differing.get(&row.id);
-        if earlier.is_some_and(|earlier| earlier.pass == number) {
+        // Pages overlap.
+        let is_counted = earlier.is_some_and(|earlier| earlier.pass == number);
+        if is_counted || self.past_guard.contains(&row.id) {
             return None;
         }
         let is_confirmed = earlier.is_some_and(|earlier| earlier.was.is_still(&was));
@@ -74,6 +76,8 @@ impl Planner {
         if !is_update || self.updates <= self.most(self.mirrored_rows) {
             self.differing
                 .insert(row.id.clone(), Difference { pass: number, was });
+        } else {
+            self.past_guard.insert(row.id.clone());
         }
         let doubt = match () {
             () if is_update && self.had_too_many_updates => {
@@ -88,7 +92,20 @@ impl Planner {
             }
         };
         let is_first = self.doubted.insert(row.id.clone());
-        is_first.then(|| self.doubtful(row.id.clone(), revision, doubt))
+        is_first.then(|| Finding {
+            reconciled: Reconciled::Unresolved(Unresolved {
+                datamodel_id: self.model.clone(),
+                row_id: row.id.clone(),
+                reason: doubt,
+                // A row that is not in the mirror is not counted as an update.
+                difference: "updated",
+                updated_at: Some(row.updated_at.clone()),
+                properties: Some(properties),
+                before: before(),
+            }),
+            revision,
+            state: None,
+        })
     }
 
     fn found(
@@ -135,24 +152,6 @@ impl Planner {
             },
             revision: known.map_or(0, |known| known.revision),
             state: Some(state),
-        }
-    }
-
-    pub(super) fn doubtful(
-        &self,
-        row_id: RowId,
-        revision: u64,
-        reason: UnresolvedReason,
-    ) -> Finding {
-        let datamodel_id = self.model.clone();
-        Finding {
-            reconciled: Reconciled::Unresolved(Unresolved {
-                datamodel_id,
-                row_id,
-                reason,
-            }),
-            revision,
-            state: None,
         }
     }
 }

@@ -37,7 +37,6 @@ pub(super) struct BodyMistake {
     kinds: Kinds,
     signed: Vec<u8>,
     arrived: Vec<u8>,
-    content_length: Option<usize>,
 }
 
 pub(super) struct SignedMistake {
@@ -84,9 +83,6 @@ impl Case {
     }
 
     pub(super) fn planted(&self) -> BTreeSet<CauseKind> {
-        if let Some((_, kinds)) = SAME.iter().find(|(name, _)| *name == self.name()) {
-            return kinds.iter().map(|name| kind(name)).collect();
-        }
         let names = [
             self.secret.map(|secret| secret.kinds),
             self.body.map(|body| body.kinds),
@@ -148,9 +144,6 @@ impl Case {
         }
         headers.push(("x-service-event-id".into(), "evt_1".into()));
         headers.push(("x-service-webhook-id".into(), "wh_1".into()));
-        if let Some(length) = self.body.and_then(|body| body.content_length) {
-            headers.push(("content-length".into(), length.to_string()));
-        }
         let arrived = Bytes::copy_from_slice(self.arrived());
         LoggedDelivery::new(UnixSeconds::new(NOW + 2), headers, arrived)
     }
@@ -201,20 +194,6 @@ impl Case {
     }
 }
 
-/// Pairs of mistakes that sign the same bytes as other pairs, so that they can't be distinguished.
-const SAME: [(&str, Kinds); 2] = [
-    // The body, a line break, the timestamp.
-    (
-        "line break lost + body first, no separator",
-        &["signed_body_first"],
-    ),
-    // The timestamp alone.
-    (
-        "left out + body first, no separator",
-        &["body_left_out", "signed_with_another_separator"],
-    ),
-];
-
 pub(super) fn mac(key: &[u8], message: &[u8]) -> Vec<u8> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, key);
     hmac::sign(&key, message).as_ref().to_vec()
@@ -242,10 +221,6 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
     let configured =
         |name, kinds, text: &str| mistake(name, kinds, text.as_bytes(), SECRET.as_bytes());
     let signed = |name, kinds, key: &[u8]| mistake(name, kinds, SECRET.as_bytes(), key);
-    let utf16: Vec<u8> = format!("\u{feff}{SECRET}\r\n")
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
     vec![
         configured(
             "space behind",
@@ -286,43 +261,12 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &["secret_white_space", "secret_quoted"],
             &format!(" \"{SECRET}\"\n"),
         ),
-        configured(
-            "a setting's line",
-            &["secret_pasted_with_more"],
-            &format!("WEBHOOK_SECRET={SECRET}"),
-        ),
-        configured(
-            "a version in front",
-            &["secret_pasted_with_more"],
-            &format!("v1,{SECRET}"),
-        ),
-        configured(
-            "two secrets",
-            &["secret_one_of_several"],
-            &format!("{SECRET}\nwhsec_made_up_successor_of_it"),
-        ),
         configured("no prefix", &["secret_prefix_missing"], random),
         configured(
             "prefix twice",
             &["secret_prefix_repeated"],
             &format!("whsec_{SECRET}"),
         ),
-        configured(
-            "stored as base64",
-            &["secret_stored_encoded"],
-            &STANDARD.encode(SECRET),
-        ),
-        configured(
-            "stored as hex",
-            &["secret_stored_encoded"],
-            &hex::encode(SECRET),
-        ),
-        configured(
-            "percent-encoded",
-            &["secret_stored_encoded"],
-            &SECRET.replace('_', "%5F"),
-        ),
-        mistake("UTF-16", &["secret_charset"], &utf16, SECRET.as_bytes()),
         mistake(
             "the last sign lost",
             &["secret_padding_lost"],
@@ -337,12 +281,12 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
         ),
         signed(
             "prefix stripped",
-            &["secret_prefix_stripped"],
+            &["secret_prefix_missing"],
             random.as_bytes(),
         ),
         signed(
             "prefix added",
-            &["secret_prefix_added"],
+            &["secret_prefix_repeated"],
             format!("whsec_{SECRET}").as_bytes(),
         ),
         mistake(
@@ -373,14 +317,7 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &["secret_line_break"],
             format!("{SECRET}\r\n").as_bytes(),
         ),
-        signed("nothing", &["secret_empty"], b""),
-        signed("undefined", &["secret_empty"], b"undefined"),
         signed("another's", &["secret_of_another"], OTHER.as_bytes()),
-        signed(
-            "another's, echoed",
-            &["secret_of_another", "secret_line_break"],
-            format!("{OTHER}\n").as_bytes(),
-        ),
     ]
 });
 
@@ -389,7 +326,6 @@ const SPACED: &str = r#"{"id": "evt_1", "type": "row.created", "createdAt": "202
 const SORTED: &str = r#"{"createdAt":"2025-11-21T01:53:20Z","data":{"createdBy":{"id":"u","name":"Zoë"},"properties":{"Größe":"5 < 6 é","a":[1,{"b":2}],"n":1.50},"rowId":"r/1"},"id":"evt_1","type":"row.created"}"#;
 /// The keys of the service's own in another order; those of the properties as they are, which no one could put back.
 const REORDERED: &str = r#"{"createdAt":"2025-11-21T01:53:20Z","data":{"createdBy":{"id":"u","name":"Zoë"},"properties":{"Größe":"5 < 6 é","n":1.50,"a":[1,{"b":2}]},"rowId":"r/1"},"id":"evt_1","type":"row.created"}"#;
-const BY_LENGTH: &str = r#"{"id":"evt_1","data":{"rowId":"r/1","createdBy":{"id":"u","name":"Zoë"},"properties":{"a":[1,{"b":2}],"n":1.50,"Größe":"5 < 6 é"}},"type":"row.created","createdAt":"2025-11-21T01:53:20Z"}"#;
 
 fn pretty(indent: &str) -> String {
     let lines = [
@@ -427,7 +363,6 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
             kinds,
             signed: signed.to_vec(),
             arrived: arrived.to_vec(),
-            content_length: None,
         };
     let arrived = |name, kinds, body: &[u8]| mistake(name, kinds, BODY.as_bytes(), body);
     let signed = |name, kinds, body: &[u8]| mistake(name, kinds, body, BODY.as_bytes());
@@ -444,7 +379,6 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
         BODY.chars().map(escape).collect::<String>().into_bytes()
     };
     let lines = pretty("  ");
-    let crlf = lines.replace('\n', "\r\n");
     let percent: String = BODY
         .bytes()
         .map(|byte| match byte {
@@ -460,24 +394,26 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
     };
     let taken_for_latin: String = BODY.bytes().map(char::from).collect();
     let utf16: Vec<u8> = BODY.encode_utf16().flat_map(u16::to_le_bytes).collect();
-    let long = format!("{BODY}{}", " ".repeat(300));
     let bytes = BODY.as_bytes();
-    let mut mistakes = vec![
-        arrived("pretty by 2", &["body_compact"], lines.as_bytes()),
-        arrived("pretty by 4", &["body_compact"], pretty("    ").as_bytes()),
+    vec![
+        arrived("pretty by 2", &["body_indented"], lines.as_bytes()),
+        arrived("pretty by 4", &["body_indented"], pretty("    ").as_bytes()),
         arrived(
             "pretty by tabs and a line break",
-            &["body_compact"],
+            &["body_indented"],
             (pretty("\t") + "\n").as_bytes(),
         ),
-        arrived("spaced", &["body_compact"], SPACED.as_bytes()),
-        signed("pretty by 2", &["body_pretty"], lines.as_bytes()),
-        signed("pretty by 4", &["body_pretty"], pretty("    ").as_bytes()),
-        signed("pretty by tabs", &["body_pretty"], pretty("\t").as_bytes()),
-        signed("spaced", &["body_spaced"], SPACED.as_bytes()),
-        signed("sorted", &["body_keys_sorted"], SORTED.as_bytes()),
-        signed("by length", &["body_keys_by_length"], BY_LENGTH.as_bytes()),
-        arrived("reordered", &["body_keys_reordered"], REORDERED.as_bytes()),
+        arrived("spaced", &["body_indented"], SPACED.as_bytes()),
+        signed("pretty by 2", &["body_indented"], lines.as_bytes()),
+        signed("pretty by 4", &["body_indented"], pretty("    ").as_bytes()),
+        signed(
+            "pretty by tabs",
+            &["body_indented"],
+            pretty("\t").as_bytes(),
+        ),
+        signed("spaced", &["body_indented"], SPACED.as_bytes()),
+        signed("sorted", &["body_written_again"], SORTED.as_bytes()),
+        arrived("reordered", &["body_written_again"], REORDERED.as_bytes()),
         arrived(
             "line break added",
             &["body_line_break_added"],
@@ -499,28 +435,6 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
             &[bytes, b"\r\n"].concat(),
         ),
         arrived(
-            "spaces around",
-            &["body_white_space"],
-            &[b"  ", bytes, b" \t"].concat(),
-        ),
-        arrived(
-            "NULs behind",
-            &["body_white_space"],
-            &[bytes, b"\0\0\0"].concat(),
-        ),
-        mistake(
-            "LF made CRLF",
-            &["body_line_endings"],
-            lines.as_bytes(),
-            crlf.as_bytes(),
-        ),
-        mistake(
-            "CRLF made LF",
-            &["body_line_endings"],
-            crlf.as_bytes(),
-            lines.as_bytes(),
-        ),
-        arrived(
             "BOM added",
             &["body_bom_added"],
             &[b"\xef\xbb\xbf", bytes].concat(),
@@ -532,44 +446,39 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
         ),
         arrived(
             "slashes escaped",
-            &["body_slashes_escaped"],
-            &replaced("r/1", "r\\/1"),
-        ),
-        signed(
-            "slashes unescaped",
-            &["body_slashes_unescaped"],
+            &["body_written_again"],
             &replaced("r/1", "r\\/1"),
         ),
         arrived(
             "characters escaped",
-            &["body_unicode_escaped"],
+            &["body_written_again"],
             &escaped(false),
         ),
         arrived(
             "characters escaped in upper case",
-            &["body_unicode_escaped"],
+            &["body_written_again"],
             &escaped(true),
         ),
-        signed("escapes lost", &["body_unicode_unescaped"], &escaped(false)),
+        signed("escapes lost", &["body_written_again"], &escaped(false)),
         arrived(
             "escaped for HTML",
-            &["body_html_escaped"],
+            &["body_written_again"],
             &replaced("<", "\\u003c"),
         ),
         signed(
             "escapes for HTML lost",
-            &["body_html_unescaped"],
+            &["body_written_again"],
             &replaced("<", "\\u003c"),
         ),
         mistake(
             "escapes of control characters",
-            &["body_strings_rewritten"],
+            &["body_written_again"],
             &replaced("u\"", "u\\n\""),
             &replaced("u\"", "u\\u000a\""),
         ),
         arrived(
             "PHP",
-            &["body_strings_rewritten"],
+            &["body_written_again"],
             String::from_utf8(escaped(false))
                 .unwrap()
                 .replace('/', "\\/")
@@ -577,29 +486,14 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
         ),
         signed(
             "1.50 made 1.5",
-            &["body_numbers_rewritten"],
+            &["body_written_again"],
             &replaced("1.50", "1.5"),
         ),
         mistake(
             "1e3 made 1000",
-            &["body_numbers_rewritten"],
+            &["body_written_again"],
             &replaced("1.50", "1000"),
             &replaced("1.50", "1e3"),
-        ),
-        arrived(
-            "base64",
-            &["body_base64_encoded"],
-            STANDARD.encode(bytes).as_bytes(),
-        ),
-        arrived(
-            "base64 for URLs",
-            &["body_base64_encoded"],
-            URL_SAFE_NO_PAD.encode(bytes).as_bytes(),
-        ),
-        arrived(
-            "a JSON string",
-            &["body_json_string"],
-            serde_json::to_string(BODY).unwrap().as_bytes(),
         ),
         arrived(
             "a form's value",
@@ -618,27 +512,7 @@ pub(super) static BODIES: LazyLock<Vec<BodyMistake>> = LazyLock::new(|| {
             taken_for_latin.as_bytes(),
         ),
         arrived("UTF-16", &["body_charset"], &utf16),
-        arrived("tail lost", &["body_tail_lost"], &bytes[..bytes.len() - 2]),
-        arrived(
-            "tail lost amid a string",
-            &["body_tail_lost"],
-            &bytes[..bytes.len() - 4],
-        ),
-        arrived("twice", &["body_too_long"], &[bytes, bytes].concat()),
-        mistake(
-            "a buffer's worth was signed",
-            &["body_too_long"],
-            &long.as_bytes()[..256],
-            long.as_bytes(),
-        ),
-        signed("left out", &["body_left_out"], b""),
-    ];
-    for mistake in &mut mistakes {
-        if mistake.name == "twice" {
-            mistake.content_length = Some(bytes.len());
-        }
-    }
-    mistakes
+    ]
 });
 
 pub(super) static SIGNED: LazyLock<Vec<SignedMistake>> = LazyLock::new(|| {
@@ -649,18 +523,24 @@ pub(super) static SIGNED: LazyLock<Vec<SignedMistake>> = LazyLock::new(|| {
         timestamp: "1763690000",
     };
     vec![
-        mistake("no timestamp", &["signed_without_timestamp"], "B"),
-        mistake("milliseconds", &["signed_in_another_unit"], "T000.B"),
-        mistake("a fraction", &["signed_in_another_unit"], "T.0.B"),
-        mistake("no separator", &["signed_with_another_separator"], "TB"),
-        mistake("a colon", &["signed_with_another_separator"], "T:B"),
-        mistake("a line break", &["signed_with_another_separator"], "T\nB"),
-        mistake("a bar", &["signed_with_another_separator"], "T|B"),
-        mistake("an event's id", &["signed_with_an_id"], "evt_1.T.B"),
-        mistake("a subscription's id", &["signed_with_an_id"], "wh_1.T.B"),
-        mistake("a version", &["signed_with_a_version"], "v0:T:B"),
-        mistake("body first", &["signed_body_first"], "B.T"),
-        mistake("body first, no separator", &["signed_body_first"], "BT"),
+        mistake("milliseconds", &["timestamp_in_milliseconds"], "T000.B"),
+        SignedMistake {
+            timestamp: "1763690000123",
+            ..mistake(
+                "seconds",
+                &["timestamp_in_milliseconds", "clock_milliseconds"],
+                "S.B",
+            )
+        },
+        mistake(
+            "another time",
+            &["timestamp_of_another_time"],
+            "1763690007.B",
+        ),
+        SignedMistake {
+            timestamp: "1763690000.25",
+            ..mistake("a fraction", &["timestamp_malformed"], "T.B")
+        },
     ]
 });
 
@@ -677,55 +557,6 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
         mistake("no prefix", &["header_without_prefix"], |mac| {
             signature(hex::encode(mac))
         }),
-        mistake("v1=", &["header_other_prefix"], |mac| {
-            signature(format!("v1={}", hex::encode(mac)))
-        }),
-        mistake("v1,", &["header_other_prefix"], |mac| {
-            signature(format!("v1,{}", hex::encode(mac)))
-        }),
-        mistake("SHA256=", &["header_other_prefix"], |mac| {
-            signature(format!("SHA256={}", hex::encode(mac)))
-        }),
-        mistake("base64", &["header_base64"], |mac| {
-            signature(format!("sha256={}", STANDARD.encode(mac)))
-        }),
-        mistake("base64 for URLs", &["header_base64"], |mac| {
-            signature(format!("sha256={}", URL_SAFE_NO_PAD.encode(mac)))
-        }),
-        mistake("base64 of the digits", &["header_base64"], |mac| {
-            signature(format!("sha256={}", STANDARD.encode(hex::encode(mac))))
-        }),
-        mistake(
-            "Standard Webhooks",
-            &["header_other_prefix", "header_base64"],
-            |mac| signature(format!("v1,{}", STANDARD.encode(mac))),
-        ),
-        mistake("white space", &["header_white_space"], |mac| {
-            signature(format!(" sha256={}\t", hex::encode(mac)))
-        }),
-        mistake("white space within", &["header_white_space"], |mac| {
-            signature(format!("sha256= {}", hex::encode(mac)))
-        }),
-        mistake("quotes", &["header_white_space"], |mac| {
-            signature(format!("\"sha256={}\"", hex::encode(mac)))
-        }),
-        mistake("joined, first", &["header_joined"], |mac| {
-            signature(format!(
-                "sha256={},sha256={}",
-                hex::encode(mac),
-                "0".repeat(64)
-            ))
-        }),
-        mistake("joined, last", &["header_joined"], |mac| {
-            signature(format!(
-                "sha256={}, sha256={}",
-                "0".repeat(64),
-                hex::encode(mac)
-            ))
-        }),
-        mistake("Stripe", &["header_joined", "header_other_prefix"], |mac| {
-            signature(format!("t=1763690000,v1={}", hex::encode(mac)))
-        }),
         mistake("doubled", &["header_repeated"], |mac| {
             let header = signature(format!("sha256={}", hex::encode(mac)));
             [header.clone(), header].concat()
@@ -734,12 +565,6 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
             let wrong = signature(format!("sha256={}", "0".repeat(64)));
             [wrong, signature(format!("sha256={}", hex::encode(mac)))].concat()
         }),
-        mistake("renamed", &["header_renamed"], |mac| {
-            vec![(
-                "x-hub-signature-256".into(),
-                format!("sha256={}", hex::encode(mac)),
-            )]
-        }),
         mistake("timestamp doubled", &["header_repeated"], |mac| {
             stamped(mac, &["1763690000", "1763690000"])
         }),
@@ -747,27 +572,6 @@ pub(super) static HEADERS: LazyLock<Vec<HeaderMistake>> = LazyLock::new(|| {
             "timestamp doubled, second right",
             &["header_repeated"],
             |mac| stamped(mac, &["1763690001", "1763690000"]),
-        ),
-        mistake(
-            "timestamp with a fraction",
-            &["timestamp_malformed"],
-            |mac| stamped(mac, &["1763690000.25"]),
-        ),
-        mistake(
-            "timestamp in white space",
-            &["timestamp_malformed"],
-            |mac| stamped(mac, &["1763690000 "]),
-        ),
-        mistake("timestamp in quotes", &["timestamp_malformed"], |mac| {
-            stamped(mac, &["\"1763690000\""])
-        }),
-        mistake("timestamp as a date", &["timestamp_malformed"], |mac| {
-            stamped(mac, &["2025-11-21T01:53:20Z"])
-        }),
-        mistake(
-            "timestamp with an exponent",
-            &["timestamp_malformed"],
-            |mac| stamped(mac, &["1.76369e9"]),
         ),
         mistake(NO_TIMESTAMP, &["timestamp_missing"], |mac| {
             stamped(mac, &[])

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
-use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
+use hookgate_record::LoggedAnswer;
+use hookgate_testing::log::DeliveryLog;
 use serde_json::{Value, json};
 
 use super::{Folder, delivery, delivery_of};

@@ -1,4 +1,16 @@
-//! A way to a [`Delivery`] that checks nothing.
+//! A way to a [`Delivery`] that checks nothing, for storage that only this program writes.
+//!
+//! ```
+//! use hookgate::{Delivery, dangerous, verify::Malformed};
+//!
+//! fn through_storage(delivery: &Delivery) -> Result<Delivery, Malformed> {
+//!     let stored = delivery.to_stored(); // every part, into a row of a table
+//!     dangerous::restore(&stored)        // and back, though its key has left the ring
+//! }
+//! # let _ = through_storage;
+//! ```
+//!
+//! Where the key is still in the ring, [`Receiver::verify_stored`](crate::Receiver::verify_stored) checks the signature again.
 
 use crate::event::{EventHead, EventId, EventType};
 use crate::pipeline::{Delivery, StoredDelivery};

@@ -1,13 +1,5 @@
 //! Typed events as arguments of axum handlers.
 //!
-//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
-//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
-//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
-//!
-//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
-//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
-//! does not protect such a handler, because the layer lifts it.
-//!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
 //! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
@@ -35,6 +27,14 @@
 //! # let _ = app;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
+//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
+//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
+//!
+//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
+//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
+//! does not protect such a handler, because the layer lifts it.
 //!
 //! If one URL takes several data models or event types, [`route`](crate::route) sends each to its own handler.
 //!

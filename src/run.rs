@@ -1,7 +1,24 @@
 //! One run of a handler for a delivery that no request waits for.
+//!
+//! ```
+//! use hookgate::{Event, Receiver, receiver::StoredDelivery, run::Acknowledgement};
+//!
+//! async fn on_event(_: Event) {}
+//!
+//! /// Handles one message of a queue.
+//! async fn consume(receiver: &Receiver, message: &StoredDelivery) {
+//!     match receiver.run_stored(message, on_event).await.acknowledgement() {
+//!         Acknowledgement::Done => {}       // acknowledge it
+//!         Acknowledgement::Retry => {}      // return it to the queue
+//!         Acknowledgement::DeadLetter => {} // put it to the dead letters
+//!     }
+//! }
+//! # let _ = consume;
+//! ```
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -181,10 +198,11 @@ impl<A: Future> Run<A> {
         } = self;
         async move {
             let began = Instant::now();
-            let called = catch_panic_in(async move {
+            let called = pin!(async move {
                 poll_fn(|context| service.poll_ready(context)).await?;
                 service.call(request(head(&delivery), &delivery)).await
             });
+            let called = catch_panic_in(called);
             let ends = limit.and_then(|limit| began.checked_add(limit));
             let over = async {
                 match ends {

@@ -232,6 +232,7 @@ mod tests {
         ),
     ];
 
+    // fault F17: two programs in one schema silence each other's events and run each other's entries
     #[test]
     fn a_key_differs_by_its_name_and_is_as_before_without_one() {
         let key = EventKey::new("default", "evt_1");
@@ -311,6 +312,7 @@ mod tests {
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
     }
 
+    // fault F6: two processes draw the same claim tokens
     #[test]
     fn tokens_differ_and_know_their_body() {
         let (first, second) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));

@@ -29,23 +29,23 @@
 //!
 //! # A request
 //!
-//! 1. The head is checked before a byte of the body is read. If the keys have to be looked up, the look-up gets 1 s of the budget, or half
-//!    of the budget if that is less. The body is hashed as it arrives, under its limit and deadline and a common limit for the bytes of all
+//! 1. The head is checked before a byte of the body is read. If the keys have to be looked up, the look-up gets 1 s of the time for the answer, or half
+//!    of it if that is less. The body is hashed as it arrives, under its limit and deadline and a common limit for the bytes of all
 //!    unfinished bodies. A refused body is read on until its deadline, up to 16 MiB, and not kept: otherwise a sender that writes its
 //!    whole body before it reads would not get the 413 or 503. A sender that waits for `100 Continue` is answered at once.
 //! 2. An authentic delivery is claimed. A copy of a done event is answered 200 with `Idempotent-Replayed: true`, a copy of a running event
-//!    waits for that run, within its own budget.
+//!    waits for that run, within its own time for the answer.
 //! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in its extensions. 2xx commits the claim;
 //!    any other status, and a panic, releases it. [The page about answers](crate::guide::answers) lists the answers.
 //!
 //! # A run
 //!
-//! Claim, handler and commit are **one run**, in a task of its own. If the budget ends (503), the sender hangs up, or the response future
-//! is dropped, the run goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both release the claim. A commit that
+//! Claim, handler and commit are **one run**. If the time for the answer ends (503), the sender hangs up, or the response future
+//! is dropped, the run moves to a task of its own and goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both release the claim. A commit that
 //! fails is repeated behind the answer, until the lease ends.
 //!
-//! - The handler runs in the request's span (feature `tracing`). **Task-locals of outer middleware end here**: a handler does not see
-//!   them. Pass such a value as an extension of the request.
+//! - The handler runs in the request's span (feature `tracing`). **Task-locals of outer middleware end where it moves to
+//!   its task**: pass such a value as an extension of the request.
 //! - A handler that blocks its thread also blocks its answer: use `spawn_blocking`.
 //! - Effects cannot be undone. If a lease was lost, two runs may have overlapped: see [`dedupe`](crate::dedupe).
 //!
@@ -124,7 +124,7 @@ pub(crate) use {
     claimed_run::{commit_again, settle_once, under_lease},
     judge::classify,
     receiver_inner::{LayerSettings, ReceiverInner},
-    reply::{LATE_STORE_CALL, Reply, RunEnd, spawn_run},
+    reply::{LATE_STORE_CALL, Reply, RunEnd, answer_of},
     request::RequestContext,
     service::{HandlerService, handle},
 };

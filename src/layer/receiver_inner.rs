@@ -22,12 +22,12 @@ use crate::outcome::{DEFAULT_RETRY, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
 
-/// Authenticates requests, and answers them under the settings of the layer. `next` is the step after that: claims in a receiver, a
-/// sink in an acceptor.
+/// Authenticates requests, and answers them under the settings of the layer. `backend` is what comes after that: the claims of a
+/// receiver, the sink of an acceptor.
 pub(crate) struct ReceiverInner<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
-    pub(crate) next: N,
+    pub(crate) backend: N,
 }
 
 impl<N> ReceiverInner<N> {
@@ -104,7 +104,7 @@ impl<N: fmt::Debug> fmt::Debug for ReceiverInner<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceiverInner")
             .field("auth", &self.auth)
-            .field("next", &self.next)
+            .field("backend", &self.backend)
             .finish_non_exhaustive()
     }
 }

@@ -356,6 +356,7 @@ mod tests {
         })
     }
 
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn an_unknown_subscription_is_hashed_under_as_many_keys_as_the_largest_ring_has() {
         let hashed = |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().key_count();
@@ -383,6 +384,7 @@ mod tests {
     }
 
     #[cfg(feature = "lookup")]
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
         use super::super::provider::{LookupError, SubscriptionId};

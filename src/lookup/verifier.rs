@@ -158,6 +158,7 @@ mod tests {
         assert_eq!(verified.into_body(), "{}");
     }
 
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn a_body_of_an_unknown_subscription_is_hashed_as_often_as_one_of_a_known() {
         let secret = |tail: &str| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();

@@ -52,7 +52,7 @@ impl Authenticator {
     }
 
     /// Begins to receive the body, or refuses a delivery whose keys were not found.
-    pub(crate) fn receive<E: Into<Refusal>>(
+    pub(crate) fn begin_body<E: Into<Refusal>>(
         &self,
         head: &CheckedHead<'_>,
         ring: Result<Arc<KeyRing>, E>,

@@ -285,7 +285,7 @@ impl ReceiverBuilder {
     pub(crate) fn build_to_accept<N>(
         mut self,
         scopes: Option<ScopesInUse>,
-        next: impl FnOnce(Duration) -> N,
+        backend: impl FnOnce(Duration) -> N,
     ) -> Result<ReceiverInner<N>, ConfigError> {
         if self.store.is_some() || self.without_deduplication {
             return Err(ConfigError::saying(
@@ -294,7 +294,7 @@ impl ReceiverBuilder {
             ));
         }
         let (keys, retention) = (self.take_keys()?, self.retention);
-        self.check(keys, true, scopes, |_| next(retention))
+        self.check(keys, true, scopes, |_| backend(retention))
     }
 
     /// Checks the settings against each other.
@@ -346,13 +346,13 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
+    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `backend` makes its claims or its sink with the lease.
     fn check<N>(
         self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
-        next: impl FnOnce(Duration) -> N,
+        backend: impl FnOnce(Duration) -> N,
     ) -> Result<ReceiverInner<N>, ConfigError> {
         let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
         if remembers {
@@ -390,7 +390,7 @@ impl ReceiverBuilder {
             auth,
             #[cfg(feature = "tower")]
             settings: self.layer,
-            next: next(lease),
+            backend: backend(lease),
         })
     }
 }

@@ -73,7 +73,7 @@ impl ReceiverBuilder {
     }
 
     /// Sets the time within which a body must have arrived, counted from the layer's `call`, or from the end of the look-up if
-    /// the subscription's keys had to be looked up. Default: 2 s. It is never longer than the rest of the budget.
+    /// the subscription's keys had to be looked up. Default: 2 s. It is never longer than the rest of the time for the answer.
     pub fn body_deadline(mut self, deadline: Duration) -> Self {
         self.layer.body_deadline = deadline;
         self

@@ -26,7 +26,7 @@ pub struct Receiver {
 #[derive(Debug)]
 pub(super) struct ReceiverInner<N> {
     pub(super) auth: Authenticator,
-    pub(super) next: N,
+    pub(super) backend: N,
 }
 
 impl Receiver {
@@ -42,7 +42,7 @@ impl Receiver {
     pub fn check_head(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = self.read_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
-            self.auth().receive(&checked, ring)
+            self.auth().begin_body(&checked, ring)
         });
         begun.map_err(|refusal| head.named_in(refusal))
     }
@@ -92,9 +92,11 @@ impl Receiver {
         let begun = async {
             let checked = self.read_head(head)?;
             match self.keys().find(checked.subscription()) {
-                Ok(RingSearch::Pending(waiting)) => self.auth().receive(&checked, waiting.await),
-                Ok(RingSearch::Found(ring)) => self.auth().receive::<Refusal>(&checked, Ok(ring)),
-                Err(error) => self.auth().receive(&checked, Err(error)),
+                Ok(RingSearch::Pending(waiting)) => self.auth().begin_body(&checked, waiting.await),
+                Ok(RingSearch::Found(ring)) => {
+                    self.auth().begin_body::<Refusal>(&checked, Ok(ring))
+                }
+                Err(error) => self.auth().begin_body(&checked, Err(error)),
             }
         };
         begun.await.map_err(|refusal| head.named_in(refusal))
@@ -191,8 +193,8 @@ impl Receiver {
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
-        let ReceiverInner { auth, next, .. } = &*self.shared;
-        next.admit(auth, delivery, || true).await
+        let ReceiverInner { auth, backend, .. } = &*self.shared;
+        backend.admit(auth, delivery, || true).await
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.

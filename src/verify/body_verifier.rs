@@ -268,6 +268,7 @@ mod tests {
         assert_eq!(body.finish().unwrap().body(), b"abcdefg");
     }
 
+    // fault F10e: a small delivery that is kept keeps the server's read buffer alive
     #[test]
     fn a_small_body_leaves_the_servers_buffer_and_a_large_one_stays() {
         let buffer: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();

@@ -186,6 +186,7 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
     screen.end().await;
 }
 
+// fault V7: the page tells a failed test event in green, with the words of the HTTP client, and its row has six lines
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_event_that_fails_says_so_in_red_and_in_rows_of_two_lines() {
     // Nothing listens at port 1.
@@ -211,6 +212,8 @@ async fn a_test_event_that_fails_says_so_in_red_and_in_rows_of_two_lines() {
     screen.end().await;
 }
 
+// fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"
+// fault V10: a retry of an old delivery brings it to the top of the page's list, and pushes another one out
 #[tokio::test(flavor = "multi_thread")]
 async fn the_filter_finds_a_delivery_behind_many_others() {
     let receiver = Receives::start().await;

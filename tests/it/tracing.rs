@@ -255,6 +255,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
     assert!(reason.contains("signature"), "{reason}");
 }
 
+// fault F31: traces count the 204 of an event without a handler as an error
 #[tokio::test(start_paused = true)]
 async fn an_unhandled_event_is_logged_with_its_type_and_model() {
     record();
@@ -490,6 +491,7 @@ fn warning(outcome: &str, suppressed: Option<u64>) -> (String, Option<u64>) {
     (outcome.to_owned(), suppressed)
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_forged_deliveries_is_logged_once_a_second_with_its_count() {
     record();
@@ -541,6 +543,7 @@ async fn a_missing_layer_is_reported_once_in_a_process() {
     assert!(lines.iter().all(|line| line.level == tracing::Level::ERROR));
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn another_reason_is_logged_at_once_in_a_flood() {
     record();
@@ -578,6 +581,7 @@ async fn another_reason_is_logged_at_once_in_a_flood() {
     assert_eq!((told("signature"), told("ahead of its time")), (63, 2));
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_ones() {
     record();
@@ -596,6 +600,7 @@ async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_on
     assert_eq!(told[1..], vec![failed; 5]);
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn a_long_unknown_method_is_shown_in_part() {
     record();
@@ -998,6 +1003,7 @@ impl StoreProxy for CommitFails {
 store_proxy!(CommitFails);
 
 /// A success that could not be recorded needs attention, but the request is not an error.
+// fault F31: traces count the 204 of an event without a handler as an error
 #[tokio::test(start_paused = true)]
 async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     record();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::faults::crates;
+use crate::lists::crates;
 
 const PAGE: &str = include_str!("../../docs/packages.md");
 const CLIENT: &str = include_str!("../../docs/client.md");
@@ -145,6 +145,7 @@ fn packages_stay_few() {
 }
 
 /// Where two are compiled, rustls' own `ClientConfig::builder()` panics in the user's program.
+// fault T1: TLS to a store or to the service brings a provider of crypto with it: a program on another has two, and its own `ClientConfig::builder()` panics
 #[test]
 fn no_feature_but_its_own_brings_a_provider_of_crypto() {
     let of = |arguments: &[&str]| {

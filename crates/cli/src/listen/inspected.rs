@@ -321,6 +321,7 @@ mod tests {
         assert_eq!(kept.delivery("3").unwrap()["state"], "done");
     }
 
+    // fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"
     #[test]
     fn verdict_type_and_words_are_searched_for_among_all_that_are_kept() {
         let kept = kept(1_000);

@@ -266,6 +266,8 @@ fn a_cell_changed_as_the_docs_say_prints_in_readmes_receiver_within_a_second() {
     }
 }
 
+// fault F38: the emulator's state, with its secrets, is written to a file that was left beside it and that others read, or through a link
+// fault V9: a supervisor sends SIGTERM as soon as `emulate` has printed its first line, and the state is not kept
 #[test]
 fn the_state_is_kept_in_a_file() {
     let folder = folder("state");

@@ -325,6 +325,7 @@ mod tests {
         assert!(faults.list().is_empty());
     }
 
+    // fault F36: a snapshot of the emulator loses the hits of faults, the logs, the rate windows, or what the attempts of a delivery were
     #[test]
     fn a_snapshot_keeps_the_hits() {
         let faults = faults(&[json!({ "fault": "reset", "first": 3 })]);

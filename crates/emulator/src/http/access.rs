@@ -82,6 +82,7 @@ mod tests {
         }
     }
 
+    // fault V1: a `Host` with a user name, or with a text behind the bracket or in place of the port, passes for this machine
     #[test]
     fn foreign_names_are_not_known() {
         let local = access("127.0.0.1:8080", &[]);

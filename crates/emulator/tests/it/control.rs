@@ -46,6 +46,7 @@ async fn the_table_of_controls_is_answered() {
         .refused(404, "NOT_FOUND");
 }
 
+// fault V4: the emulator's time is told in whole seconds beside the times of attempts in milliseconds
 #[tokio::test]
 async fn the_clock_is_shown_and_advanced() {
     let service = Service::orders().await;
@@ -431,6 +432,7 @@ async fn triggers_are_added_changed_and_deleted_at_run_time() {
     gone.refused(404, "NOT_FOUND");
 }
 
+// fault F36: a snapshot of the emulator loses the hits of faults, the logs, the rate windows, or what the attempts of a delivery were
 #[tokio::test]
 async fn a_snapshot_holds_everything_and_another_emulator_goes_on_from_it() {
     let of = async |seed: Seed| {

@@ -101,6 +101,7 @@ async fn the_contract_is_kept_on_a_cluster() {
     }
 }
 
+// fault C16: one node of a cluster is taken for all of it, and nobody is told
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let Some(mut cluster) = Cluster::start().await else {

@@ -28,6 +28,7 @@ fn app(signer_secret: &Secret) -> Router {
     Router::new().route("/webhooks", post(handler).layer(receiver.layer()))
 }
 
+// fault F10a: an actor that is null or absent, or a page, member or test event without `data`, is refused for good
 #[tokio::test]
 async fn every_edge_is_answered_as_it_says() {
     let secret = Secret::new("whsec_made_up_for_the_edges").unwrap();

@@ -178,6 +178,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
     );
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[test]
 fn long_text_of_a_sender_is_shown_in_part() {
     let mut listening = Listening::start(&[]);

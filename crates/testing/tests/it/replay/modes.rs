@@ -233,6 +233,7 @@ async fn redacted_deliveries_are_named_or_signed_again() {
     }
 }
 
+// fault X2: a replay signs an empty body for a delivery whose body was not recorded, and sends it
 #[tokio::test(start_paused = true)]
 async fn a_delivery_without_a_recorded_body_is_never_signed() {
     let mut lost = logged("evt_2", 1);

@@ -1,7 +1,7 @@
-//! The lists of known faults, of promises and of the tests of the guarantees, `tests/faults.md`, `tests/promises.md` and `tests/guarantees.md`,
-//! against the files and tests that exist.
+//! The lists of promises and of the tests of the guarantees, `tests/promises.md` and
+//! `tests/guarantees.md`, against the files and tests that exist.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -60,52 +60,6 @@ pub(crate) fn tests() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_known_fault_has_its_test() {
-    let path = Path::new(ROOT).join("tests/faults.md");
-    let list = fs::read_to_string(path).unwrap();
-    let mut rows: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for line in list.lines().filter(|line| line.starts_with("| ")) {
-        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        let [row, what, named] = cells[..] else {
-            panic!("three cells: {line}")
-        };
-        if row == "row" || row.starts_with("--") {
-            continue;
-        }
-        assert!(!what.is_empty(), "{row} says nothing");
-        let named = named.split(',').map(|name| name.trim().trim_matches('`'));
-        assert!(
-            rows.insert(row, named.collect()).is_none(),
-            "{row} stands there twice"
-        );
-    }
-    let tests = tests();
-    let needed = (1..=40)
-        .map(|row| format!("S2-{row:02}"))
-        .chain((1..=13).map(|row| format!("R{row}")))
-        .chain((1..=16).map(|row| format!("S{row}")))
-        .chain((1..=17).map(|row| format!("C{row}")))
-        .chain((1..=31).map(|row| format!("Q{row}")))
-        .chain((1..=6).map(|row| format!("O{row}")))
-        .chain(
-            (1..=4)
-                .chain(6..=9)
-                .chain(11..=17)
-                .map(|row| format!("F{row}")),
-        )
-        .chain(('a'..='e').map(|row| format!("F10{row}")));
-    let mut wrong: Vec<_> = needed
-        .filter(|row| !rows.contains_key(row.as_str()))
-        .map(|row| format!("{row} is missing"))
-        .collect();
-    for (row, named) in &rows {
-        let unknown = named.iter().filter(|name| !tests.contains(**name));
-        wrong.extend(unknown.map(|name| format!("{row}: there is no test {name:?}")));
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
 fn every_promise_names_files_and_tests_that_exist() {
     let root = Path::new(ROOT);
     let list = fs::read_to_string(root.join("tests/promises.md")).unwrap();
@@ -136,6 +90,8 @@ fn every_promise_names_files_and_tests_that_exist() {
     assert_eq!(promises, 10);
 }
 
+// fault S2-37: a crash between claim and commit
+// fault S2-38: several processes, each with a memory of its own
 #[test]
 fn the_readme_says_what_is_not_promised() {
     let readme = include_str!("../../README.md").to_lowercase();
@@ -149,6 +105,22 @@ fn the_readme_says_what_is_not_promised() {
             "the README does not say {phrases:?}"
         );
     }
+}
+
+// fault S14: an open-ended dependency breaks by itself
+#[test]
+fn the_first_page_of_the_docs_shows_the_program_of_the_readme() {
+    let (readme, page) = (
+        include_str!("../../README.md"),
+        include_str!("../../src/lib.rs"),
+    );
+    let (_, program) = readme.split_once("```rust,no_run\n").unwrap();
+    let (program, _) = program.split_once("```").unwrap();
+    let commented = program.lines().map(|line| format!("//! {line}"));
+    let commented: String = commented
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect();
+    assert!(page.contains(&commented), "{commented}");
 }
 
 #[test]

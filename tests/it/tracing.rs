@@ -1060,7 +1060,8 @@ async fn a_commit_that_a_stored_run_gave_up_is_one_line_at_warn() {
     let began = tokio::time::Instant::now();
     let ran = consumer.run_stored(&stored, async |_: Delivery| ()).await;
     assert_eq!(ran.outcome.name(), "handled_commit_failed");
-    assert_eq!(began.elapsed().as_secs(), 30);
+    // The last try before the end of the lease.
+    assert!((28..=30).contains(&began.elapsed().as_secs()));
     let lines = lines().split_off(before);
     let told: Vec<_> = lines
         .iter()

@@ -184,6 +184,7 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     );
 
     screen.click("tr[data-state=done]").await;
+    screen.until_there(".detail[data-state=done]").await;
     screen.until_text(".detail .json", "onerror=").await;
     assert_eq!(
         screen.texts(".detail > .actions button").await,

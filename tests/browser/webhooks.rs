@@ -161,14 +161,14 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
     let request = &detail["attempts"][0]["request"];
     let headers = "[...document.querySelectorAll(\"[aria-label='Headers of the request'] tr\")].map((row) => [row.cells[0].textContent, row.cells[1].textContent])";
     assert_eq!(screen.eval(headers).await, request["headers"]);
-    let body = "JSON.stringify(JSON.parse(document.querySelector('.detail .json').textContent))";
+    let body = "JSON.stringify(JSON.parse([...document.querySelectorAll('.detail .json')].at(-1).textContent))";
     let body: Value = serde_json::from_str(screen.eval(body).await.as_str().unwrap()).unwrap();
     let sent: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
     assert_eq!(body, sent);
     let counted = "document.querySelector('.detail dd:last-of-type').textContent";
     let first = screen.eval(counted).await;
     screen.until(&format!("{counted} !== {first}")).await;
-    screen.press("#top", "Pass 1m").await;
+    screen.press("#top", "+1m").await;
     screen.until_text(".detail", "Attempt 2").await;
     screen
         .until("document.querySelector('.detail').dataset.state === 'delivered'")

@@ -215,8 +215,8 @@ impl Order {
 
 fn rank(key: &[u8]) -> usize {
     let key = key.get(1..key.len().saturating_sub(1));
-    let known = |known: &&str| Some(known.as_bytes()) == key;
-    let known = SERVICE_ORDER.iter().position(|name| known(&name));
+    let mut order = SERVICE_ORDER.iter();
+    let known = order.position(|known| Some(known.as_bytes()) == key);
     known.unwrap_or(SERVICE_ORDER.len())
 }
 

@@ -1,7 +1,7 @@
 //! Several data models at one URL: an arm for each, with its own row type, and a list of the subscriptions to make.
 //!
 //! ```sh
-//! WEBHOOK_SECRETS=wh_1=whsec_made_up_for_orders,wh_2=whsec_made_up_for_invoices cargo run --example event_router
+//! WEBHOOK_SECRETS=wh_1=whsec_$(openssl rand -hex 16),wh_2=whsec_$(openssl rand -hex 16) cargo run --example event_router
 //! ```
 //!
 //! `WEBHOOK_SECRETS` has each subscription's id and secret, `ADDR` another address. It prints the subscriptions that the arms
@@ -131,7 +131,7 @@ fn secrets() -> Result<Vec<(String, Secret)>, Box<dyn Error>> {
         let (id, secret) = pair
             .split_once('=')
             .ok_or("WEBHOOK_SECRETS: expected ID=SECRET, joined by commas")?;
-        secrets.push((id.to_owned(), Secret::new(secret)?));
+        secrets.push((id.to_owned(), Secret::new(secret)?.unpublished()?));
     }
     Ok(secrets)
 }

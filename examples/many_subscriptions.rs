@@ -2,14 +2,15 @@
 //! minute. The database here is a slow map; every query is printed.
 //!
 //! ```sh
-//! cargo run --example many_subscriptions --features lookup
+//! cargo run --example many_subscriptions --features lookup -- --try
 //! ```
 //!
-//! Subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on. docs/try-it.md shows how to deliver; add the header
-//! `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone, changes subscriptions while deliveries arrive:
+//! With `--try`, subscription `wh_7` has the secret `whsec_made_up_for_wh_7`, and so on: anyone can sign with them. Without it the database
+//! is empty. docs/try-it.md shows how to deliver; add the header `X-Service-Webhook-Id: wh_7`. A second port, for the operator alone,
+//! changes subscriptions while deliveries arrive:
 //!
 //! ```sh
-//! curl -X PUT --data whsec_made_up_another_one http://127.0.0.1:8788/subscriptions/wh_7   # rotate, or add
+//! curl -X PUT --data whsec_$(openssl rand -hex 16) http://127.0.0.1:8788/subscriptions/wh_7   # rotate, or add
 //! curl -X DELETE http://127.0.0.1:8788/subscriptions/wh_7
 //! curl http://127.0.0.1:8788/stats
 //! ```
@@ -32,7 +33,7 @@ use axum::http::StatusCode;
 use axum::routing::{get, post, put};
 use axum::{Router, serve};
 use hookgate::{
-    Delivery, MemoryStore, Receiver, Secret,
+    ConfigError, Delivery, MemoryStore, Receiver, Secret,
     clock::UnixSeconds,
     lookup::{Keys, SubscriptionId},
 };
@@ -43,16 +44,38 @@ const DELAY: Duration = Duration::from_millis(50);
 
 /// Takes the place of a table of keys: subscription, name, secret, end date.
 #[derive(Clone)]
-struct Database(Arc<RwLock<HashMap<String, String>>>);
+struct Database {
+    rows: Arc<RwLock<HashMap<String, String>>>,
+    /// Whether the secrets of this page are taken, with which anyone can sign.
+    is_trial: bool,
+}
 
 /// A key as the receiver takes it: its name, its secret, its end date.
 type Key = (String, Secret, Option<UnixSeconds>);
 
 impl Database {
-    fn filled() -> Self {
+    fn empty() -> Self {
+        Self {
+            rows: Arc::default(),
+            is_trial: false,
+        }
+    }
+
+    fn of_trial() -> Self {
         let row = |id: String| (id.clone(), format!("whsec_made_up_for_{id}"));
         let rows = (1..=10_000).map(|number| row(format!("wh_{number}")));
-        Self(Arc::new(RwLock::new(rows.collect())))
+        Self {
+            rows: Arc::new(RwLock::new(rows.collect())),
+            is_trial: true,
+        }
+    }
+
+    fn secret(&self, text: &str) -> Result<Secret, ConfigError> {
+        let secret = Secret::new(text)?;
+        if self.is_trial {
+            return Ok(secret);
+        }
+        secret.unpublished()
     }
 
     async fn secret_of(&self, id: &str) -> io::Result<Option<String>> {
@@ -60,13 +83,13 @@ impl Database {
         if id == "wh_down" {
             return Err(io::Error::other("made up: the database is down"));
         }
-        let rows = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         Ok(rows.get(id).cloned())
     }
 
     /// Sets or removes a row; returns whether there was one.
     fn set(&self, id: String, secret: Option<String>) -> bool {
-        let mut rows = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         match secret {
             Some(secret) => rows.insert(id, secret).is_some(),
             None => rows.remove(&id).is_some(),
@@ -84,7 +107,8 @@ async fn keys_of(
         return Ok(None);
     };
     println!("query: {id} is there");
-    Ok(Some(vec![("primary".into(), Secret::new(&text)?, None)]))
+    let secret = database.secret(&text)?;
+    Ok(Some(vec![("primary".into(), secret, None)]))
 }
 
 async fn on_delivery(delivery: Delivery) -> StatusCode {
@@ -108,7 +132,8 @@ async fn rotate(
     // A wrong secret is refused here, with advice, rather than at each delivery.
     let refused = |error: &dyn Error| (StatusCode::BAD_REQUEST, format!("{error}\n"));
     SubscriptionId::parse(&id).map_err(|error| refused(&error))?;
-    Secret::new(&secret).map_err(|error| refused(&error))?;
+    let checked = operator.database.secret(&secret);
+    checked.map_err(|error| refused(&error))?;
     operator.database.set(id.clone(), Some(secret));
     Ok(forgotten(&operator, &id))
 }
@@ -140,7 +165,12 @@ async fn listen(variable: &str, default: &str) -> Result<TcpListener, String> {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let database = Database::filled();
+    let database = if env::args().any(|argument| argument == "--try") {
+        println!("--try: the secrets are published: anyone can sign with them");
+        Database::of_trial()
+    } else {
+        Database::empty()
+    };
     let asked = database.clone();
     let receiver = Receiver::builder()
         .provider(move |id| keys_of(asked.clone(), id))

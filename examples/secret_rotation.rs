@@ -2,8 +2,8 @@
 //! read again every second. A line is a name, a space and the secret.
 //!
 //! ```sh
-//! echo 2026-05 whsec_made_up_old_secret > /tmp/secrets
-//! SECRETS_FILE=/tmp/secrets cargo run --example secret_rotation
+//! echo 2026-05 whsec_$(openssl rand -hex 16) > secrets
+//! SECRETS_FILE=secrets cargo run --example secret_rotation
 //! ```
 //!
 //! 1. Put the new secret on a line above the old one: both are accepted from the next request on.
@@ -36,7 +36,7 @@ fn read_ring(path: &str) -> Result<(KeyRing, Zeroizing<String>), Box<dyn Error>>
         let (name, secret) = line
             .split_once(' ')
             .ok_or("a line that is not a name, a space and a secret")?;
-        let secret = Secret::new(secret)?;
+        let secret = Secret::new(secret)?.unpublished()?;
         ring = Some(match ring {
             None => KeyRing::named(name, secret)?,
             Some(ring) => ring.with_key(name, secret)?,

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 
 use crate::readable::cut_to;
@@ -37,9 +37,10 @@ pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 /// Awaits a future from outside, and catches its panic: [`catch_panic`] for each poll. The future is
-/// not polled again after a panic.
-pub(crate) async fn catch_panic_in<F: Future>(future: F) -> Result<F::Output, String> {
-    let mut future = pin!(future);
+/// not polled again after a panic. It comes pinned, so that the caller's future holds it once.
+pub(crate) async fn catch_panic_in<F: Future + ?Sized>(
+    mut future: Pin<&mut F>,
+) -> Result<F::Output, String> {
     poll_fn(
         |context| match catch_panic(|| future.as_mut().poll(context)) {
             Ok(polled) => polled.map(Ok),
@@ -61,9 +62,12 @@ fn message(payload: Box<dyn Any + Send>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
     use crate::block_on;
 
+    // fault F30: a handler panics, and the operator learns only that it did, unless the panic hook's output is kept
     #[test]
     fn the_message_is_kept_and_bounded() {
         let message = |call: fn()| catch_panic(call).unwrap_err();
@@ -79,8 +83,11 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_future_is_caught_at_each_poll() {
-        assert_eq!(block_on(catch_panic_in(async { 7 })), Ok(7));
+        assert_eq!(block_on(catch_panic_in(pin!(async { 7 }))), Ok(7));
         let panics = async { panic!("made up") };
-        assert_eq!(block_on(catch_panic_in(panics)), Err("made up".to_owned()));
+        assert_eq!(
+            block_on(catch_panic_in(pin!(panics))),
+            Err("made up".to_owned())
+        );
     }
 }

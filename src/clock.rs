@@ -1,9 +1,5 @@
 //! The clock: the only place in the crate that reads the clocks of the system. Limits and elapsed times use the timer of tokio.
 //!
-//! There are two readings. The **wall** clock gives the age of a delivery, because another machine wrote the timestamp. The
-//! **monotonic** reading measures leases and retention inside this process. So a change of the wall clock neither frees a
-//! running claim nor forgets an event that is done.
-//!
 //! ```
 //! use std::time::Duration;
 //! use hookgate::clock::{Clock, ManualClock, UnixSeconds};
@@ -14,6 +10,10 @@
 //! clock.set_wall(UnixSeconds::new(0)); // a stepped wall clock leaves the monotonic reading alone
 //! assert_eq!(clock.monotonic().since_start(), Duration::from_secs(300));
 //! ```
+//!
+//! There are two readings. The **wall** clock gives the age of a delivery, because another machine wrote the timestamp. The
+//! **monotonic** reading measures leases and retention inside this process. So a change of the wall clock neither frees a
+//! running claim nor forgets an event that is done.
 
 #![expect(clippy::disallowed_methods, reason = "this file reads the clock")]
 

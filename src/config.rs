@@ -121,6 +121,9 @@ pub enum ConfigErrorKind {
     /// events; there is no arm.
     #[error("this arm takes no event")]
     UnusableArm,
+    /// A [`Scheme`](crate::Scheme) that can't be safe, or that does not fit the keys or another setting.
+    #[error("this scheme can't be used")]
+    UnusableScheme,
 }
 
 impl ConfigError {

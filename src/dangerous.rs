@@ -1,8 +1,21 @@
-//! A way to a [`Delivery`] that checks nothing.
+//! A way to a [`Delivery`] that checks nothing, for storage that only this program writes.
+//!
+//! ```
+//! use hookgate::{Delivery, dangerous, verify::Malformed};
+//!
+//! fn through_storage(delivery: &Delivery) -> Result<Delivery, Malformed> {
+//!     let stored = delivery.to_stored(); // every part, into a row of a table
+//!     dangerous::restore(&stored)        // and back, though its key has left the ring
+//! }
+//! # let _ = through_storage;
+//! ```
+//!
+//! Where the key is still in the ring, [`Receiver::verify_stored`](crate::Receiver::verify_stored) checks the signature again.
 
 use crate::event::{EventHead, EventId, EventType};
 use crate::pipeline::{Delivery, StoredDelivery};
-use crate::verify::{KeyRing, Malformed, Timestamp, Verified};
+use crate::scheme::{SignedHead, Timestamp};
+use crate::verify::{KeyRing, Malformed, Verified};
 
 /// Makes a delivery again from the parts that [`Delivery::to_stored`] has returned, **without any check of its signature**. An
 /// inbox does this with its entries.
@@ -23,6 +36,7 @@ use crate::verify::{KeyRing, Malformed, Timestamp, Verified};
 ///     subscription_id: Some("wh_1".into()),
 ///     pinned_workspace: None,
 ///     traceparent: None,
+///     scheme: "workspace".into(),
 /// };
 /// let delivery = dangerous::restore(&stored)?;
 /// assert_eq!((delivery.event_id(), delivery.verified().scope()), ("evt_1", "orders"));
@@ -42,7 +56,7 @@ use crate::verify::{KeyRing, Malformed, Timestamp, Verified};
 /// Id, type or timestamp have a form that no delivery has: the stored parts were changed or damaged. A traceparent of another
 /// form is left out.
 pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
-    let head = EventHead {
+    let event = EventHead {
         id: EventId::parse(&stored.event_id)?,
         event_type: EventType::parse(&stored.event_type)?,
     };
@@ -51,12 +65,22 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         &stored.key_name,
         stored.subscription_id.as_deref(),
         stored.pinned_workspace.as_deref(),
+        &stored.scheme,
     );
-    let verified = Verified::restored(
-        Timestamp::parse(stored.timestamp.as_bytes())?,
-        stored.signature,
-        ring,
-        stored.body.clone(),
-    );
-    Ok(Delivery::from_stored(verified, head, stored))
+    // Only a scheme without a timestamp has none.
+    let has_none =
+        stored.timestamp.is_empty() && ring.scheme().is_none_or(|scheme| !scheme.has_timestamp());
+    let timestamp = match has_none {
+        true => None,
+        false => Some(Timestamp::parse(stored.timestamp.as_bytes())?),
+    };
+    let scheme = ring.scheme();
+    let in_header = scheme.is_some_and(|scheme| scheme.id_in_header());
+    let head = SignedHead {
+        parts: scheme.map_or(&[], |scheme| scheme.parts()),
+        timestamp,
+        id: in_header.then(|| stored.event_id.as_str().into()),
+    };
+    let verified = Verified::restored(head, stored.signature, ring, stored.body.clone());
+    Ok(Delivery::from_stored(verified, event, stored))
 }

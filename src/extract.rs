@@ -1,13 +1,5 @@
 //! Typed events as arguments of axum handlers.
 //!
-//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
-//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
-//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
-//!
-//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
-//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
-//! does not protect such a handler, because the layer lifts it.
-//!
 //! ```
 //! use axum::{Router, extract::State, http::StatusCode, routing::post};
 //! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
@@ -36,6 +28,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
+//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
+//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
+//!
+//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
+//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
+//! does not protect such a handler, because the layer lifts it.
+//!
 //! If one URL takes several data models or event types, [`route`](crate::route) sends each to its own handler.
 //!
 //! Without the layer there is no delivery to take: the request is answered 500, and the answer names the line of code to add.
@@ -53,12 +53,13 @@ use http::{HeaderValue, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::dedupe::{NotFresh, StoreError};
-use crate::event::{Event, EventError};
+use crate::event::{Event, EventError, Signed};
 use crate::layer::{
     AlreadyHandled, DeadLetter, HandlerError, IntoAnswer as _, Unhandled, envelope,
 };
 use crate::outcome::TYPE_MISMATCH;
 use crate::pipeline::Delivery;
+use crate::scheme::Scheme;
 use crate::verify::Verified;
 
 impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
@@ -66,7 +67,16 @@ impl<R: DeserializeOwned, S: Sync> FromRequestParts<S> for Event<R> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
         let delivery = delivery(parts)?;
+        of_default_scheme(delivery)?;
         delivery.event().map_err(EventRejection::from)
+    }
+}
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Signed<T> {
+    type Rejection = EventRejection;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        delivery(parts)?.signed().map_err(EventRejection::from)
     }
 }
 
@@ -101,6 +111,13 @@ impl<S: Sync> FromRequestParts<S> for Verified {
 )]
 fn delivery(parts: &Parts) -> Result<&Delivery, EventRejection> {
     parts.extensions.get().ok_or(EventRejection::LayerMissing)
+}
+
+/// Checks that the delivery can be an [`Event`].
+pub(crate) fn of_default_scheme(delivery: &Delivery) -> Result<(), EventRejection> {
+    let scheme = delivery.verified().scheme();
+    let is_default = scheme.is_some_and(Scheme::is_workspace);
+    is_default.then_some(()).ok_or(EventRejection::OtherScheme)
 }
 
 /// Implements `IntoResponse` with the answer that the type has without axum.
@@ -144,6 +161,12 @@ pub enum EventRejection {
         "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
     )]
     LayerMissing,
+    /// The receiver has another [scheme](crate::Scheme) than the default one, and the handler takes an [`Event`], or is the event router:
+    /// 500. A fault of the program.
+    #[error(
+        "this receiver's scheme has no such events: take `Signed<T>` in place of `Event<R>`, and no event router"
+    )]
+    OtherScheme,
     /// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
     /// is released. A repaired deployment can still take the retry. A handler that parses more, such as
     /// `row.properties.to::<Order>()?`, gives the same answer as its argument.
@@ -169,6 +192,11 @@ impl IntoResponse for EventError {
 impl IntoResponse for EventRejection {
     fn into_response(self) -> Response {
         match self {
+            Self::OtherScheme => {
+                let sentence = self.to_string();
+                let code = StatusCode::INTERNAL_SERVER_ERROR;
+                HandlerError::from(self).mark(answer(code, "INTERNAL_ERROR", &sentence))
+            }
             Self::LayerMissing => {
                 // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and
                 // no data of the request, so it is safe to answer with it.

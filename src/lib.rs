@@ -1,92 +1,85 @@
-//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is **authentic** and fresh, recognises
-//! events that were handled before, and gives the handler a **typed** event, **once**. No event is lost.
+//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is
+//! **authentic** and fresh, recognises events that were handled before, and gives the handler a
+//! **typed** event, **once**. No event is lost.
 //!
-//! # Start here
-//!
-//! | you have | go to |
-//! |---|---|
-//! | an axum app | the example below, then [handlers and their errors](guide::handlers) |
-//! | another server: tower, hyper, actix, Lambda | `Receiver::handle` and `layer` (feature `tower`); without a runtime, [your own server](guide::own_server) |
-//! | one question: are these bytes authentic? | [`Verifier`]: no HTTP crate, no runtime, no heap |
-//! | many subscriptions | [`Keys::by_subscription`](crate::lookup::Keys::by_subscription); if a database has the secrets, [`lookup`] (feature `lookup`); [several data models](guide::handlers) |
-//! | several processes, or a handler that needs more than 4 s | [guarantees](guide::guarantees) of each store, and the [inbox](https://docs.rs/hookgate-inbox) |
-//! | a queue or store of your own in between | [queues](guide::queues): `QueueSink`, then `Receiver::run_stored` (feature `tower`) |
-//! | a test to write, or deliveries to replay | [testing](guide::testing), with the package `hookgate-testing` |
-//! | an alert that fires | the [runbook](guide::runbook); for a signature that fails, `hookgate explain` of [the command](guide::command) |
-//!
-//! An axum app guards a route with one line and gets a typed event with one argument (feature `axum`, the default):
-//!
-//! ```
-//! # #[cfg(feature = "axum")] {
+//! ```no_run
+//! # #[cfg(feature = "axum")]
+//! # mod program {
 //! use axum::{Router, http::StatusCode, routing::post};
 //! use hookgate::{Event, EventData, MemoryStore, Receiver, Secret};
 //!
-//! async fn on_event(event: Event) -> StatusCode {
-//!     match event.data {
-//!         EventData::RowCreated(row) => println!("{} has {} properties", row.row_id, row.properties.len()),
-//!         EventData::RowUpdated(row) => println!("{} changed", row.row_id),
-//!         EventData::RowDeleted(row) => println!("{} is gone", row.row_id),
-//!         _ => {} // page.*, member.* and types not invented yet keep their raw JSON
-//!     }
-//!     StatusCode::NO_CONTENT // 2xx: done. Anything else, or a panic: a retry runs again.
+//! #[derive(serde::Deserialize)]
+//! struct Order {
+//!     #[serde(rename = "Customer")] // the column's display name
+//!     customer: Option<String>,
 //! }
 //!
-//! let receiver = Receiver::builder()
-//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
-//!     .store(MemoryStore::default())
-//!     .build()?;
-//! let app: Router = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
-//! # let _ = app;
+//! async fn on_event(event: Event<Order>) -> StatusCode {
+//!     match event.data {
+//!         EventData::RowCreated(row) => println!("{} for {:?}", row.row_id, row.properties.customer),
+//!         EventData::RowUpdated(row) => println!("{}: {:?}", row.row_id, row.changes),
+//!         EventData::RowDeleted(row) => println!("{} is gone", row.row_id),
+//!         _ => {} // page.*, member.* and future types keep their raw JSON
+//!     }
+//!     StatusCode::NO_CONTENT // 2xx: done. Anything else, or a panic: the sender's retry runs again.
+//! }
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let secret = Secret::from_env("WEBHOOK_SECRET")?;
+//!     let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
+//!     let app = Router::new().route("/webhooks", post(on_event).layer(receiver.layer()));
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+//!     Ok(axum::serve(listener, app).await?)
+//! }
 //! # }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # fn main() {}
 //! ```
 //!
-//! The same `layer` guards any tower service. Without tower, pass requests to `Receiver::handle`, which does the
-//! same in one call. Your own server can also take the [steps](receiver) one by one.
+//! ```text
+//!  method, headers        refused before a byte of the body is read
+//!    │  lookup            the keys of the subscription
+//!  body, chunk by chunk   hashed as it arrives, under a limit and a deadline
+//!    │  verify            Verified: authentic and fresh
+//!  Delivery
+//!    │  event             Event<R>: typed
+//!    │  dedupe            Claim: of all copies one runs
+//!  handler                2xx commits the claim; anything else, or a panic, lets a retry run again
+//!    or sink              stores the delivery in place of claim and handler: 2xx once it is durable
+//!    │  outcome           the answer; the reason goes to the operator
+//! ```
 //!
-//! # The steps of a delivery
+//! Where to go on:
 //!
-//! | step | known afterwards |
-//! |---|---|
-//! | [`verify`] | [`Verified`]: these bytes are authentic and fresh, under this key |
-//! | [`event`] | [`EventHead`](crate::event::EventHead), then [`Event`]: id, type and data, from the bytes that were signed |
-//! | [`dedupe`] | [`Claim`](crate::receiver::Claim): the caller handles this event, or it is done, or it runs elsewhere |
-//! | [`lookup`] | the keys of a subscription: held in memory, or found in a database when they are needed |
-//! | [`receiver`] | the policy, and all steps together |
-//! | `layer`, `extract`, `route` | the same for tower and axum, and handlers by event type and data model |
-//! | [`outcome`] | the outcome of the delivery, and the status that answers it |
+//! - [the guide](guide): which answer the sender gets, errors of handlers, stores and their guarantees,
+//!   tests, operations;
+//! - [your own server](guide::own_server): without axum; the [steps](receiver) one by one, or
+//!   verification alone, without a runtime;
+//! - [several subscriptions](guide::handlers), and their secrets in a [database](crate::lookup);
+//! - [which store](guide::guarantees): one process, ten replicas, a file, a queue.
 //!
 //! # Features
+//!
+//! A feature adds API and changes no behaviour.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | none | everything up to [`receiver`], with [`MemoryStore`] |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the extractors and the event router for axum 0.8; brings `tower` |
-//! | `lookup` | keys that a provider [looks up](lookup), for example in a database |
+//! | `lookup` | keys that a provider [looks up](crate::lookup), for example in a database |
 //! | `moka` | `MokaStore`, for programs that want that cache |
 //! | `tracing` | one span for each delivery |
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`](crate::event::Date) |
 //!
-//! A feature adds API and changes no behaviour.
-//!
-//! # Packages
-//!
-//! What not every receiver needs is a package of its own. [All have one version](guide::guarantees#versions).
-//!
-//! | package | is |
-//! |---|---|
-//! | [`hookgate-redis`](https://docs.rs/hookgate-redis) | claims that processes share, on Redis or Valkey |
-//! | [`hookgate-postgres`](https://docs.rs/hookgate-postgres) | the same on PostgreSQL; claims inside your own transaction; the inbox in a table |
-//! | [`hookgate-sqlite`](https://docs.rs/hookgate-sqlite) | claims that a restart does not forget, in a file; claims inside your own transaction; the inbox in a file |
-//! | [`hookgate-inbox`](https://docs.rs/hookgate-inbox) | the durable inbox and its workers |
-//! | [`hookgate-order`](https://docs.rs/hookgate-order) | whether an event is the newest of its row |
-//! | [`hookgate-record`](https://docs.rs/hookgate-record) | the delivery log: every delivery with its answer, in a file |
-//! | [`hookgate-testing`](https://docs.rs/hookgate-testing) | tools for tests: signer, factories, replay, conformance of stores |
-//! | [`hookgate-emulator`](https://docs.rs/hookgate-emulator) | the service on your machine |
-//! | [`hookgate-client`](https://docs.rs/hookgate-client) | the service's API, and reconciliation |
-//! | `hookgate-cli` | the command `hookgate` |
+//! What not every receiver needs is a package of its own, of [the same version](guide::guarantees#versions):
+//! claims in [Redis](https://docs.rs/hookgate-redis), [PostgreSQL](https://docs.rs/hookgate-postgres) or a
+//! [file](https://docs.rs/hookgate-sqlite), the durable [inbox](https://docs.rs/hookgate-inbox), the
+//! [order](https://docs.rs/hookgate-order) of a row's events, the [delivery log](https://docs.rs/hookgate-record),
+//! [tools for tests](https://docs.rs/hookgate-testing), the service [on your
+//! machine](https://docs.rs/hookgate-emulator), its [API](https://docs.rs/hookgate-client), and the command
+//! `hookgate` (`hookgate-cli`).
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -117,6 +110,7 @@ pub mod receiver;
 pub mod route;
 #[cfg(feature = "tower")]
 pub mod run;
+pub mod scheme;
 #[cfg(feature = "tower")]
 pub mod sink;
 mod store_error;
@@ -127,6 +121,7 @@ pub mod verify;
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;
 pub use dedupe::store_contract::DedupeStore;
+pub use event::Signed;
 pub use event::content::{Event, EventData, RowCreated, RowDeleted, RowUpdated};
 pub use event::properties::Properties;
 pub use future::block_on;
@@ -144,6 +139,7 @@ pub use receiver::builder::ReceiverBuilder;
 pub use receiver::steps::Receiver;
 #[cfg(feature = "axum")]
 pub use route::router::{EventRouter, Subscriptions};
+pub use scheme::Scheme;
 pub use verify::keyring::KeyRing;
 pub use verify::secret::Secret;
 pub use verify::verified::Verified;

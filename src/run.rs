@@ -1,7 +1,24 @@
 //! One run of a handler for a delivery that no request waits for.
+//!
+//! ```
+//! use hookgate::{Event, Receiver, receiver::StoredDelivery, run::Acknowledgement};
+//!
+//! async fn on_event(_: Event) {}
+//!
+//! /// Handles one message of a queue.
+//! async fn consume(receiver: &Receiver, message: &StoredDelivery) {
+//!     match receiver.run_stored(message, on_event).await.acknowledgement() {
+//!         Acknowledgement::Done => {}       // acknowledge it
+//!         Acknowledgement::Retry => {}      // return it to the queue
+//!         Acknowledgement::DeadLetter => {} // put it to the dead letters
+//!     }
+//! }
+//! # let _ = consume;
+//! ```
 
 use std::fmt;
 use std::future::{Future, Pending, pending, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +36,6 @@ use crate::layer::{
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::pipeline::{Delivery, TRACEPARENT};
 use crate::readable::Chain;
-use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 
 /// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
 /// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
@@ -38,6 +54,7 @@ use crate::verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, WEBHOOK_ID};
 /// #     body: body.into(), timestamp: "1763690000".into(), signature: None, event_id: "evt_1".into(),
 /// #     event_type: "row.deleted".into(), received_at: UnixSeconds::new(1_763_690_001), scope: "orders".into(),
 /// #     key_name: "primary".into(), subscription_id: None, pinned_workspace: None, traceparent: None,
+/// #     scheme: "workspace".into(),
 /// # })?;
 ///
 /// async fn on_event(event: Event) -> Result<(), DeadLetter> {
@@ -181,10 +198,11 @@ impl<A: Future> Run<A> {
         } = self;
         async move {
             let began = Instant::now();
-            let called = catch_panic_in(async move {
+            let called = pin!(async move {
                 poll_fn(|context| service.poll_ready(context)).await?;
                 service.call(request(head(&delivery), &delivery)).await
             });
+            let called = catch_panic_in(called);
             let ends = limit.and_then(|limit| began.checked_add(limit));
             let over = async {
                 match ends {
@@ -219,16 +237,17 @@ fn head(delivery: &Delivery) -> Parts {
     let json = HeaderValue::from_static("application/json");
     head.headers.insert(CONTENT_TYPE, json);
     let verified = delivery.verified();
-    let known = [
-        (TIMESTAMP, Some(verified.timestamp().as_str())),
-        (WEBHOOK_ID, verified.subscription_id()),
-        (EVENT_ID, Some(delivery.event_id())),
-        (EVENT_TYPE, Some(delivery.event_type())),
-        (TRACEPARENT, delivery.traceparent()),
+    let values = [
+        verified.timestamp().map(|timestamp| timestamp.as_str()),
+        verified.subscription_id(),
+        Some(delivery.event_id()),
+        Some(delivery.event_type()),
     ];
-    for (name, value) in known {
+    let known = verified.scheme().map(|scheme| scheme.headers_of(values));
+    let trace = delivery.traceparent().map(|trace| (TRACEPARENT, trace));
+    for (name, value) in known.into_iter().flatten().chain(trace) {
         // An id may be any text. If it cannot be the value of a header, the header is left out.
-        if let Some(Ok(value)) = value.map(|value| HeaderValue::from_bytes(value.as_bytes())) {
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
             head.headers.insert(HeaderName::from_static(name), value);
         }
     }

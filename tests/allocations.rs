@@ -410,6 +410,7 @@ fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
 
 /// A server's buffer is far larger than a small body, and is not kept alive by it. Through hyper itself, a connection a delivery.
 #[cfg(feature = "axum")]
+// fault F10e: a small delivery that is kept keeps the server's read buffer alive
 #[test]
 fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
     use std::sync::{Arc, Mutex};
@@ -478,6 +479,7 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
 /// The memory that two hundred unfinished bodies hold in a receiver: the budget and a little for each request, not all bytes that
 /// they sent.
 #[cfg(feature = "axum")]
+// fault F12: unauthenticated bodies under way have no common bound
 #[test]
 fn bodies_under_way_take_the_memory_of_their_budget() {
     use axum::{Router, body::Body, body::Bytes, routing::post};

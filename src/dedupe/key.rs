@@ -120,7 +120,7 @@ impl ClaimToken {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let random = RANDOM.get_or_init(RandomState::new);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let unique = random.hash_one((count, clock::entropy(), std::process::id()));
+        let unique = unique(random, count, clock::entropy(), std::process::id());
         let mut token = [0; 16];
         token[..8].copy_from_slice(&unique.to_le_bytes());
         token[8..].copy_from_slice(&body_digest(body).to_le_bytes());
@@ -146,6 +146,12 @@ impl ClaimToken {
         let [.., a, b, c, d, _, _, _, _] = self.0;
         u32::from_le_bytes([a, b, c, d])
     }
+}
+
+/// Returns the unique half of a token. Two processes that one `fork` made have the same key, count
+/// and, perhaps, time: the process id tells them apart.
+fn unique(random: &RandomState, count: u64, time: u64, process: u32) -> u64 {
+    random.hash_one((count, time, process))
 }
 
 impl fmt::Debug for ClaimToken {
@@ -226,6 +232,7 @@ mod tests {
         ),
     ];
 
+    // fault F17: two programs in one schema silence each other's events and run each other's entries
     #[test]
     fn a_key_differs_by_its_name_and_is_as_before_without_one() {
         let key = EventKey::new("default", "evt_1");
@@ -248,6 +255,21 @@ mod tests {
             format!("{token:?}"),
             "ClaimToken(30313233343536373839616263646566)"
         );
+    }
+
+    /// A fork itself would show nothing: between the two tokens the clock goes on.
+    #[test]
+    fn tokens_of_a_forked_process_differ_at_the_same_count_and_time() {
+        let random = RandomState::new();
+        let of_parent = unique(&random, 7, 1_763_690_000, 100);
+        assert_eq!(of_parent, unique(&random, 7, 1_763_690_000, 100));
+        for (count, time, process) in [
+            (7, 1_763_690_000, 101),
+            (8, 1_763_690_000, 100),
+            (7, 1_763_690_001, 100),
+        ] {
+            assert_ne!(of_parent, unique(&random, count, time, process));
+        }
     }
 
     /// A replica of another build computes the same digest of a body.
@@ -290,6 +312,7 @@ mod tests {
         assert_eq!(body_digest(&[b'x'; 75]), 0xd3aa_3164_1b45_82e0);
     }
 
+    // fault F6: two processes draw the same claim tokens
     #[test]
     fn tokens_differ_and_know_their_body() {
         let (first, second) = (ClaimToken::new(b"{}"), ClaimToken::new(b"{}"));

@@ -216,7 +216,7 @@ impl Table {
             ..*lock(&self.evictions)
         };
         for shard in &self.shards {
-            let (shard, _) = self.enter(shard);
+            let (shard, _) = self.lock_and_free(shard);
             stats.running += shard.running.len();
             stats.done += shard.done();
         }
@@ -229,7 +229,7 @@ impl Table {
         self.try_claim(key, token, lease).or_else(|| {
             // Ended claims and records in other shards may hold places.
             for shard in &self.shards {
-                drop(self.enter(shard));
+                drop(self.lock_and_free(shard));
             }
             self.try_claim(key, token, lease)
         })
@@ -237,7 +237,7 @@ impl Table {
 
     fn try_claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Option<Claimed> {
         let hash = self.hasher.hash_one(key);
-        let (mut shard, now) = self.enter(self.shard(hash));
+        let (mut shard, now) = self.lock_and_free(self.shard(hash));
         let lease = Lease::new(token, now, lease);
         if let Some(claimed) = shard.running.claim_running(hash, key, lease) {
             return Some(claimed);
@@ -253,7 +253,7 @@ impl Table {
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Ownership {
         self.longest_lease.note(lease);
         let hash = self.hasher.hash_one(key);
-        let (mut shard, now) = self.enter(self.shard(hash));
+        let (mut shard, now) = self.lock_and_free(self.shard(hash));
         shard
             .running
             .renew(hash, key, Lease::new(token, now, lease))
@@ -263,7 +263,7 @@ impl Table {
     /// lease.
     fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> bool {
         let hash = self.hasher.hash_one(key);
-        let (mut shard, now) = self.enter(self.shard(hash));
+        let (mut shard, now) = self.lock_and_free(self.shard(hash));
         if !shard.running.remove(hash, key, token) {
             let lease = nanos_of(self.longest_lease.get());
             let is_repeated =
@@ -285,7 +285,7 @@ impl Table {
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> bool {
         let hash = self.hasher.hash_one(key);
-        let (mut shard, _) = self.enter(self.shard(hash));
+        let (mut shard, _) = self.lock_and_free(self.shard(hash));
         let is_held = shard.running.remove(hash, key, token);
         self.give_back(usize::from(is_held));
         is_held
@@ -300,7 +300,7 @@ impl Table {
 
     /// Locks a shard, reads the time, and frees the ended claims and some ended records in it. The
     /// time is read under the lock, so that the steps on an event and the readings have one order.
-    fn enter<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos) {
+    fn lock_and_free<'a>(&self, shard: &'a Mutex<Shard>) -> (MutexGuard<'a, Shard>, Nanos) {
         let mut shard = lock(shard);
         let now = nanos(self.clock.monotonic());
         let freed = shard.running.free(now, &self.hasher) + shard.free_done(now, &self.hasher);
@@ -496,7 +496,7 @@ mod tests {
 
     fn remembers(table: &Table, key: &EventKey) -> bool {
         let hash = table.hasher.hash_one(key);
-        let (shard, now) = table.enter(table.shard(hash));
+        let (shard, now) = table.lock_and_free(table.shard(hash));
         shard.find(hash, key, now).is_some()
     }
 

@@ -1,5 +1,18 @@
 //! Deduplication: claims on events.
 //!
+//! ```
+//! use hookgate::{MemoryStore, Receiver, Secret, dedupe::Capacity};
+//!
+//! // Two events a second, each remembered for two days. More are refused with 503, not forgotten.
+//! let capacity = Capacity::for_rate(2.0, std::time::Duration::from_secs(48 * 3600));
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::new(capacity.refusing_when_full()))
+//!     .build()?;
+//! # let _ = receiver;
+//! # Ok::<(), hookgate::ConfigError>(())
+//! ```
+//!
 //! The service may deliver an event more than once, and delivers an event again if it believes that
 //! a delivery has failed. So each event is **claimed** before it is handled, by its id from the
 //! signed body and the scope of the keys that verified it:

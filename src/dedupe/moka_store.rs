@@ -99,7 +99,7 @@ impl MokaStore {
     /// at each delivery.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
-        let (running, _) = self.enter();
+        let (running, _) = self.lock_and_free();
         self.done.run_pending_tasks();
         StoreStats {
             running: running.len(),
@@ -109,7 +109,7 @@ impl MokaStore {
         }
     }
 
-    fn enter(&self) -> (MutexGuard<'_, Running>, Nanos) {
+    fn lock_and_free(&self) -> (MutexGuard<'_, Running>, Nanos) {
         let mut running = lock(&self.running);
         let now = nanos(self.clock.monotonic());
         running.free(now, &self.hasher);
@@ -142,7 +142,7 @@ impl fmt::Debug for MokaStore {
 impl DedupeStore for MokaStore {
     fn claim(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Claimed> {
         self.longest_lease.note(lease);
-        let (mut running, now) = self.enter();
+        let (mut running, now) = self.lock_and_free();
         let lease = Lease::new(token, now, lease);
         let hash = self.hasher.hash_one(key);
         let claimed = running.claim_running(hash, key, lease);
@@ -156,13 +156,13 @@ impl DedupeStore for MokaStore {
 
     fn renew(&self, key: &EventKey, token: ClaimToken, lease: Duration) -> Answer<Ownership> {
         self.longest_lease.note(lease);
-        let (mut running, now) = self.enter();
+        let (mut running, now) = self.lock_and_free();
         let lease = Lease::new(token, now, lease);
         Answer::ready(Ok(running.renew(self.hasher.hash_one(key), key, lease)))
     }
 
     fn commit(&self, key: &EventKey, token: ClaimToken, retain: Duration) -> Answer<Ownership> {
-        let (mut running, now) = self.enter();
+        let (mut running, now) = self.lock_and_free();
         if running.remove(self.hasher.hash_one(key), key, token) {
             let (key, with) = (*key, Done::new(token, now, retain));
             self.done.insert(Keyed { key, with }, ());
@@ -176,7 +176,7 @@ impl DedupeStore for MokaStore {
     }
 
     fn release(&self, key: &EventKey, token: ClaimToken) -> Answer<Ownership> {
-        let (mut running, _) = self.enter();
+        let (mut running, _) = self.lock_and_free();
         let is_held = running.remove(self.hasher.hash_one(key), key, token);
         Answer::ready(Ok(Ownership::from_held(is_held)))
     }

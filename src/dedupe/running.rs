@@ -30,12 +30,13 @@ pub(super) fn nanos_of(time: Duration) -> Nanos {
 /// table is live.
 #[derive(Default)]
 pub(super) struct Running {
-    claims: HashTable<Claim>,
+    claims: HashTable<RunningRecord>,
     /// No lease ends before this.
     next_end: Nanos,
 }
 
-struct Claim {
+/// The record of a running claim.
+struct RunningRecord {
     key: EventKey,
     lease: Lease,
 }
@@ -102,9 +103,9 @@ impl Running {
         hasher: &RandomState,
     ) -> Claimed {
         self.next_end = self.next_end.min(lease.end);
-        let rehash = |claim: &Claim| hasher.hash_one(claim.key);
+        let rehash = |claim: &RunningRecord| hasher.hash_one(claim.key);
         self.claims
-            .insert_unique(hash, Claim { key, lease }, rehash);
+            .insert_unique(hash, RunningRecord { key, lease }, rehash);
         Claimed::Fresh
     }
 
@@ -114,7 +115,7 @@ impl Running {
 
     /// Removes the claim, if this token holds it. Returns whether it did.
     pub(super) fn remove(&mut self, hash: u64, key: &EventKey, token: ClaimToken) -> bool {
-        let is_held = |claim: &Claim| claim.key == *key && claim.lease.token == token;
+        let is_held = |claim: &RunningRecord| claim.key == *key && claim.lease.token == token;
         let claim = self.claims.find_entry(hash, is_held);
         claim.map(|claim| claim.remove()).is_ok()
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::verify::Window;
+use crate::scheme::{SERVICE_WAITS, Scheme, Window};
 
 /// The times at which the sender tries again.
 ///
@@ -75,16 +75,21 @@ impl Default for RetrySchedule {
 impl RetrySchedule {
     /// The schedule of the Workspace Data Service.
     pub const SERVICE: Self = Self {
-        waits: Cow::Borrowed(&[
-            Duration::from_secs(60),
-            Duration::from_secs(5 * 60),
-            Duration::from_secs(30 * 60),
-            Duration::from_secs(2 * 3600),
-            Duration::from_secs(24 * 3600),
-        ]),
+        waits: Cow::Borrowed(SERVICE_WAITS),
         attempt_timeout: Duration::from_secs(5),
         fewest_attempts: 5,
     };
+
+    /// Returns the schedule of this sender.
+    #[must_use]
+    pub fn of_scheme(scheme: &Scheme) -> Self {
+        let (waits, attempt_timeout, fewest_attempts) = scheme.schedule();
+        Self {
+            waits: waits.into(),
+            attempt_timeout,
+            fewest_attempts,
+        }
+    }
 
     /// Returns the schedule of a sender that waits this long after each failed attempt, in this
     /// order, and gives an attempt 5 s. With no waits it makes one attempt.

@@ -253,6 +253,7 @@ mod tests {
     }
 
     #[cfg(all(feature = "chrono", feature = "jiff", feature = "time"))]
+    // fault F33: a date that does not convert is an error without its property and its reason
     #[test]
     fn a_date_that_does_not_convert_is_named_with_its_path_and_the_reason() {
         use crate::{

@@ -11,7 +11,8 @@ use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType, Name};
 use super::parse::plain_length;
 use crate::clock::UnixSeconds;
-use crate::verify::{Malformed, SignedBytes, Verified};
+use crate::scheme::{Scheme, UNTYPED};
+use crate::verify::{Malformed, SignedBytes, Verified, digest};
 
 /// An event's id and type, from the bytes that were signed.
 ///
@@ -59,8 +60,62 @@ impl EventHead {
     /// others: the delivery is then **not authentic** for these keys. Otherwise `Syntax`, `NotAnObject`, or `Missing`,
     /// `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type`.
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
-        read(verified.body(), verified.pinned_workspace())
+        match verified.scheme() {
+            Some(scheme) if scheme.is_workspace() => {
+                read(verified.body(), verified.pinned_workspace())
+            }
+            Some(scheme) => read_other(verified, scheme),
+            None => Err(EventError::new(Kind::OtherScheme)),
+        }
     }
+}
+
+/// Reads the head of another scheme than the default one. An id that is not in the body is the one that was signed in a header, or the
+/// digest of what was signed.
+fn read_other<B: SignedBytes>(
+    verified: &Verified<B>,
+    scheme: &Scheme,
+) -> Result<EventHead, EventError> {
+    let (id_field, kind_field) = (scheme.id_field(), scheme.kind_field());
+    let names = [id_field, kind_field.map(|(name, _)| name)];
+    let (body, mut fields) = (verified.body(), Vec::with_capacity(2));
+    fields.extend(names.into_iter().flatten().map(|name| (name, None)));
+    // A scheme that asks for no field reads no body.
+    let outcome = match fields.is_empty() {
+        true => Ok(()),
+        false => fill(&mut fields, Extent::UntilFound, body),
+    };
+    let is_required = id_field.is_some() || kind_field.is_some_and(|(_, required)| required);
+    // An early stop is reported as a broken object: see `search`.
+    if let Err(error) = outcome
+        && is_required
+        && fields.iter().any(|(_, field)| field.is_none())
+    {
+        return Err(broken(&error));
+    }
+    let mut fields = fields.into_iter().map(|(_, field)| field);
+    let id = match id_field {
+        Some(name) => usable(fields.next().flatten(), name, EventId::parse)?,
+        None => {
+            let head = verified.signed_head();
+            let text = match &head.id {
+                Some(id) => Cow::Borrowed(&**id),
+                None => format!("sha256:{}", hex::encode(digest(head, body))).into(),
+            };
+            EventId::parse(&text)
+                .map_err(|Malformed| EventError::new(Kind::Unusable).at_path("id"))?
+        }
+    };
+    let untyped = || usable(Some(Ok(UNTYPED.into())), "type", EventType::parse);
+    let event_type = match kind_field {
+        Some((name, true)) => usable(fields.next().flatten(), name, EventType::parse)?,
+        Some((name, false)) => {
+            let found = usable(fields.next().flatten(), name, EventType::parse);
+            found.or_else(|_| untyped())?
+        }
+        None => untyped()?,
+    };
+    Ok(EventHead { id, event_type })
 }
 
 /// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use it only to estimate
@@ -123,18 +178,22 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     if let Err(error) = outcome
         && (!is_complete || pinned.is_some())
     {
-        return Err(match error.classify() {
-            Category::Data => EventError::new(Kind::NotAnObject),
-            _ => EventError::new(Kind::Syntax).at_position(Some(Position {
-                line: error.line(),
-                column: error.column(),
-            })),
-        });
+        return Err(broken(&error));
     }
     Ok(EventHead {
         id: usable(id, "id", EventId::parse)?,
         event_type: usable(event_type, "type", EventType::parse)?,
     })
+}
+
+fn broken(error: &serde_json::Error) -> EventError {
+    match error.classify() {
+        Category::Data => EventError::new(Kind::NotAnObject),
+        _ => EventError::new(Kind::Syntax).at_position(Some(Position {
+            line: error.line(),
+            column: error.column(),
+        })),
+    }
 }
 
 /// A field: absent, its text, or a fault. A fault is not an error yet: a later field may take precedence.

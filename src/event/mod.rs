@@ -1,21 +1,5 @@
 //! Typed events: from verified bytes to an [`Event`].
 //!
-//! An event can only be made from a [`Verified`]: there is no other constructor and no
-//! `Deserialize`. So an `Event` in a function's signature says that its bytes were signed. `R` is
-//! the type of a new row's properties. A struct of your own fits a subscription that is limited to
-//! one data model; the default, [`Properties`](crate::Properties), takes any row.
-//!
-//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated
-//! fields in the envelope and in `data`, half surrogate pairs, nesting beyond 127 levels, numbers
-//! beyond a 64-bit float, keys that serde_json reserves for itself. So the body alone decides
-//! whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further than id
-//! and type.
-//!
-//! Nothing is lost: numbers keep their text, and fields that the specification does not name are
-//! kept in `extra` at every level. An `Event<Properties>` that is serialised again is the signed
-//! JSON, except for the order of fields. With another `R` that depends on `R`. `page.*`, `member.*`
-//! and types unknown to this crate keep `data` as raw JSON.
-//!
 //! ```
 //! use hookgate::{Event, EventData};
 //! # use hookgate::{
@@ -55,6 +39,22 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! An event can only be made from a [`Verified`]: there is no other constructor and no
+//! `Deserialize`. So an `Event` in a function's signature says that its bytes were signed. `R` is
+//! the type of a new row's properties. A struct of your own fits a subscription that is limited to
+//! one data model; the default, [`Properties`](crate::Properties), takes any row.
+//!
+//! The **whole body** is checked, also the parts that `R` does not use: UTF-8, grammar, repeated
+//! fields in the envelope and in `data`, half surrogate pairs, nesting beyond 127 levels, numbers
+//! beyond a 64-bit float, keys that serde_json reserves for itself. So the body alone decides
+//! whether it is accepted or refused, and not the type `R`. [`EventHead`] reads no further than id
+//! and type.
+//!
+//! Nothing is lost: numbers keep their text, and fields that the specification does not name are
+//! kept in `extra` at every level. An `Event<Properties>` that is serialised again is the signed
+//! JSON, except for the order of fields. With another `R` that depends on `R`. `page.*`, `member.*`
+//! and types unknown to this crate keep `data` as raw JSON.
+//!
 //! # As a `serde_json::Value`
 //!
 //! It is safe to read a parsed event as a
@@ -90,6 +90,7 @@ mod outline;
 mod parse;
 pub(crate) mod properties;
 mod scan;
+mod signed;
 mod similar_name;
 mod value;
 
@@ -109,10 +110,12 @@ pub(crate) use outline::row_of;
 pub use properties::{Change, Changes, Required};
 #[doc(hidden)]
 pub use scan::{from_foreign_json, has_reserved_key};
+pub use signed::Signed;
 pub use value::{Field, File, Value, or_default};
 
 use serde::de::DeserializeOwned;
 
+use crate::scheme::Scheme;
 use crate::verify::{SignedBytes, Verified};
 
 impl<R: DeserializeOwned> Event<R> {
@@ -124,6 +127,9 @@ impl<R: DeserializeOwned> Event<R> {
     /// The place of the mismatch is in [`path()`](EventError::path), and the row's data model in
     /// [`model()`](EventError::model).
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
+        if !verified.scheme().is_some_and(Scheme::is_workspace) {
+            return Err(EventError::new(EventErrorKind::OtherScheme));
+        }
         let pinned = verified.pinned_workspace();
         let text = scan::check(verified.body())?;
         let event = parse::event(text).map_err(|_| outline::diagnose::<R>(text, pinned))?;

@@ -89,6 +89,7 @@ impl Drop for BodyShare<'_> {
 mod tests {
     use super::*;
 
+    // fault F12: unauthenticated bodies under way have no common bound
     #[test]
     fn a_body_without_room_is_refused_and_takes_nothing_from_others() {
         let budget = BodyBudget::new(10);
@@ -115,6 +116,7 @@ mod races {
 
     use super::*;
 
+    // fault F12: unauthenticated bodies under way have no common bound
     #[test]
     fn the_limit_is_kept_and_all_shares_come_back() {
         crate::dedupe::races::explore(|| {

@@ -2,18 +2,19 @@
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{Request, Response};
+use http::{Extensions, Request, Response};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tower_service::Service;
 
 use super::body::{VerifiedBody, request};
 use super::judge::{ask_dead_letter_hook, judge};
+use super::marks::DeadLetter;
 use super::receiver_inner::ReceiverInner;
 use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
 use super::waiting_copies::TooManyWait;
@@ -33,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The parts of a run.
 pub(super) struct RunParts<S> {
-    pub(super) inner: Arc<ReceiverInner<Claims>>,
+    pub(super) receiver: Arc<ReceiverInner<Claims>>,
     pub(super) delivery: Delivery,
     pub(super) service: S,
     pub(super) head: Parts,
@@ -42,40 +43,60 @@ pub(super) struct RunParts<S> {
 /// Claims the event, calls the handler, and commits or releases. Reports the end to the operator.
 pub(super) async fn run<S, R>(parts: RunParts<S>, mut reply: Reply<R, S::Error>)
 where
-    S: Service<Request<VerifiedBody>, Response = Response<R>>,
+    S: Service<Request<VerifiedBody>, Response = Response<R>> + Send,
+    S::Future: Send,
+    S::Error: Send,
+    R: Send,
 {
     let RunParts {
-        inner,
+        receiver,
         delivery,
         mut service,
         head,
     } = parts;
-    let Some((claim, claimed)) = claim(&inner, &delivery, &mut reply).await else {
+    let Some((claim, claimed)) = claim_or_wait(&receiver, &delivery, &mut reply).await else {
         return;
     };
     let started = Instant::now();
-    let mut lease_ends = claimed + inner.next.lease;
     let handled = async {
+        let is_replay = receiver.settings.replayed.is_some();
+        let extensions = is_replay.then(|| head.extensions.clone());
         let request = request(head, &delivery);
-        let called = catch_panic_in(async move { service.call(request).await }).await;
-        match judge(called) {
+        let mut call = pin!(async move {
+            let called = pin!(async move { service.call(request).await });
+            judge(catch_panic_in(called).await)
+        });
+        let judged = match (&receiver.settings.replayed, extensions) {
+            (Some(replayed), Some(at)) => {
+                under_replay(&**replayed, &delivery, &at, call.as_mut()).await
+            }
+            _ => call.await,
+        };
+        match judged {
             Ok(end) => end,
-            Err(letter) => ask_dead_letter_hook(&inner.settings, &delivery, letter).await,
+            Err(letter) => ask_dead_letter_hook(&receiver.settings, &delivery, letter).await,
         }
     };
-    let (drained, limit) = (&inner.settings.drained, started + inner.settings.run_limit);
-    let renewals = keep_lease(inner.next.lease, claimed, &mut lease_ends, || claim.renew());
+    let (drained, limit) = (
+        &receiver.settings.drained,
+        started + receiver.settings.run_limit,
+    );
     // The handler is dropped before its claim is settled: everything that it holds is free then.
-    let end = tokio::select! {
-        biased;
-        end = handled => end,
-        failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
-        never = renewals => match never {},
+    let (end, lease_ends) = {
+        let end = pin!(async {
+            tokio::select! {
+                biased;
+                end = handled => end,
+                failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
+            }
+        });
+        let lease = receiver.backend.lease;
+        under_lease(end, lease, claimed, || claim.renew()).await
     };
     let elapsed = started.elapsed();
     let reason = end.reason.clone();
-    let (outcome, unsent) = settle(&inner, &claim, lease_ends, end, &mut reply).await;
-    inner.report_run(&Settled {
+    let (outcome, unsent) = settle_and_answer(&receiver, &claim, lease_ends, end, &mut reply).await;
+    receiver.report_run(&Settled {
         outcome,
         delivery,
         reason,
@@ -89,10 +110,38 @@ where
     }
 }
 
+/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
+/// counts as stored.
+#[doc(hidden)]
+pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.
+pub(crate) type Replayed =
+    dyn for<'a> Fn(&Delivery, &Extensions, ReplayedCall<'a>) -> ReplayedCall<'a> + Send + Sync;
+
+/// Lets a replay delay the handler, or answer in its place.
+async fn under_replay<R: Send, E: Send>(
+    replayed: &Replayed,
+    delivery: &Delivery,
+    extensions: &Extensions,
+    call: impl Future<Output = Result<RunEnd<R, E>, DeadLetter>> + Send,
+) -> Result<RunEnd<R, E>, DeadLetter> {
+    let mut judged = None;
+    let call = Box::pin(async {
+        let end = judged.insert(call.await).as_ref();
+        end.map_or(Outcome::DeadLettered, |end| end.outcome)
+    });
+    let answered = catch_panic_in(replayed(delivery, extensions, call).as_mut()).await;
+    match answered {
+        Ok(outcome) => judged.unwrap_or_else(|| Ok(RunEnd::own(outcome))),
+        Err(panicked) => judge(Err(panicked)),
+    }
+}
+
 /// Claims the event, and waits for another copy's run if there is one. Returns the claim and the time
 /// of the call, from which its lease counts; `None` if the request has another answer.
-async fn claim<R, E>(
-    inner: &ReceiverInner<Claims>,
+async fn claim_or_wait<R, E>(
+    receiver: &ReceiverInner<Claims>,
     delivery: &Delivery,
     reply: &mut Reply<R, E>,
 ) -> Option<(Claim, Instant)> {
@@ -104,13 +153,13 @@ async fn claim<R, E>(
         let called = Instant::now();
         let latest = reply.due_for_store_call();
         let is_in_time = || Instant::now() <= latest;
-        let mut call = pin!(inner.next.admit(&inner.auth, delivery, is_in_time));
+        let mut call = pin!(receiver.backend.admit(&receiver.auth, delivery, is_in_time));
         let admitted = match reply.while_awaited(latest, call.as_mut()).await {
             Some(admitted) => admitted,
             None => {
                 place = None;
                 if reply.is_awaited() {
-                    refuse(inner, delivery, reply, too_slow(inner, lease_left));
+                    refuse(receiver, delivery, reply, too_slow(receiver, lease_left));
                 }
                 let late = timeout_at(called + LATE_STORE_CALL, call).await;
                 late.unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
@@ -121,7 +170,7 @@ async fn claim<R, E>(
             Ok(Admission::Fresh(claim)) => {
                 // No request waits for this copy, and the sender will send another.
                 let late = Refusal::new(RefusalKind::StoreTooSlow);
-                refuse(inner, delivery, reply, late);
+                refuse(receiver, delivery, reply, late);
                 let release = claim.settle(Settlement::Release, ForHealth::Ignored);
                 let _ = timeout(LATE_STORE_CALL, release).await;
                 return None;
@@ -132,25 +181,25 @@ async fn claim<R, E>(
             }
             Ok(Admission::Running { retry_after }) => retry_after,
             Err(refusal) => {
-                refuse(inner, delivery, reply, refusal);
+                refuse(receiver, delivery, reply, refusal);
                 return None;
             }
         };
         lease_left = Some(lease);
         let running = || Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease);
         if place.is_none() {
-            match inner.settings.waiting.enter(*delivery.key()) {
+            match receiver.settings.waiting.enter(*delivery.key()) {
                 Ok(entered) => place = Some(entered),
                 Err(TooManyWait) => {
                     let refusal = running().caused_by(RefusalDetail::TooManyWait);
-                    refuse(inner, delivery, reply, refusal);
+                    refuse(receiver, delivery, reply, refusal);
                     return None;
                 }
             }
         }
         let pause = sleep(wait.min(lease.max(Duration::from_millis(1))));
         if reply.while_awaited(reply.due(), pause).await.is_none() {
-            refuse(inner, delivery, reply, running());
+            refuse(receiver, delivery, reply, running());
             return None;
         }
         wait = (wait * 2).min(LONGEST_WAIT);
@@ -159,11 +208,11 @@ async fn claim<R, E>(
 
 /// Returns the refusal of a copy that has waited too long for the store: for the answer to its claim,
 /// or to the question whether the run that it waits for has ended.
-fn too_slow(inner: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> Refusal {
+fn too_slow(receiver: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> Refusal {
     match lease_left {
         Some(left) => Refusal::new(RefusalKind::StillRunning).retry_after_lease(left),
         None => {
-            inner.auth.gate.health_signs.store_failed();
+            receiver.auth.gate.health_signs.store_failed();
             Refusal::new(RefusalKind::StoreTooSlow)
         }
     }
@@ -172,33 +221,33 @@ fn too_slow(inner: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> Refu
 /// Refuses the delivery, and reports it, unless its request has an answer already. The run reports it
 /// and not the request, which may be gone: it may have been the last attempt.
 fn refuse<N, R, E>(
-    inner: &ReceiverInner<N>,
+    receiver: &ReceiverInner<N>,
     delivery: &Delivery,
     reply: &mut Reply<R, E>,
     refusal: Refusal,
 ) {
     if !reply.is_sent() {
         let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
-        inner.report_failure(delivery.verified(), Some(delivery), outcome, Some(reason));
+        receiver.report_failure(delivery.verified(), Some(delivery), outcome, Some(reason));
         reply.send(RunEnd::refused(refusal));
     }
 }
 
 /// Commits or releases the claim. Returns the outcome of the run, and its end, unless that was sent:
 /// if the store is slow or a commit fails, the request is answered first.
-async fn settle<R, E>(
-    inner: &ReceiverInner<Claims>,
+async fn settle_and_answer<R, E>(
+    receiver: &ReceiverInner<Claims>,
     claim: &Claim,
     lease_ends: Instant,
     end: RunEnd<R, E>,
     reply: &mut Reply<R, E>,
 ) -> (Outcome, Option<RunEnd<R, E>>) {
     let outcome = end.outcome;
-    let mut call = pin!(settle_once(inner, claim, outcome));
+    let mut call = pin!(settle_once(receiver, claim, outcome));
     let latest = reply.due_for_store_call();
     let settled = reply.while_awaited(latest, call.as_mut()).await;
     if let Some(outcome) = settled
-        && !is_commit_failed(outcome)
+        && !outcome.is_commit_failed()
     {
         return (outcome, Some(RunEnd { outcome, ..end }));
     }
@@ -214,7 +263,7 @@ async fn settle<R, E>(
         Some(settled) => settled,
         None => call.await,
     };
-    let outcome = commit_again(inner, claim, lease_ends, outcome, settled).await;
+    let outcome = commit_again(receiver, claim, lease_ends, outcome, settled).await;
     (outcome, None)
 }
 
@@ -228,18 +277,10 @@ fn how_to_settle(outcome: Outcome) -> Settlement {
     }
 }
 
-/// Returns whether a commit can be repeated: the store has failed, or has not answered.
-fn is_commit_failed(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
-    )
-}
-
 /// Commits or releases the claim of a run with this outcome. Returns the outcome with what is known
 /// of its record. A release that fails costs time, not the event: the lease ends by itself.
 pub(crate) async fn settle_once(
-    inner: &ReceiverInner<Claims>,
+    receiver: &ReceiverInner<Claims>,
     claim: &Claim,
     outcome: Outcome,
 ) -> Outcome {
@@ -249,7 +290,7 @@ pub(crate) async fn settle_once(
         (Settlement::Release, _) => outcome,
         (Settlement::Commit, Ok(answer)) => outcome.recorded(&answer),
         (Settlement::Commit, Err(_)) => {
-            inner.auth.gate.health_signs.store_failed();
+            receiver.auth.gate.health_signs.store_failed();
             Outcome::HandledUnrecorded(Unrecorded::TooSlow)
         }
     }
@@ -258,17 +299,17 @@ pub(crate) async fn settle_once(
 /// Repeats a commit that has failed, until the lease ends or the receiver is drained. `outcome` is that
 /// of the handler, `settled` what the first commit has made of it.
 pub(crate) async fn commit_again(
-    inner: &ReceiverInner<Claims>,
+    receiver: &ReceiverInner<Claims>,
     claim: &Claim,
     lease_ends: Instant,
     outcome: Outcome,
     mut settled: Outcome,
 ) -> Outcome {
     let mut pause = FIRST_PAUSE;
-    while is_commit_failed(settled) && Instant::now() + pause < lease_ends {
+    while settled.is_commit_failed() && Instant::now() + pause < lease_ends {
         tokio::select! {
-            () = inner.settings.drained.cancelled() => break,
-            () = sleep(pause) => settled = settle_once(inner, claim, outcome).await,
+            () = receiver.settings.drained.cancelled() => break,
+            () = sleep(pause) => settled = settle_once(receiver, claim, outcome).await,
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 
 use super::marks::{AlreadyHandled, DeadLetter, HandlerError, Unhandled};
 use crate::dedupe::{NotFresh, StoreError};
-use crate::event::{Event, EventError};
+use crate::event::{Event, EventError, Signed};
 use crate::observe::Reason;
 use crate::pipeline::Delivery;
 use crate::readable::sources;
 
-/// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), or a
-/// type of your own.
+/// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), a
+/// [`Signed<T>`](Signed), or a type of your own.
 ///
 /// ```
 /// use hookgate::layer::FromDelivery;
@@ -62,6 +62,12 @@ impl FromDelivery for Delivery {
 impl<R: DeserializeOwned> FromDelivery for Event<R> {
     fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
         delivery.event()
+    }
+}
+
+impl<T: DeserializeOwned> FromDelivery for Signed<T> {
+    fn from_delivery(delivery: &Delivery) -> Result<Self, EventError> {
+        delivery.signed()
     }
 }
 

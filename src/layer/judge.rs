@@ -1,6 +1,7 @@
 //! The handler's answer decides about the claim and about the answer to the sender.
 
 use http::{Response, StatusCode};
+use std::pin::pin;
 
 use super::handler::is_mismatch;
 use super::marks::{AlreadyHandled, DeadLetter, HandlerError, Unhandled};
@@ -101,7 +102,7 @@ pub(super) async fn ask_dead_letter_hook<R, E>(
     let (outcome, reason) = match &settings.dead_letter {
         Some(hook) => {
             let reason = HandlerError::from(letter.reason());
-            let hooked = async { hook(delivery.clone(), letter).await };
+            let hooked = pin!(async { hook(delivery.clone(), letter).await });
             match catch_panic_in(hooked).await {
                 Ok(Ok(())) => (Outcome::DeadLettered, reason),
                 Ok(Err(below)) => failed(Failure::DeadLetterFailed, HandlerError::from(below)),

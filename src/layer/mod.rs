@@ -26,39 +26,14 @@
 //! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services. With
 //! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a [`Sink`](crate::sink::Sink) stores the delivery, and it is handled afterwards.
 //! The layer needs a tokio runtime with timers, and panics without one.
+//! [The page about the layer](crate::guide::layer) has its time-outs and limits, what a run is, and
+//! where to put it; [the page about answers](crate::guide::answers) has the answers.
 //!
-//! # A request
-//!
-//! 1. The head is checked before a byte of the body is read. If the keys have to be looked up, the look-up gets 1 s of the budget, or half
-//!    of the budget if that is less. The body is hashed as it arrives, under its limit and deadline and a common limit for the bytes of all
-//!    unfinished bodies. A refused body is read on until its deadline, up to 16 MiB, and not kept: otherwise a sender that writes its
-//!    whole body before it reads would not get the 413 or 503. A sender that waits for `100 Continue` is answered at once.
-//! 2. An authentic delivery is claimed. A copy of a done event is answered 200 with `Idempotent-Replayed: true`, a copy of a running event
-//!    waits for that run, within its own budget.
-//! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in its extensions. 2xx commits the claim;
-//!    any other status, and a panic, releases it. [The page about answers](crate::guide::answers) lists the answers.
-//!
-//! # A run
-//!
-//! Claim, handler and commit are **one run**, in a task of its own. If the budget ends (503), the sender hangs up, or the response future
-//! is dropped, the run goes on. Only its own limit (`run_limit`) and `drain` abort a handler, and both release the claim. A commit that
-//! fails is repeated behind the answer, until the lease ends.
-//!
-//! - The handler runs in the request's span (feature `tracing`). **Task-locals of outer middleware end here**: a handler does not see
-//!   them. Pass such a value as an extension of the request.
-//! - A handler that blocks its thread also blocks its answer: use `spawn_blocking`.
-//! - Effects cannot be undone. If a lease was lost, two runs may have overlapped: see [`dedupe`](crate::dedupe).
-//!
-//! # Where to put it
-//!
-//! On the route, `post(handler).layer(receiver.layer())`, or with `Router::route_layer`. With `Router::layer` a signed delivery to a path that
-//! does not exist is claimed, answered 404 and released.
-//!
-//! - Concurrency limits belong **outside**: inside, a slow body holds a permit. A time-out outside leaves the run going; inside, it drops the
-//!   handler, and that is a failed run.
-//! - A body limit outside, such as tower-http's, should not be lower than `max_body`, or its refusals look like broken bodies.
-//! - Axum's `DefaultBodyLimit` (2 MiB) does not apply behind the layer if it is set outside, except a limit below 1 KiB, to bodies up to
-//!   1 KiB. One between the layer and the handler applies.
+//! 1. The head is checked before a byte of the body is read. The body is hashed as it arrives.
+//! 2. An authentic delivery is claimed. A copy of a done event is answered 200 with
+//!    `Idempotent-Replayed: true`; a copy of a running event waits for that run.
+//! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in
+//!    its extensions. 2xx commits the claim; any other status, and a panic, releases it.
 //!
 //! # Hooks
 //!
@@ -102,6 +77,8 @@ pub(crate) mod service;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
+#[doc(hidden)]
+pub use claimed_run::ReplayedCall;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use marks::{AlreadyHandled, Unhandled};
 pub(crate) use marks::{DeadLetter, HandlerError};
@@ -124,7 +101,7 @@ pub(crate) use {
     claimed_run::{commit_again, settle_once, under_lease},
     judge::classify,
     receiver_inner::{LayerSettings, ReceiverInner},
-    reply::{LATE_STORE_CALL, Reply, RunEnd, spawn_run},
+    reply::{LATE_STORE_CALL, Reply, RunEnd, answer_of},
     request::RequestContext,
     service::{HandlerService, handle},
 };

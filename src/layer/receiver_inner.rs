@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::body::ResponseBody;
 use super::budget::BodyBudget;
+use super::claimed_run::Replayed;
 use super::marks::{DeadLetterHook, mark_as_replayed};
 use super::waiting_copies::WaitingCopies;
 use crate::catch_panic::catch_panic;
@@ -22,12 +23,12 @@ use crate::outcome::{DEFAULT_RETRY, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
 
-/// Authenticates requests, and answers them under the settings of the layer. `next` is the step after that: claims in a receiver, a
-/// sink in an acceptor.
+/// Authenticates requests, and answers them under the settings of the layer. `backend` is what comes after that: the claims of a
+/// receiver, the sink of an acceptor.
 pub(crate) struct ReceiverInner<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
-    pub(crate) next: N,
+    pub(crate) backend: N,
 }
 
 impl<N> ReceiverInner<N> {
@@ -104,7 +105,7 @@ impl<N: fmt::Debug> fmt::Debug for ReceiverInner<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceiverInner")
             .field("auth", &self.auth)
-            .field("next", &self.next)
+            .field("backend", &self.backend)
             .finish_non_exhaustive()
     }
 }
@@ -127,6 +128,8 @@ pub(crate) struct LayerSettings {
     pub(crate) drained: CancellationToken,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     pub(crate) shape: Option<Arc<Shape>>,
+    /// Set under a replay alone.
+    pub(crate) replayed: Option<Arc<Replayed>>,
     pub(crate) observers: Observers,
 }
 
@@ -141,6 +144,7 @@ impl Default for LayerSettings {
             drained: CancellationToken::new(),
             dead_letter: None,
             shape: None,
+            replayed: None,
             observers: Observers::default(),
         }
     }

@@ -2,9 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Response;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
@@ -56,30 +59,70 @@ impl<R, E> RunEnd<R, E> {
     }
 }
 
-/// Starts a run in a task of its own, and awaits its answer. If this future is dropped, because the
-/// sender hung up, the run goes on. `due` is the latest time for the answer: the run keeps it.
-pub(crate) async fn spawn_run<R, E, F>(
+/// Awaits the answer of a run. `due` is the latest time for it: the run keeps it.
+///
+/// The request polls the run itself, which saves a task and two changes of thread. A run that goes on after its
+/// answer moves to a task of its own, and so does one whose request is dropped, because the sender hung up.
+pub(crate) async fn answer_of<R, E, F>(
     due: Instant,
     run: impl FnOnce(Reply<R, E>) -> F,
 ) -> RunEnd<R, E>
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let (sender, answer) = oneshot::channel();
+    let (sender, mut answer) = oneshot::channel();
     let reply = Reply {
-        sender: Some(sender),
+        to_request: Some(sender),
         due,
     };
-    tokio::spawn(in_this_span(run(reply)));
-    // Without an answer the task has panicked outside of handler, hooks and store, as in a destructor.
-    let panicked = |_| RunEnd::own(Outcome::Failed(Failure::Panicked));
-    answer.await.unwrap_or_else(panicked)
+    let mut run = DetachOnDrop {
+        run: Some(Box::pin(run(reply))),
+        runtime: Handle::current(),
+    };
+    let answered = tokio::select! {
+        biased;
+        () = &mut run => answer.await,
+        answered = &mut answer => answered,
+    };
+    // Without an answer the run has panicked outside of handler, hooks and store, as in a destructor.
+    answered.unwrap_or_else(|_| RunEnd::own(Outcome::Failed(Failure::Panicked)))
+}
+
+/// A run that goes on in a task of its own if it is dropped before its end.
+struct DetachOnDrop<F: Future<Output = ()> + Send + 'static> {
+    /// Absent while it is polled and after its end, so that a panic drops it.
+    run: Option<Pin<Box<F>>>,
+    /// Where the task is spawned: a request may be dropped outside of the runtime.
+    runtime: Handle,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Future for DetachOnDrop<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(mut run) = self.run.take() else {
+            return Poll::Ready(());
+        };
+        let polled = run.as_mut().poll(context);
+        if polled.is_pending() {
+            self.run = Some(run);
+        }
+        polled
+    }
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Drop for DetachOnDrop<F> {
+    fn drop(&mut self) {
+        if let Some(run) = self.run.take() {
+            self.runtime.spawn(in_this_span(run));
+        }
+    }
 }
 
 /// The run's side of its request, which gets one answer.
 pub(crate) struct Reply<R, E> {
     /// Absent once the answer is sent. Closed if the sender has hung up before.
-    sender: Option<oneshot::Sender<RunEnd<R, E>>>,
+    to_request: Option<oneshot::Sender<RunEnd<R, E>>>,
     due: Instant,
 }
 
@@ -96,18 +139,18 @@ impl<R, E> Reply<R, E> {
 
     /// Returns whether the request has its answer.
     pub(crate) fn is_sent(&self) -> bool {
-        self.sender.is_none()
+        self.to_request.is_none()
     }
 
     /// Returns whether the request still waits: it has no answer, and its sender has not hung up.
     pub(crate) fn is_awaited(&self) -> bool {
-        let sender = self.sender.as_ref();
+        let sender = self.to_request.as_ref();
         sender.is_some_and(|sender| !sender.is_closed())
     }
 
     /// Sends the answer. A second one is dropped.
     pub(crate) fn send(&mut self, end: RunEnd<R, E>) {
-        if let Some(sender) = self.sender.take() {
+        if let Some(sender) = self.to_request.take() {
             let _ = sender.send(end);
         }
     }
@@ -118,7 +161,7 @@ impl<R, E> Reply<R, E> {
         latest: Instant,
         future: F,
     ) -> Option<F::Output> {
-        let Some(sender) = &mut self.sender else {
+        let Some(sender) = &mut self.to_request else {
             return None;
         };
         // A future that uses up the task's budget of polls must not stop the timer.

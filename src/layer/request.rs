@@ -22,21 +22,24 @@ pub(crate) type Answered<R, E> = Result<Response<ResponseBody<R>>, E>;
 
 /// One request under way.
 pub(crate) struct RequestContext<N> {
-    pub(crate) inner: Arc<ReceiverInner<N>>,
+    pub(crate) receiver: Arc<ReceiverInner<N>>,
     pub(crate) observation: Observation,
 }
 
 impl<N> RequestContext<N> {
     /// Begins a request. Its time for the answer counts from here.
-    pub(crate) fn begin(inner: Arc<ReceiverInner<N>>, parts: &Parts) -> Self {
-        let observers = &inner.settings.observers;
-        let observation = observers.begin(parts, &*inner.auth.clock);
-        Self { inner, observation }
+    pub(crate) fn begin(receiver: Arc<ReceiverInner<N>>, parts: &Parts) -> Self {
+        let observers = &receiver.settings.observers;
+        let observation = observers.begin(parts, &*receiver.auth.clock);
+        Self {
+            receiver,
+            observation,
+        }
     }
 
     /// The latest time for the answer.
     pub(crate) fn answer_due(&self) -> Instant {
-        self.inner.answer_due(&self.observation)
+        self.receiver.answer_due(&self.observation)
     }
 
     /// Takes a delivery in: its head, the keys of its subscription, its body, its signature. Returns the
@@ -50,13 +53,13 @@ impl<N> RequestContext<N> {
             Ok(delivery) => delivery,
             Err(refusal) => return Err(self.refuse(refusal)),
         };
-        let observers = &self.inner.settings.observers;
-        observers.recognised(&mut self.observation, &delivery);
+        let observers = &self.receiver.settings.observers;
+        observers.verified(&mut self.observation, &delivery);
         if self.answer_due().saturating_duration_since(Instant::now()) < LEAST_TO_BEGIN {
             let refusal = Refusal::new(RefusalKind::OutOfTime);
             let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
             let verified = delivery.verified();
-            self.inner
+            self.receiver
                 .report_failure(verified, Some(&delivery), outcome, Some(reason));
             return Err(self.respond_refused(refusal, Some(delivery)));
         }
@@ -68,17 +71,23 @@ impl<N> RequestContext<N> {
         parts: &Parts,
         mut body: Pin<&mut B>,
     ) -> Result<Delivery, Refusal> {
-        let head = RequestHead::new(parts.method.as_str(), &parts.headers)
-            .announcing(body.size_hint().lower());
+        let receiver = Arc::clone(&self.receiver);
+        let head = RequestHead::with_scheme(
+            receiver.auth.scheme(),
+            parts.method.as_str(),
+            &parts.headers,
+        )
+        .announcing(body.size_hint().lower());
         let (refusal, deadline) = match self.check_head(&head).await {
-            Ok((received, deadline)) => match self.receive(body.as_mut(), received, deadline).await
-            {
-                Ok(received) => {
-                    let recognised = self.inner.auth.verify(received, &head);
-                    return recognised.map_err(|refusal| head.named_in(refusal));
+            Ok((received, deadline)) => {
+                match self.read_body(body.as_mut(), received, deadline).await {
+                    Ok(received) => {
+                        let verified = self.receiver.auth.verify(received, &head);
+                        return verified.map_err(|refusal| head.named_in(refusal));
+                    }
+                    Err(refusal) => (refusal, Some(deadline)),
                 }
-                Err(refusal) => (refusal, Some(deadline)),
-            },
+            }
             // A sender that waits for `100 Continue` reads the answer before it sends the body.
             Err(refusal) if awaits_continue(&parts.headers) => (refusal, None),
             Err(refusal) => {
@@ -99,41 +108,48 @@ impl<N> RequestContext<N> {
         &mut self,
         head: &RequestHead<'_>,
     ) -> Result<(BodyVerifier, Instant), Refusal> {
-        let auth = &self.inner.auth;
-        let headers = head.read(auth.max_body)?;
+        let auth = &self.receiver.auth;
+        let headers = head.read(auth.max_body, auth.scheme())?;
         let now = auth.clock.now();
         self.observation.age_checked(now);
         let checked = auth.check_age(headers, now)?;
         let look_up = match auth.keys().find(checked.subscription()) {
             Ok(RingSearch::Found(ring)) => {
-                let received = auth.receive::<Refusal>(&checked, Ok(ring))?;
+                let received = auth.begin_body::<Refusal>(&checked, Ok(ring))?;
                 return Ok((received, self.body_deadline(self.observation.started)));
             }
             Ok(RingSearch::Pending(look_up)) => look_up,
             Err(error) => {
-                let received = auth.receive(&checked, Err(error))?;
+                let received = auth.begin_body(&checked, Err(error))?;
                 return Ok((received, self.body_deadline(self.observation.started)));
             }
         };
         // At most half of the time for the answer, and what is left of it: a queue in front may have
         // polled this request late.
-        let longest = STORE_CALL.min(self.inner.settings.answer_within / 2);
+        let longest = STORE_CALL.min(self.receiver.settings.answer_within / 2);
         let left = self.answer_due().saturating_duration_since(Instant::now());
         let found = timeout(longest.min(left), look_up).await;
         let found = found.unwrap_or_else(|_| Err(Arc::new(LookupError::TimedOut)));
-        let received = auth.receive(&checked, found)?;
+        let received = auth.begin_body(&checked, found)?;
         // The time of the receiver's own look-up does not count as slowness of the sender.
         Ok((received, self.body_deadline(Instant::now())))
     }
 
     /// Reads the body to its end. What was kept of a refused one is freed here, before the rest arrives.
-    async fn receive<B: Body>(
+    async fn read_body<B: Body>(
         &mut self,
         body: Pin<&mut B>,
         mut received: BodyVerifier,
         deadline: Instant,
     ) -> Result<BodyVerifier, Refusal> {
-        match read(body, &mut received, deadline, &self.inner.settings.bodies).await {
+        match read(
+            body,
+            &mut received,
+            deadline,
+            &self.receiver.settings.bodies,
+        )
+        .await
+        {
             Ok(()) => {
                 self.observation.body_read(|| received.unverified());
                 Ok(received)
@@ -147,7 +163,7 @@ impl<N> RequestContext<N> {
 
     /// The latest time for the body, of which the first byte was waited for since `since`.
     fn body_deadline(&self, since: Instant) -> Instant {
-        let deadline = since + self.inner.settings.body_deadline;
+        let deadline = since + self.receiver.settings.body_deadline;
         self.answer_due().min(deadline)
     }
 
@@ -155,7 +171,7 @@ impl<N> RequestContext<N> {
     fn refuse<R>(&mut self, refusal: Refusal) -> Response<ResponseBody<R>> {
         if let Some(verified) = refusal.authentic() {
             let (outcome, reason) = (Outcome::Refused(refusal.kind()), Arc::new(refusal.clone()));
-            self.inner
+            self.receiver
                 .report_failure(verified, None, outcome, Some(reason));
         }
         self.respond_refused(refusal, None)
@@ -167,7 +183,7 @@ impl<N> RequestContext<N> {
         delivery: Option<Delivery>,
     ) -> Response<ResponseBody<R>> {
         let outcome = Outcome::Refused(refusal.kind());
-        let mut response = self.inner.own_response(outcome, refusal.retry_after());
+        let mut response = self.receiver.own_response(outcome, refusal.retry_after());
         let status = response.status().as_u16();
         let answer = self.tell_answer(outcome, status, delivery, Some(Arc::new(refusal)));
         response.extensions_mut().insert(answer);
@@ -185,7 +201,7 @@ impl<N> RequestContext<N> {
             RunAnswer::Refused(refusal) => {
                 return Ok(self.respond_refused(refusal, Some(delivery)));
             }
-            RunAnswer::Own(own) => self.inner.own_response(own, None),
+            RunAnswer::Own(own) => self.receiver.own_response(own, None),
             RunAnswer::Response(response) => response.map(ResponseBody::inner),
             RunAnswer::Error(error) => {
                 // There is no response that could carry the answer, but the hooks still get it.
@@ -215,7 +231,7 @@ impl<N> RequestContext<N> {
             elapsed: self.observation.started.elapsed(),
         };
         self.observation.set_reported();
-        let ReceiverInner { auth, settings, .. } = &*self.inner;
+        let ReceiverInner { auth, settings, .. } = &*self.receiver;
         let observers = &settings.observers;
         observers.answered(auth, &mut self.observation, &answer);
         answer
@@ -226,7 +242,7 @@ impl<N> RequestContext<N> {
 impl<N> Drop for RequestContext<N> {
     fn drop(&mut self) {
         if !self.observation.is_reported() {
-            let ReceiverInner { auth, settings, .. } = &*self.inner;
+            let ReceiverInner { auth, settings, .. } = &*self.receiver;
             settings.observers.hung_up(auth, &mut self.observation);
         }
     }

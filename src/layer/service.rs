@@ -18,7 +18,7 @@ use super::body::{ResponseBody, VerifiedBody};
 use super::claimed_run::{RunParts, run};
 use super::handler::{FromDelivery, IntoAnswer};
 use super::receiver_inner::ReceiverInner;
-use super::reply::spawn_run;
+use super::reply::answer_of;
 use super::request::{Answered, RequestContext};
 use crate::pipeline::{Claims, Delivery};
 
@@ -157,7 +157,7 @@ where
     let mut context = RequestContext::begin(receiver, &head);
     context.observation.span.clone().around(async move {
         if let Some(delivery) = head.extensions.get::<Delivery>()
-            && delivery.by() == context.inner.auth.gate.id
+            && delivery.by() == context.receiver.auth.gate.id
         {
             // An outer layer of the same receiver, such as `Router::layer` over a route's own layer,
             // already holds the claim. If this layer waited for that claim, the request would wait for
@@ -172,12 +172,12 @@ where
             Err(refused) => return Ok(refused),
         };
         let parts = RunParts {
-            inner: Arc::clone(&context.inner),
+            receiver: Arc::clone(&context.receiver),
             delivery: delivery.clone(),
             service,
             head,
         };
-        let end = spawn_run(context.answer_due(), |reply| run(parts, reply)).await;
+        let end = answer_of(context.answer_due(), |reply| run(parts, reply)).await;
         context.respond(end, delivery)
     })
 }

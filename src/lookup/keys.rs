@@ -1,7 +1,7 @@
 //! The live key rings, by subscription, replaceable while the receiver runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard};
 
 use super::provider::LookUp;
 #[cfg(feature = "lookup")]
@@ -9,8 +9,9 @@ use super::provider::as_looked_up;
 #[cfg(feature = "lookup")]
 use super::resolver::{LookupStats, Resolver};
 use crate::config::ConfigError;
+use crate::scheme::{self, Scheme};
 use crate::verify::{
-    KeyRing, VerifyError, VerifyErrorKind, WEBHOOK_ID, one_scope_a_secret, unusable, usable_name,
+    KeyRing, VerifyError, VerifyErrorKind, one_scope_a_secret, unusable, usable_name,
 };
 
 /// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a `SecretProvider`
@@ -31,7 +32,14 @@ use crate::verify::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Keys(Arc<Rings>);
+pub struct Keys(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    rings: Rings,
+    /// How the sender signs: set by the first receiver or verifier that takes the keys.
+    scheme: OnceLock<Option<Scheme>>,
+}
 
 #[derive(Debug)]
 enum Rings {
@@ -100,7 +108,76 @@ impl Keys {
     /// Returns keys whose rings are looked up when they are needed.
     #[cfg(feature = "lookup")]
     pub(crate) fn looked_up(resolver: Resolver) -> Self {
-        Self(Arc::new(Rings::LookedUp(Arc::new(resolver))))
+        Self::of(Rings::LookedUp(Arc::new(resolver)))
+    }
+
+    fn of(rings: Rings) -> Self {
+        let scheme = OnceLock::new();
+        Self(Arc::new(Shared { rings, scheme }))
+    }
+
+    /// Returns how the sender signs: the default scheme until another one is set.
+    #[inline]
+    pub(crate) fn scheme(&self) -> &Scheme {
+        let other = self.0.scheme.get().and_then(Option::as_ref);
+        other.unwrap_or_else(|| Scheme::workspace())
+    }
+
+    /// Sets how the sender signs, once: keys of one scheme never serve another one.
+    ///
+    /// # Errors
+    /// `UnusableScheme`, `UnusableKeys`, `UnusableSecret`: the keys do not fit it, or are those of another scheme.
+    pub(crate) fn set_scheme(&self, scheme: Scheme) -> Result<(), ConfigError> {
+        scheme.check()?;
+        if self.0.scheme.get().is_some() {
+            let fault = "these keys are in use with another scheme";
+            return match self.scheme().is_same(&scheme) {
+                true => Ok(()),
+                false => Err(scheme::unusable(&scheme, fault)),
+            };
+        }
+        let mut table = match &self.0.rings {
+            Rings::Held(table) => table.write().unwrap_or_else(PoisonError::into_inner),
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(_) if !scheme.is_workspace() => {
+                let fault = "a provider looks up the subscriptions of the default scheme: set the keys by .key_ring(…)";
+                return Err(scheme::unusable(&scheme, fault));
+            }
+            #[cfg(feature = "lookup")]
+            Rings::LookedUp(_) => {
+                self.0
+                    .scheme
+                    .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
+                return Ok(());
+            }
+        };
+        let rings: &mut dyn Iterator<Item = &mut Arc<KeyRing>> = match &mut *table {
+            KeyTable::Single(ring) => &mut std::iter::once(ring),
+            KeyTable::BySubscription { .. } if scheme.subscription_header().is_none() => {
+                let fault = "no header of it names a subscription: set one ring, by .key_ring(…)";
+                return Err(scheme::unusable(&scheme, fault));
+            }
+            KeyTable::BySubscription { rings, .. } => &mut rings.values_mut(),
+        };
+        for ring in rings {
+            // A ring is shared with deliveries only after this.
+            match Arc::get_mut(ring) {
+                Some(ring) => ring.set_scheme(&scheme)?,
+                None => return Err(scheme::unusable(&scheme, "these keys are in use")),
+            }
+        }
+        self.0
+            .scheme
+            .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
+        Ok(())
+    }
+
+    /// Keys a new ring as the others are.
+    fn keyed(&self, mut ring: KeyRing) -> Result<KeyRing, ConfigError> {
+        if self.0.scheme.get().is_some() {
+            ring.set_scheme(self.scheme())?;
+        }
+        Ok(ring)
     }
 
     /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
@@ -109,7 +186,8 @@ impl Keys {
     /// `UnusableKeys` where rings are held by subscription id or looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), ConfigError> {
         // The conversion may be code from outside this crate, so it comes before the lock.
-        let (ring, mut table) = (ring.into(), self.table()?);
+        let ring = self.keyed(ring.into())?;
+        let mut table = self.table()?;
         match &mut *table {
             KeyTable::Single(current) => {
                 *current = Arc::new(current.succeeded_by(ring));
@@ -132,7 +210,8 @@ impl Keys {
         ring: impl Into<KeyRing>,
     ) -> Result<(), ConfigError> {
         let id = usable_name(id)?;
-        let (ring, mut table) = (ring.into(), self.table()?);
+        let ring = self.keyed(ring.into())?;
+        let mut table = self.table()?;
         let KeyTable::BySubscription { rings, .. } = &mut *table else {
             return Err(unusable(ONE_RING));
         };
@@ -165,7 +244,7 @@ impl Keys {
 
     /// Returns the single ring, where it has the default scope of single rings.
     pub(crate) fn ring_of_default_scope(&self) -> Option<Arc<KeyRing>> {
-        let table = match &*self.0 {
+        let table = match &self.0.rings {
             Rings::Held(table) => table.read(),
             #[cfg(feature = "lookup")]
             Rings::LookedUp(_) => return None,
@@ -179,11 +258,11 @@ impl Keys {
     /// Returns the ring for a delivery, without waiting. An unknown subscription gets a decoy.
     #[inline]
     pub(crate) fn select(&self, webhook_id: Option<&[u8]>) -> Result<Arc<KeyRing>, VerifyError> {
-        let table = match &*self.0 {
+        let table = match &self.0.rings {
             Rings::Held(table) => table.read().unwrap_or_else(PoisonError::into_inner),
             #[cfg(feature = "lookup")]
             Rings::LookedUp(resolver) => {
-                let cached = resolver.cached(webhook_id.ok_or_else(missing)?);
+                let cached = resolver.cached(webhook_id.ok_or_else(|| self.missing())?);
                 return cached.map_err(|_| VerifyError::new(VerifyErrorKind::NotLookedUp));
             }
         };
@@ -194,7 +273,7 @@ impl Keys {
         let ring = match webhook_id {
             Some(id) => std::str::from_utf8(id).ok().and_then(|id| rings.get(id)),
             None if rings.len() == 1 => rings.values().next(),
-            None => return Err(missing()),
+            None => return Err(self.missing()),
         };
         Ok(Arc::clone(ring.unwrap_or(decoy)))
     }
@@ -202,11 +281,15 @@ impl Keys {
     /// As `select`, but looks a ring up that is not remembered.
     pub(crate) fn find(&self, webhook_id: Option<&[u8]>) -> Result<RingSearch, VerifyError> {
         #[cfg(feature = "lookup")]
-        if let Rings::LookedUp(resolver) = &*self.0 {
-            return Ok(match resolver.cached(webhook_id.ok_or_else(missing)?) {
-                Ok(ring) => RingSearch::Found(ring),
-                Err(id) => RingSearch::Pending(Box::pin(Arc::clone(resolver).look_up(id.into()))),
-            });
+        if let Rings::LookedUp(resolver) = &self.0.rings {
+            return Ok(
+                match resolver.cached(webhook_id.ok_or_else(|| self.missing())?) {
+                    Ok(ring) => RingSearch::Found(ring),
+                    Err(id) => {
+                        RingSearch::Pending(Box::pin(Arc::clone(resolver).look_up(id.into())))
+                    }
+                },
+            );
         }
         self.select(webhook_id).map(RingSearch::Found)
     }
@@ -216,7 +299,7 @@ impl Keys {
     #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
     pub(crate) fn not_verified(&self, webhook_id: Option<&[u8]>, error: &VerifyError) {
         #[cfg(feature = "lookup")]
-        if let Rings::LookedUp(resolver) = &*self.0
+        if let Rings::LookedUp(resolver) = &self.0.rings
             && error.kind() == VerifyErrorKind::SignatureMismatch
             && let Some(id) = webhook_id.and_then(as_looked_up)
         {
@@ -227,7 +310,7 @@ impl Keys {
     /// Forgets the ring of this subscription if it was looked up. Returns false if rings are not looked up.
     #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
     pub(crate) fn look_up_again(&self, id: &str) -> bool {
-        match &*self.0 {
+        match &self.0.rings {
             Rings::Held(_) => false,
             #[cfg(feature = "lookup")]
             Rings::LookedUp(resolver) => {
@@ -237,8 +320,13 @@ impl Keys {
         }
     }
 
+    fn missing(&self) -> VerifyError {
+        let header = self.scheme().subscription_header().unwrap_or_default();
+        VerifyError::new(VerifyErrorKind::HeaderMissing(header))
+    }
+
     fn table(&self) -> Result<RwLockWriteGuard<'_, KeyTable>, ConfigError> {
-        match &*self.0 {
+        match &self.0.rings {
             Rings::Held(table) => Ok(table.write().unwrap_or_else(PoisonError::into_inner)),
             #[cfg(feature = "lookup")]
             Rings::LookedUp(_) => Err(unusable(
@@ -248,7 +336,7 @@ impl Keys {
     }
 
     fn from_table(table: KeyTable) -> Self {
-        Self(Arc::new(Rings::Held(RwLock::new(table))))
+        Self::of(Rings::Held(RwLock::new(table)))
     }
 }
 
@@ -297,7 +385,7 @@ impl Keys {
     }
 
     fn resolver(&self) -> Result<&Resolver, ConfigError> {
-        match &*self.0 {
+        match &self.0.rings {
             Rings::LookedUp(resolver) => Ok(resolver),
             Rings::Held(_) => Err(unusable(
                 "no provider looks rings up here: replace or remove them instead",
@@ -320,10 +408,6 @@ pub(crate) enum RingSearch {
 }
 
 const ONE_RING: &str = "one ring serves every delivery here: replace it as a whole";
-
-fn missing() -> VerifyError {
-    VerifyError::new(VerifyErrorKind::HeaderMissing(WEBHOOK_ID))
-}
 
 #[cfg(test)]
 mod tests {
@@ -356,6 +440,7 @@ mod tests {
         })
     }
 
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn an_unknown_subscription_is_hashed_under_as_many_keys_as_the_largest_ring_has() {
         let hashed = |keys: &Keys, id: &str| keys.select(Some(id.as_bytes())).unwrap().key_count();
@@ -383,6 +468,7 @@ mod tests {
     }
 
     #[cfg(feature = "lookup")]
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn an_unknown_id_is_hashed_under_as_many_keys_as_the_largest_ring_found_lately() {
         use super::super::provider::{LookupError, SubscriptionId};
@@ -436,7 +522,7 @@ mod tests {
         struct Looks(Keys);
         impl From<Looks> for KeyRing {
             fn from(Looks(keys): Looks) -> Self {
-                let is_free = match &*keys.0 {
+                let is_free = match &keys.0.rings {
                     Rings::Held(table) => table.try_read().is_ok(),
                     #[cfg(feature = "lookup")]
                     Rings::LookedUp(_) => panic!("these keys are held"),

@@ -1,5 +1,7 @@
 //! Keys of subscriptions: held in memory, or looked up by a provider (feature `lookup`) when a delivery needs them.
 //!
+//! [rotation page]: crate::guide::rotation
+//!
 #![cfg_attr(feature = "lookup", doc = include_str!("../../docs/lookup.md"))]
 
 mod keys;

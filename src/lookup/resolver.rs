@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::provider::{LookupError, LookupResult, SecretProvider, SubscriptionId, as_looked_up};
 use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, Monotonic};
+use crate::scheme::Scheme;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::verify::KeyRing;
 
@@ -309,6 +310,14 @@ impl Flight {
     fn end(self, answer: Result<Option<KeyRing>, LookupError>, began: Monotonic) -> LookupResult {
         let resolver = &self.resolver;
         let now = resolver.clock.monotonic();
+        // A provider serves the default scheme.
+        let answer = match answer {
+            Ok(Some(mut ring)) => ring
+                .set_scheme(Scheme::workspace())
+                .map(|()| Some(ring))
+                .map_err(|error| LookupError::Unusable(error.into())),
+            other => other,
+        };
         let result = match answer {
             // An answer that arrives after its lifetime has ended is not used.
             Ok(_) if now.saturating_since(began) >= LIFETIME => Err(LookupError::TimedOut),

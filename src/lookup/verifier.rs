@@ -2,7 +2,9 @@
 
 use super::keys::Keys;
 use crate::clock::{Clock, SystemClock, UnixSeconds};
-use crate::verify::{BodyVerifier, DeliveryHeaders, SignedBytes, Verified, VerifyError, Window};
+use crate::config::ConfigError;
+use crate::scheme::{self, DeliveryHeaders, Scheme, Window};
+use crate::verify::{BodyVerifier, SignedBytes, Verified, VerifyError};
 
 /// Verifies deliveries: it holds the live keys and the window that is accepted.
 ///
@@ -17,10 +19,73 @@ impl Verifier {
     /// Returns a verifier with a [`Secret`](crate::Secret), a [`KeyRing`](crate::KeyRing) or [`Keys`], and the default window: 300 s old, 300 s ahead.
     #[must_use]
     pub fn new(keys: impl Into<Keys>) -> Self {
-        Self {
-            keys: keys.into(),
-            window: Window::default(),
+        let keys = keys.into();
+        // Keys that a receiver of another scheme has taken stay with that.
+        let _ = keys.set_scheme(Scheme::WORKSPACE);
+        let window = Window::default();
+        Self { keys, window }
+    }
+
+    /// Returns a verifier of deliveries that are signed by this scheme.
+    ///
+    /// ```
+    /// use hookgate::{Scheme, Secret, Verifier, clock::UnixSeconds};
+    ///
+    /// let verifier = Verifier::for_scheme(Scheme::STRIPE, Secret::new("whsec_made_up_for_this_example")?)?;
+    /// let signed = "t=1763690000,v1=47c74c3df1ee7ea03c2da4d9ed4a0b6ff61df4a2c4f0a4b0e2c0e4a0a4b0c0d0";
+    /// let head = verifier.headers([("Stripe-Signature", signed)])?;
+    /// assert!(verifier.verify(&head, b"{}", UnixSeconds::new(1_763_690_000)).is_err()); // made up
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `UnusableScheme`: the row is not safe, the keys do not fit it, or it has no timestamp; `UnusableSecret`.
+    pub fn for_scheme(scheme: Scheme, keys: impl Into<Keys>) -> Result<Self, ConfigError> {
+        if !scheme.has_timestamp() {
+            let fault = "it signs no timestamp, so no age can be checked: Verifier::without_window";
+            return Err(scheme::unusable(&scheme, fault));
         }
+        Self::of(scheme, keys.into())
+    }
+
+    /// Returns a verifier for a scheme that signs no timestamp.
+    ///
+    /// # Security
+    /// Nothing is *fresh*: a delivery that was copied stays valid for as long as its key lives. Only a store that remembers it, for as
+    /// long as it does, holds a replay off.
+    ///
+    /// # Errors
+    /// As [`for_scheme`](Self::for_scheme), and `UnusableScheme` for a scheme that has a timestamp.
+    pub fn without_window(scheme: Scheme, keys: impl Into<Keys>) -> Result<Self, ConfigError> {
+        if scheme.has_timestamp() {
+            let fault = "it signs a timestamp, so the window stays: Verifier::for_scheme";
+            return Err(scheme::unusable(&scheme, fault));
+        }
+        Self::of(scheme, keys.into())
+    }
+
+    fn of(scheme: Scheme, keys: Keys) -> Result<Self, ConfigError> {
+        keys.set_scheme(scheme)?;
+        Ok(Self::new(keys))
+    }
+
+    /// Picks the headers of the keys' [scheme](Scheme) out of all headers of a request, as [`DeliveryHeaders::from_pairs`] does for the
+    /// default one.
+    ///
+    /// # Errors
+    /// A header of what is signed is missing or malformed, or a header of the scheme is there more than once.
+    ///
+    /// # Security
+    /// Pass **all** headers as received, repeated ones too.
+    pub fn headers<'h, 'v: 'h, N, V>(
+        &'h self,
+        pairs: impl IntoIterator<Item = (N, &'v V)>,
+    ) -> Result<DeliveryHeaders<'h>, VerifyError>
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'v,
+    {
+        DeliveryHeaders::of(self.keys.scheme(), pairs)
     }
 
     /// Sets the window of accepted ages.
@@ -75,7 +140,7 @@ impl Verifier {
         V: AsRef<[u8]> + ?Sized + 'h,
         B: SignedBytes,
     {
-        let head = DeliveryHeaders::from_pairs(headers)?;
+        let head = DeliveryHeaders::of(self.keys.scheme(), headers)?;
         self.verify(&head, body, SystemClock.now())
     }
 
@@ -95,9 +160,9 @@ impl Verifier {
         body: B,
         now: UnixSeconds,
     ) -> Result<Verified<B>, VerifyError> {
-        self.window.check(head.seconds, now)?;
+        head.check(self.keys.scheme(), self.window, now)?;
         let ring = self.keys.select(head.webhook_id())?;
-        ring.verify(&head.timestamp, &head.signature, body)
+        ring.verify(head.signed.clone(), &head.signatures, body)
     }
 
     /// Begins with the head alone, before the body is read. The body may have `limit` bytes at most.
@@ -111,7 +176,7 @@ impl Verifier {
         now: UnixSeconds,
         limit: usize,
     ) -> Result<BodyVerifier, VerifyError> {
-        self.window.check(head.seconds, now)?;
+        head.check(self.keys.scheme(), self.window, now)?;
         let ring = self.keys.select(head.webhook_id())?;
         Ok(BodyVerifier::new(ring, head, limit))
     }
@@ -144,12 +209,12 @@ mod tests {
             .verify(&head, "{}", timestamp.seconds())
             .unwrap();
         assert_eq!((verified.key_name(), verified.scope()), ("old", "orders"));
-        assert_eq!(verified.timestamp(), &timestamp);
+        assert_eq!(verified.timestamp(), Some(&timestamp));
         assert_eq!(verified.subscription_id(), Some("wh_1"));
         assert_eq!(verified.pinned_workspace(), Some("ws_1"));
         let shown = format!("{verified:?}");
         for part in [
-            r#"Timestamp(1763690000), key: "old", scope: "orders", subscription: Some("wh_1")"#,
+            r#"Timestamp(1763690000)), key: "old", scope: "orders", subscription: Some("wh_1")"#,
             "body_bytes: 2",
         ] {
             assert!(shown.contains(part), "{shown}");
@@ -158,6 +223,7 @@ mod tests {
         assert_eq!(verified.into_body(), "{}");
     }
 
+    // fault F8: beside rings of several keys, an unknown subscription costs less work than any known one
     #[test]
     fn a_body_of_an_unknown_subscription_is_hashed_as_often_as_one_of_a_known() {
         let secret = |tail: &str| Secret::new(&format!("whsec_made_up_secret_{tail}")).unwrap();

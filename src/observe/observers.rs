@@ -18,7 +18,7 @@ use super::reports::{Answer, Failed, Settled};
 use super::request_observer::{ObservedRequest, RequestObserver};
 use super::span::Span;
 #[cfg(feature = "tracing")]
-use super::trace::{Tracing, is_commit_given_up};
+use super::trace::Tracing;
 use crate::catch_panic::catch_panic;
 use crate::clock::{Clock, UnixSeconds};
 use crate::dedupe::StoreError;
@@ -49,13 +49,13 @@ impl Observers {
     pub(crate) fn begin(&self, head: &Parts, clock: &dyn Clock) -> Observation {
         let all = self.of_requests.iter();
         let values = all.filter_map(|each| catch_panic(|| each.begin(head, clock)).ok().flatten());
-        Observation::of(Span::new(&head.method), values.collect())
+        Observation::new(Span::new(&head.method), values.collect())
     }
 
     /// The delivery is authentic, and its event is known.
-    pub(crate) fn recognised(&self, request: &mut Observation, delivery: &Delivery) {
-        request.span.recognised(delivery);
-        request.recognised = Some(delivery.clone());
+    pub(crate) fn verified(&self, request: &mut Observation, delivery: &Delivery) {
+        request.span.verified(delivery);
+        request.delivery = Some(delivery.clone());
     }
 
     /// The answer is known, and sent next.
@@ -78,17 +78,16 @@ impl Observers {
     pub(crate) fn hung_up(&self, auth: &Authenticator, request: &mut Observation) {
         let after = request.started.elapsed();
         #[cfg(feature = "tracing")]
-        Tracing::dropped(&request.span, request.recognised.is_some(), after);
+        Tracing::dropped(&request.span, request.delivery.is_some(), after);
         #[cfg(feature = "metrics")]
-        self.metrics
-            .hung_up(auth, request.recognised.as_ref(), after);
+        self.metrics.hung_up(auth, request.delivery.as_ref(), after);
         request.hung_up(after);
     }
 
     /// A run has ended. Told inside its span.
     pub(crate) fn settled(&self, run: &Settled) {
         #[cfg(feature = "tracing")]
-        if run.late || is_commit_given_up(run.outcome) {
+        if run.late || run.outcome.is_commit_failed() {
             let _ = catch_panic(|| self.tracing.ended_late(run));
         }
         #[cfg(feature = "metrics")]
@@ -137,18 +136,19 @@ pub(crate) struct Observation {
     pub(crate) started: Instant,
     pub(crate) span: Span,
     is_reported: bool,
-    recognised: Option<Delivery>,
+    /// Present once the request is verified.
+    delivery: Option<Delivery>,
     /// The values of the program's observers.
     observed: Vec<Box<dyn ObservedRequest>>,
 }
 
 impl Observation {
-    fn of(span: Span, observed: Vec<Box<dyn ObservedRequest>>) -> Self {
+    fn new(span: Span, observed: Vec<Box<dyn ObservedRequest>>) -> Self {
         Self {
             started: Instant::now(),
             span,
             is_reported: false,
-            recognised: None,
+            delivery: None,
             observed,
         }
     }

@@ -49,7 +49,7 @@ impl Span {
     }
 
     /// Records the data of a delivery that is authentic.
-    pub(super) fn recognised(&self, delivery: &Delivery) {
+    pub(super) fn verified(&self, delivery: &Delivery) {
         #[cfg(feature = "tracing")]
         {
             self.0

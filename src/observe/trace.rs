@@ -12,7 +12,7 @@ use super::reports::{Answer, Reason, Settled};
 use super::span::Span;
 use crate::clock::Monotonic;
 use crate::lookup::SubscriptionId;
-use crate::outcome::{Outcome, Unrecorded};
+use crate::outcome::Outcome;
 use crate::pipeline::Authenticator;
 use crate::readable::Chain;
 
@@ -29,14 +29,6 @@ fn is_done(outcome: Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Accepted | Outcome::Handled | Outcome::Replayed { same_body: true }
-    )
-}
-
-/// Returns whether a success was not recorded, although its commit was repeated: a copy may run again.
-pub(super) fn is_commit_given_up(outcome: Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
     )
 }
 
@@ -127,7 +119,7 @@ impl Tracing {
         let name = run.outcome.name();
         let elapsed_us = micros(run.elapsed);
         match &run.reason {
-            _ if is_commit_given_up(run.outcome) => {
+            _ if run.outcome.is_commit_failed() => {
                 tracing::warn!(target: TARGET, outcome = name, "commit given up");
             }
             None if is_done(run.outcome) => {
@@ -202,6 +194,7 @@ mod tests {
         Monotonic::new(Duration::from_millis(millis))
     }
 
+    // fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
     #[test]
     fn a_flood_of_all_reasons_is_a_line_a_second_and_each_reason_once_a_minute() {
         const REASONS: [&str; 5] = ["a", "b", "c", "d", "e"];

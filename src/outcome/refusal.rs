@@ -92,12 +92,12 @@ pub enum RefusalKind {
     /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this delivery permanently: 503, because a
     /// repaired store can still take the retry. The source is a [`StoreError`]; its kind gives the reason.
     StoreUnavailable,
-    /// The store of claims did not answer within its share of the budget, or not before the lease that it granted had ended:
+    /// The store of claims did not answer within its share of the time for the answer, or not before the lease that it granted had ended:
     /// 503. Or a sink answered that it was too slow, or the call of the sink was given up.
     StoreTooSlow,
     /// The store of claims, or the sink, is full and set to refuse: 503.
     StoreFull,
-    /// After the body, too little of the budget was left to begin a run: 503.
+    /// After the body, too little time for the answer was left to begin a run: 503.
     OutOfTime,
     /// Another copy of the event is still running: 503. The source says so where too many copies wait for
     /// it already.
@@ -156,9 +156,9 @@ impl RefusalKind {
             Self::NoPermitFree => (503, "no_permit_free", "the most runs that are allowed are under way"),
             Self::ShuttingDown => (503, "shutting_down", "the receiver is shutting down"),
             Self::StoreUnavailable => (503, "store_unavailable", "the store could not answer"),
-            Self::StoreTooSlow => (503, "store_too_slow", "the store took longer than its share of the budget"),
+            Self::StoreTooSlow => (503, "store_too_slow", "the store took longer than its share of the time for the answer"),
             Self::StoreFull => (503, "store_full", "the store is full"),
-            Self::OutOfTime => (503, "out_of_time", "too little of the budget was left to begin a run"),
+            Self::OutOfTime => (503, "out_of_time", "too little time for the answer was left to begin a run"),
             Self::StillRunning => (503, "still_running", "another copy is still running"),
         }
     }
@@ -171,10 +171,9 @@ pub(crate) enum RefusalDetail {
     ContentEncoding,
     #[error("content-type names another type than JSON")]
     ContentType,
-    #[error("x-service-event-id differs")]
-    EventId,
-    #[error("x-service-event-type differs")]
-    EventType,
+    /// The header of this name.
+    #[error("{0} differs")]
+    Differs(&'static str),
     #[cfg_attr(not(feature = "tower"), allow(dead_code))]
     #[error("too many copies of the event already wait")]
     TooManyWait,

@@ -32,7 +32,7 @@ pub enum Outcome {
     DeadLettered,
     /// The run failed and its claim was released: a retry runs again.
     Failed(Failure),
-    /// The budget ended before the run, or before the sink's answer: 503. The run continues and settles at its end.
+    /// The time for the answer ended before the run, or before the sink's answer: 503. The run continues and settles at its end.
     RunsOn,
 }
 
@@ -125,6 +125,14 @@ impl Outcome {
             Ok(Ownership::Lost) => Self::HandledUnrecorded(Unrecorded::Lost),
             Err(_) => Self::HandledUnrecorded(Unrecorded::StoreFailed),
         }
+    }
+
+    /// Returns whether the handler succeeded, and the store has failed to record it or has not answered. Such a commit can be repeated.
+    pub(crate) fn is_commit_failed(self) -> bool {
+        matches!(
+            self,
+            Self::HandledUnrecorded(Unrecorded::StoreFailed | Unrecorded::TooSlow)
+        )
     }
 
     /// Returns the status of an answer that the receiver makes itself.

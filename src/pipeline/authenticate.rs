@@ -12,8 +12,9 @@ use crate::event::EventHead;
 use crate::event::created_at;
 use crate::lookup::{Keys, Verifier};
 use crate::outcome::Refusal;
+use crate::scheme::{DeliveryHeaders, Scheme};
 use crate::verify::Verified;
-use crate::verify::{BodyVerifier, DeliveryHeaders, KeyRing};
+use crate::verify::{BodyVerifier, KeyRing};
 
 /// The policy of authentication, and its steps. A receiver and an acceptor each have one.
 #[derive(Debug)]
@@ -47,12 +48,12 @@ impl Authenticator {
         headers: DeliveryHeaders<'h>,
         now: UnixSeconds,
     ) -> Result<CheckedHead<'h>, Refusal> {
-        self.verifier.window().check(headers.seconds, now)?;
+        headers.check(self.scheme(), self.verifier.window(), now)?;
         Ok(CheckedHead { headers })
     }
 
     /// Begins to receive the body, or refuses a delivery whose keys were not found.
-    pub(crate) fn receive<E: Into<Refusal>>(
+    pub(crate) fn begin_body<E: Into<Refusal>>(
         &self,
         head: &CheckedHead<'_>,
         ring: Result<Arc<KeyRing>, E>,
@@ -70,7 +71,7 @@ impl Authenticator {
         let verified = body.finish().inspect_err(|error| {
             self.keys().not_verified(head.webhook_hint(), error);
         })?;
-        let event = match EventHead::from_verified(&verified) {
+        let mut event = match EventHead::from_verified(&verified) {
             Ok(event) => event,
             Err(error) => return Err(Refusal::from_event_head(error, verified)),
         };
@@ -78,6 +79,9 @@ impl Authenticator {
             && let Some(refusal) = head.differs_from(&event)
         {
             return Err(refusal.with_authentic(verified));
+        }
+        if let Some(kind) = head.unsigned_type() {
+            event.event_type = kind;
         }
         let now = self.clock.now();
         self.gate.health_signs.authentic(now);
@@ -96,6 +100,11 @@ impl Authenticator {
         let created = created_at(verified)?;
         let age = self.clock.now().since(created).unwrap_or_default();
         Some(self.schedule.probable_attempt(age))
+    }
+
+    /// Returns how the sender signs.
+    pub(crate) fn scheme(&self) -> &Scheme {
+        self.keys().scheme()
     }
 
     pub(crate) fn keys(&self) -> &Keys {

@@ -1,6 +1,7 @@
 //! Claims: a delivery that is verified runs once, and its claim is the right and the duty to handle it.
 
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -269,7 +270,7 @@ pub async fn catch_store_panic<'a, T, C>(call: C) -> Result<T, StoreError>
 where
     C: FnOnce() -> StoreFuture<'a, T>,
 {
-    let answer = catch_panic_in(async { call().await }).await;
+    let answer = catch_panic_in(pin!(async { call().await })).await;
     answer.unwrap_or_else(|_| {
         let panicked = StoreError::new(StoreErrorKind::Unavailable);
         Err(panicked.caused_by("the store panicked"))
@@ -321,6 +322,7 @@ mod tests {
         assert_eq!(format!("{claim:?}"), expected);
     }
 
+    // fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
     #[test]
     fn a_call_that_panics_is_an_error() {
         let calls: [fn() -> StoreFuture<'static, Ownership>; 2] = [

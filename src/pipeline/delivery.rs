@@ -13,13 +13,11 @@ use serde::de::DeserializeOwned;
 use super::request_head::{TRACEPARENT, Traceparent};
 use crate::clock::UnixSeconds;
 use crate::dedupe::{ClaimValues, EventKey};
-use crate::event::{Event, EventError, EventHead, row_of};
+use crate::event::{Event, EventError, EventHead, EventType, Signed, row_of};
 use crate::lookup::{Keys, RingSearch, Verifier};
 use crate::outcome::Refusal;
-use crate::verify::{
-    EVENT_ID, EVENT_TYPE, KeyRing, Malformed, SIGNATURE, Signature, TIMESTAMP, Timestamp, Verified,
-    VerifyError, VerifyErrorKind as Kind, WEBHOOK_ID,
-};
+use crate::scheme::{self, Scheme, SignedHead};
+use crate::verify::{KeyRing, Signature, Verified, VerifyError, VerifyErrorKind as Kind};
 
 /// An authentic delivery with the id and type from its signed body. Cheap to clone.
 ///
@@ -164,7 +162,10 @@ impl Delivery {
         let verified = &self.0.verified;
         StoredDelivery {
             body: self.body().clone(),
-            timestamp: verified.timestamp().as_str().to_owned(),
+            timestamp: verified
+                .timestamp()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             signature: verified.signature(),
             event_id: self.event_id().to_owned(),
             event_type: self.event_type().to_owned(),
@@ -174,6 +175,7 @@ impl Delivery {
             subscription_id: verified.subscription_id().map(str::to_owned),
             pinned_workspace: verified.pinned_workspace().map(str::to_owned),
             traceparent: self.traceparent().map(str::to_owned),
+            scheme: verified.scheme_name().to_owned(),
         }
     }
 
@@ -229,7 +231,15 @@ impl Delivery {
         self.0.traceparent.as_ref().map(Traceparent::as_str)
     }
 
-    /// Parses the whole body as an event whose created rows have the type `R`.
+    /// Parses the whole body as a type of yours, for a delivery of any [scheme](crate::Scheme).
+    ///
+    /// # Errors
+    /// The body is not well-formed JSON, or does not fit `T`; the error names the path.
+    pub fn signed<T: DeserializeOwned>(&self) -> Result<Signed<T>, EventError> {
+        Signed::new(self.verified(), self.head())
+    }
+
+    /// Parses the whole body as an event whose created rows have the type `R`. Only the default [scheme](crate::Scheme) has such events.
     ///
     /// # Errors
     /// The whole body is not a well-formed event, or does not fit `R`; the error names the path.
@@ -249,6 +259,15 @@ impl fmt::Debug for Delivery {
     }
 }
 
+/// The attributes of another scheme than the default one, in the order of [`StoredDelivery::names`].
+const OF_SCHEMES: [&str; 5] = [
+    "hookgate-timestamp",
+    "hookgate-signature",
+    "hookgate-subscription",
+    "hookgate-event-id",
+    "hookgate-event-type",
+];
+const SCHEME: &str = "hookgate-scheme";
 const SCOPE: &str = "hookgate-scope";
 const KEY: &str = "hookgate-key";
 const RECEIVED_AT: &str = "hookgate-received-at";
@@ -259,7 +278,7 @@ const RECEIVED_AT: &str = "hookgate-received-at";
 ///
 /// | | reads | proves |
 /// |---|---|---|
-/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | body, timestamp, signature, subscription, scope; id and type from the body; the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
+/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | scheme, body, timestamp, signature, subscription, scope; id and type from what is signed; the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
 /// | [`dangerous::restore`](crate::dangerous::restore) | all parts | nothing: the store is trusted |
 ///
 /// Both take over `received_at` and `traceparent`, which are not signed.
@@ -271,9 +290,9 @@ const RECEIVED_AT: &str = "hookgate-received-at";
 pub struct StoredDelivery {
     /// The raw bytes that were signed. Store them byte for byte: a body that was parsed and written again has another signature.
     pub body: Bytes,
-    /// The timestamp that was signed, as it was written.
+    /// The timestamp that was signed, as it was written. Empty for a [scheme](crate::Scheme) without one.
     pub timestamp: String,
-    /// The signature, if it is stored: text by [`Signature::to_header_value`], back by [`Signature::parse`].
+    /// The signature that matched, if it is stored: text by [`Signature::to_header_value`], back by [`Signature::parse`].
     pub signature: Option<Signature>,
     /// The event's id, as in the body.
     pub event_id: String,
@@ -291,6 +310,8 @@ pub struct StoredDelivery {
     pub pinned_workspace: Option<String>,
     /// The trace of the request. Not signed.
     pub traceparent: Option<String>,
+    /// The name of the [scheme](crate::Scheme) by which the delivery was signed.
+    pub scheme: String,
 }
 
 impl StoredDelivery {
@@ -308,16 +329,22 @@ impl StoredDelivery {
     /// | `hookgate-scope`, `hookgate-key` | scope and name of the key that verified it | |
     /// | `hookgate-received-at` | seconds since 1970 | |
     ///
+    /// A delivery of another [scheme](crate::Scheme) has `hookgate-scheme`, the scheme's name, and `hookgate-timestamp`, `-signature`,
+    /// `-subscription`, `-event-id` and `-event-type` in place of those that begin with `x-service-`.
+    ///
     /// An attribute that is missing, empty, or has a control character is left out: id and type may be any text, and the body has them.
     #[must_use]
     pub fn attributes(&self) -> Vec<(&'static str, String)> {
         let signature = self.signature.as_ref().map(Signature::to_header_value);
+        let is_default = self.scheme == Scheme::workspace().name();
+        let [timestamp, sign, subscription, id, kind] = Self::names(is_default);
         let values = [
-            (TIMESTAMP, Some(self.timestamp.clone())),
-            (SIGNATURE, signature),
-            (WEBHOOK_ID, self.subscription_id.clone()),
-            (EVENT_ID, Some(self.event_id.clone())),
-            (EVENT_TYPE, Some(self.event_type.clone())),
+            (timestamp, Some(self.timestamp.clone())),
+            (sign, signature),
+            (subscription, self.subscription_id.clone()),
+            (id, Some(self.event_id.clone())),
+            (kind, Some(self.event_type.clone())),
+            (SCHEME, Some(self.scheme.clone()).filter(|_| !is_default)),
             (TRACEPARENT, self.traceparent.clone()),
             (SCOPE, Some(self.scope.clone())),
             (KEY, Some(self.key_name.clone())),
@@ -352,18 +379,29 @@ impl StoredDelivery {
     ) -> Self {
         let optional = |name: &str| attribute(name).map(T::into);
         let text = |name: &str| optional(name).unwrap_or_default();
+        let scheme = optional(SCHEME).unwrap_or_else(|| Scheme::workspace().name().to_owned());
+        let is_default = scheme == Scheme::workspace().name();
+        let [timestamp, signature, subscription, id, kind] = Self::names(is_default);
         Self {
             body: body.into(),
-            timestamp: text(TIMESTAMP),
-            signature: Signature::parse(text(SIGNATURE).as_bytes()).ok(),
-            event_id: text(EVENT_ID),
-            event_type: text(EVENT_TYPE),
+            timestamp: text(timestamp),
+            signature: Signature::parse(text(signature).as_bytes()).ok(),
+            event_id: text(id),
+            event_type: text(kind),
             received_at: UnixSeconds::new(text(RECEIVED_AT).parse().unwrap_or_default()),
             scope: text(SCOPE),
             key_name: text(KEY),
-            subscription_id: optional(WEBHOOK_ID),
+            subscription_id: optional(subscription),
             pinned_workspace: None,
             traceparent: optional(TRACEPARENT),
+            scheme,
+        }
+    }
+
+    fn names(is_default: bool) -> [&'static str; 5] {
+        match is_default {
+            true => scheme::ATTRIBUTES,
+            false => OF_SCHEMES,
         }
     }
 
@@ -398,8 +436,17 @@ impl StoredDelivery {
 
     fn verified_by(&self, ring: Arc<KeyRing>) -> Result<Delivery, Refusal> {
         let verified = self.authentic(ring)?;
+        let signs_type = verified.scheme().is_some_and(Scheme::signs_type);
         match EventHead::from_verified(&verified) {
-            Ok(head) => Ok(Delivery::from_stored(verified, head, self)),
+            Ok(mut head) => {
+                if let Some(kind) = EventType::parse(&self.event_type)
+                    .ok()
+                    .filter(|_| !signs_type)
+                {
+                    head.event_type = kind;
+                }
+                Ok(Delivery::from_stored(verified, head, self))
+            }
             Err(error) => Err(Refusal::from_event_head(error, verified)),
         }
     }
@@ -407,15 +454,20 @@ impl StoredDelivery {
     /// Computes the MAC again.
     fn authentic(&self, ring: Arc<KeyRing>) -> Result<Verified, VerifyError> {
         let signature = self.signature.as_ref();
-        let signature = signature.ok_or(VerifyError::new(Kind::HeaderMissing(SIGNATURE)))?;
-        let timestamp = Timestamp::parse(self.timestamp.as_bytes())
-            .map_err(|Malformed| VerifyError::new(Kind::HeaderMalformed(TIMESTAMP)))?;
+        let mismatch = VerifyError::new(Kind::SchemeMismatch);
+        let scheme = ring.scheme().ok_or(mismatch)?;
+        let missing = Kind::HeaderMissing(scheme.signature_header());
+        let signature = signature.ok_or(VerifyError::new(missing))?;
+        let head = SignedHead::of_stored(scheme, &self.timestamp, &self.event_id)?;
+        if !ring.is_decoy && scheme.name() != self.scheme {
+            return Err(mismatch);
+        }
         // An unknown subscription has a decoy, and the error of that.
         if !ring.is_decoy && ring.scope() != self.scope {
             return Err(VerifyError::new(Kind::ScopeMismatch));
         }
         let has_key = ring.key_names().any(|name| name == self.key_name);
-        let verified = ring.verify(&timestamp, signature, self.body.clone());
+        let verified = ring.verify(head, &signature.alone(), self.body.clone());
         verified.map_err(|error| match error.kind() {
             Kind::SignatureMismatch if !has_key => VerifyError::new(Kind::KeyRemoved),
             _ => error,

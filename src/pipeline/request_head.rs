@@ -1,8 +1,9 @@
 //! The head of a request, read in one pass before a byte of the body.
 
-use crate::event::EventHead;
+use crate::event::{EventHead, EventType};
 use crate::outcome::{Refusal, RefusalDetail, RefusalKind};
-use crate::verify::{DeliveryHeaders, HeaderSlots};
+use crate::scheme::{DeliveryHeaders, HeaderSlots, Scheme};
+use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// Method and headers of a request, borrowed from the server.
 ///
@@ -25,15 +26,28 @@ pub struct RequestHead<'h> {
 }
 
 impl<'h> RequestHead<'h> {
-    /// Takes **all** headers unchanged, repeated ones too, in any order and case.
+    /// Takes **all** headers unchanged, repeated ones too, in any order and case, for a receiver of the default scheme;
+    /// [`Receiver::request_head`](crate::Receiver::request_head) does so for any.
     pub fn new<N, V>(method: &'h str, headers: impl IntoIterator<Item = (N, &'h V)>) -> Self
     where
         N: AsRef<[u8]>,
         V: AsRef<[u8]> + ?Sized + 'h,
     {
+        Self::with_scheme(Scheme::workspace(), method, headers)
+    }
+
+    pub(crate) fn with_scheme<'v: 'h, N, V>(
+        scheme: &'h Scheme,
+        method: &'h str,
+        headers: impl IntoIterator<Item = (N, &'v V)>,
+    ) -> Self
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'v,
+    {
         let mut head = Self {
             method,
-            found: HeaderSlots::default(),
+            found: HeaderSlots::new(scheme),
             foreign_encoding: false,
             foreign_type: false,
             announced_bytes: 0,
@@ -76,7 +90,11 @@ impl<'h> RequestHead<'h> {
     }
 
     /// Makes the checks that come before all authentication, in the order of the outcomes table, and reads the headers of the delivery.
-    pub(crate) fn read(&self, max_body: usize) -> Result<DeliveryHeaders<'h>, Refusal> {
+    pub(crate) fn read(
+        &self,
+        max_body: usize,
+        scheme: &Scheme,
+    ) -> Result<DeliveryHeaders<'h>, Refusal> {
         let media = |detail| Refusal::new(RefusalKind::MediaNotSupported).caused_by(detail);
         if self.method != "POST" {
             Err(Refusal::new(RefusalKind::MethodNotAllowed))
@@ -86,6 +104,8 @@ impl<'h> RequestHead<'h> {
             Err(media(RefusalDetail::ContentType))
         } else if self.announced_bytes > max_body as u64 {
             Err(Refusal::new(RefusalKind::BodyTooLarge))
+        } else if !self.found.scheme().is_same(scheme) {
+            Err(VerifyError::new(VerifyErrorKind::SchemeMismatch).into())
         } else {
             Ok(self.found.headers()?)
         }
@@ -93,16 +113,26 @@ impl<'h> RequestHead<'h> {
 
     /// Returns the refusal if the unsigned headers name another event than the signed body.
     pub(super) fn differs_from(&self, event: &EventHead) -> Option<Refusal> {
-        let (id, event_type) = self.found.event_hints();
-        let differs = |hint: Option<&[u8]>, signed: &[u8]| hint.is_some_and(|hint| hint != signed);
-        let detail = if differs(id, event.id.as_bytes()) {
-            RefusalDetail::EventId
-        } else if differs(event_type, event.event_type.as_str().as_bytes()) {
-            RefusalDetail::EventType
-        } else {
-            return None;
+        let scheme = self.found.scheme();
+        let id = scheme.id_field().map(|_| event.id.as_bytes());
+        let kind = scheme.kind_field().map(|_| event.event_type.as_str());
+        let signed = [id, kind.map(str::as_bytes)];
+        let mut hints = self.found.event_hints().into_iter().zip(signed);
+        let differs = |((_, hint), signed): &((_, Option<&[u8]>), Option<&[u8]>)| {
+            signed.is_some_and(|signed| hint.is_some_and(|hint| hint != signed))
         };
+        let ((name, _), _) = hints.find(differs)?;
+        let detail = RefusalDetail::Differs(name);
         Some(Refusal::new(RefusalKind::HeaderDiffers).caused_by(detail))
+    }
+
+    /// Returns the type that an unsigned header names, for a scheme that signs none.
+    pub(super) fn unsigned_type(&self) -> Option<EventType> {
+        if self.found.scheme().signs_type() {
+            return None;
+        }
+        let [_, (_, kind)] = self.found.event_hints();
+        EventType::parse(std::str::from_utf8(kind?).ok()?).ok()
     }
 
     /// Names the claimed subscription in a refusal of this request.
@@ -207,7 +237,7 @@ mod tests {
 
     fn refused(method: &str, headers: &[(&str, &str)]) -> Option<RefusalKind> {
         let head = RequestHead::new(method, headers.iter().copied());
-        let refusal = head.read(100).err();
+        let refusal = head.read(100, Scheme::workspace()).err();
         refusal
             .map(|refusal| refusal.kind())
             .filter(|kind| *kind != RefusalKind::NotAuthentic)

@@ -9,12 +9,15 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{ConfigError, ConfigErrorKind as Kind, in_range};
 use crate::dedupe::{DedupeStore, RetrySchedule, ScopesInUse};
 #[cfg(feature = "tower")]
-use crate::layer::LayerSettings;
+use crate::layer::{LayerSettings, ReplayedCall};
 use crate::lookup::{Keys, Verifier};
 #[cfg(feature = "lookup")]
 use crate::lookup::{Resolver, SecretProvider};
+#[cfg(feature = "tower")]
+use crate::pipeline::Delivery;
 use crate::pipeline::{Authenticator, Claims, Gate, Store};
-use crate::verify::{KeyRing, Secret, Window};
+use crate::scheme::{self, Scheme, Window};
+use crate::verify::{KeyRing, Secret};
 
 /// The settings of a [`Receiver`](crate::Receiver).
 ///
@@ -36,6 +39,8 @@ use crate::verify::{KeyRing, Secret, Window};
 /// ```
 #[must_use]
 pub struct ReceiverBuilder {
+    scheme: Scheme,
+    without_window: bool,
     keys: Option<KeySource>,
     scope: Option<String>,
     store: Option<Arc<dyn DedupeStore>>,
@@ -44,11 +49,16 @@ pub struct ReceiverBuilder {
     clock: Arc<dyn Clock>,
     max_body: usize,
     ignores_header_mismatch: bool,
-    schedule: RetrySchedule,
+    /// The scheme's unless it is set.
+    schedule: Option<RetrySchedule>,
     /// Depends on the schedule unless it is set.
     lease: Option<Duration>,
-    retention: Duration,
+    /// Depends on the scheme unless it is set.
+    retention: Option<Duration>,
     max_runs: usize,
+    /// Depends on the scheme unless it is set.
+    #[cfg(feature = "tower")]
+    pub(super) answer_within: Option<Duration>,
     /// Settings that need the layer: deadlines need timers, and hooks need an answer.
     #[cfg(feature = "tower")]
     pub(super) layer: LayerSettings,
@@ -64,6 +74,8 @@ enum KeySource {
 impl Default for ReceiverBuilder {
     fn default() -> Self {
         Self {
+            scheme: Scheme::WORKSPACE,
+            without_window: false,
             keys: None,
             scope: None,
             store: None,
@@ -72,10 +84,12 @@ impl Default for ReceiverBuilder {
             clock: Arc::new(SystemClock),
             max_body: 1 << 20,
             ignores_header_mismatch: false,
-            schedule: RetrySchedule::default(),
+            schedule: None,
             lease: None,
-            retention: Duration::from_secs(48 * 3_600),
+            retention: None,
             max_runs: 1_024,
+            #[cfg(feature = "tower")]
+            answer_within: None,
             #[cfg(feature = "tower")]
             layer: LayerSettings::default(),
         }
@@ -90,6 +104,32 @@ impl Receiver {
 }
 
 impl ReceiverBuilder {
+    /// Sets how the sender signs. Default: [`Scheme::WORKSPACE`]. The defaults of retention, lease and `answer_within` follow the scheme.
+    ///
+    /// ```
+    /// use hookgate::{MemoryStore, Receiver, Scheme, Secret};
+    ///
+    /// let secret = Secret::new("whsec_made_up_for_this_example")?;
+    /// let receiver = Receiver::builder().scheme(Scheme::STRIPE).secret(secret).store(MemoryStore::default()).build()?;
+    /// # let _ = receiver;
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// Says that you know that the [scheme](Self::scheme) signs no timestamp, so that no delivery is refused for its age. It is an
+    /// error with any other scheme.
+    ///
+    /// # Security
+    /// A delivery that was copied can be replayed at any time. The store alone holds it off, for its [retention](Self::retention): keep
+    /// that long, and the store durable.
+    pub fn without_window(mut self) -> Self {
+        self.without_window = true;
+        self
+    }
+
     /// Sets one secret for every delivery.
     ///
     /// Secrets are set once, by this method, [`key_ring`](Self::key_ring), [`subscriptions`](Self::subscriptions),
@@ -229,14 +269,14 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Sets the sender's waits between attempts. Default: the service's.
+    /// Sets the sender's waits between attempts. Default: the [scheme](Self::scheme)'s.
     ///
     /// Only the default of the [`lease`](Self::lease) depends on the schedule; for that default, the first wait must be more than
     /// 200 ms. If the default of another setting does not fit the schedule, [`build`](Self::build) returns an error. Then set
     /// [`retention`](Self::retention) if the waits add up to more than about two days, and `answer_within` if the sender waits less than
     /// 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
-        self.schedule = schedule;
+        self.schedule = Some(schedule);
         self
     }
 
@@ -249,10 +289,10 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Sets the time for which a handled event is remembered, from its commit. Default: 48 h; at least
-    /// [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
+    /// Sets the time for which a handled event is remembered, from its commit. Default: 48 h, or what the
+    /// [scheme](Self::scheme)'s schedule needs, if that is more; at least [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
     pub fn retention(mut self, retention: Duration) -> Self {
-        self.retention = retention;
+        self.retention = Some(retention);
         self
     }
 
@@ -263,8 +303,8 @@ impl ReceiverBuilder {
     }
 
     /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys and
-    /// the scope, a probe in front of the store, and hooks that are called only while `holds` returns
-    /// true.
+    /// the scope, a probe in front of the store, hooks that are called only while `holds` returns true,
+    /// and `replayed` around each call of the handler.
     #[doc(hidden)]
     #[cfg(feature = "tower")]
     pub fn for_replay(
@@ -272,10 +312,15 @@ impl ReceiverBuilder {
         keys: Keys,
         probe: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
         holds: impl Fn() -> bool + Send + Sync + 'static,
+        replayed: impl for<'a> Fn(&Delivery, &http::Extensions, ReplayedCall<'a>) -> ReplayedCall<'a>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         (self.scope, self.keys) = (None, Some(KeySource::Keys(Ok(keys))));
         self.store = self.store.map(probe);
         self.layer.observers.hooks_while = Some(Arc::new(holds));
+        self.layer.replayed = Some(Arc::new(replayed));
         self
     }
 
@@ -285,7 +330,7 @@ impl ReceiverBuilder {
     pub(crate) fn build_to_accept<N>(
         mut self,
         scopes: Option<ScopesInUse>,
-        next: impl FnOnce(Duration) -> N,
+        backend: impl FnOnce(Duration) -> N,
     ) -> Result<ReceiverInner<N>, ConfigError> {
         if self.store.is_some() || self.without_deduplication {
             return Err(ConfigError::saying(
@@ -293,8 +338,8 @@ impl ReceiverBuilder {
                 "a store beside a sink: with .accept_into(sink) the sink remembers the events, so leave out .store(…) and .without_deduplication()",
             ));
         }
-        let (keys, retention) = (self.take_keys()?, self.retention);
-        self.check(keys, true, scopes, |_| next(retention))
+        let (keys, retention) = (self.take_keys()?, self.remembered_for());
+        self.check(keys, true, scopes, |_| backend(retention))
     }
 
     /// Checks the settings against each other.
@@ -318,7 +363,7 @@ impl ReceiverBuilder {
         };
         let scopes = store.as_ref().and_then(|store| store.scopes_in_use());
         let scopes = scopes.cloned();
-        let (remembers, retention) = (store.is_some(), self.retention);
+        let (remembers, retention) = (store.is_some(), self.remembered_for());
         let store = store.map(Store::new);
         let claims = |lease| Claims {
             store,
@@ -329,6 +374,27 @@ impl ReceiverBuilder {
         Ok(Receiver {
             shared: Arc::new(inner),
         })
+    }
+
+    /// The retention.
+    fn remembered_for(&self) -> Duration {
+        let least = RetrySchedule::of_scheme(&self.scheme).minimum_retention(&Window::default());
+        self.retention.unwrap_or(least.max(TWO_DAYS))
+    }
+
+    /// Checks the scheme against the other settings, and gives it to the keys.
+    fn check_scheme(&self, keys: &Keys) -> Result<(), ConfigError> {
+        let fault = match (self.scheme.has_timestamp(), self.without_window) {
+            (true, false) | (false, true) => return keys.set_scheme(self.scheme),
+            (true, true) => {
+                "it signs a timestamp, so the window stays: leave out .without_window()"
+            }
+            (false, false) => {
+                "it signs no timestamp, so no age can be checked: .without_window() says that you know"
+            }
+        };
+        self.scheme.check()?;
+        Err(scheme::unusable(&self.scheme, fault))
     }
 
     fn take_keys(&mut self) -> Result<Keys, ConfigError> {
@@ -346,28 +412,37 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `next` gets the lease.
+    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `backend` makes its claims or its sink with the lease.
     fn check<N>(
-        self,
+        #[cfg_attr(not(feature = "tower"), expect(unused_mut))] mut self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
-        next: impl FnOnce(Duration) -> N,
+        backend: impl FnOnce(Duration) -> N,
     ) -> Result<ReceiverInner<N>, ConfigError> {
-        let lease = self.lease.unwrap_or_else(|| default_lease(&self.schedule));
+        self.check_scheme(&keys)?;
+        let of_scheme = RetrySchedule::of_scheme(&self.scheme);
+        let (given, schedule) = (
+            self.remembered_for(),
+            self.schedule.unwrap_or_else(|| of_scheme.clone()),
+        );
+        let lease = self.lease.unwrap_or_else(|| default_lease(&schedule));
         if remembers {
-            let needed = self.schedule.minimum_retention(&self.window);
-            if self.retention < needed {
-                return Err(ConfigError::new(Kind::RetentionTooShort {
-                    needed,
-                    given: self.retention,
-                }));
+            let needed = schedule.minimum_retention(&self.window);
+            if given < needed {
+                return Err(ConfigError::new(Kind::RetentionTooShort { needed, given }));
             }
-            let first_wait = self.schedule.first_wait().unwrap_or(Duration::MAX);
+            let first_wait = schedule.first_wait().unwrap_or(Duration::MAX);
             in_range("lease", lease, SHORTEST_LEASE, first_wait)?;
         }
         #[cfg(feature = "tower")]
-        self.layer.check(&self.schedule, self.max_body)?;
+        {
+            // A tenth of the sender's time is for the way of the answer.
+            let longest = of_scheme.attempt_timeout().mul_f32(0.9);
+            let default = longest.min(Duration::from_millis(4_500));
+            self.layer.answer_within = self.answer_within.unwrap_or(default);
+            self.layer.check(&schedule, self.max_body)?;
+        }
         for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
             if value == 0 {
                 return Err(ConfigError::new(Kind::Zero { setting }));
@@ -382,7 +457,7 @@ impl ReceiverBuilder {
             verifier: Verifier::new(keys).with_window(self.window),
             clock: self.clock,
             gate: Arc::new(Gate::new(self.max_runs, clock, scope)),
-            schedule: self.schedule,
+            schedule,
             max_body: self.max_body,
             ignores_header_mismatch: self.ignores_header_mismatch,
         };
@@ -390,7 +465,7 @@ impl ReceiverBuilder {
             auth,
             #[cfg(feature = "tower")]
             settings: self.layer,
-            next: next(lease),
+            backend: backend(lease),
         })
     }
 }
@@ -426,6 +501,9 @@ fn default_lease(schedule: &RetrySchedule) -> Duration {
     half.min(Duration::from_secs(30))
 }
 
+/// The least default retention.
+const TWO_DAYS: Duration = Duration::from_secs(48 * 3_600);
+
 /// A lease must be longer than this: a lease that ends before a store has answered is not a claim.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
@@ -443,6 +521,7 @@ impl fmt::Debug for KeySource {
 impl fmt::Debug for ReceiverBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReceiverBuilder")
+            .field("scheme", &self.scheme.name())
             .field("keys", &self.keys)
             .field("scope", &self.scope)
             .field("window", &self.window)

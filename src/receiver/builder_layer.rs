@@ -66,14 +66,15 @@ impl ReceiverBuilder {
     }
 
     /// Sets the time within which a request is answered, counted from the layer's `call`: look-up, body, claim, waiting and
-    /// handler. Default: 4.5 s, because the sender gives up at 5 s. More than 100 ms, and not longer than the sender waits.
+    /// handler. Default: 4.5 s, because the sender gives up at 5 s, or nine tenths of the time that the [scheme](Self::scheme)'s sender
+    /// waits, if that is less. More than 100 ms, and not longer than the sender waits.
     pub fn answer_within(mut self, limit: Duration) -> Self {
-        self.layer.answer_within = limit;
+        self.answer_within = Some(limit);
         self
     }
 
     /// Sets the time within which a body must have arrived, counted from the layer's `call`, or from the end of the look-up if
-    /// the subscription's keys had to be looked up. Default: 2 s. It is never longer than the rest of the budget.
+    /// the subscription's keys had to be looked up. Default: 2 s. It is never longer than the rest of the time for the answer.
     pub fn body_deadline(mut self, deadline: Duration) -> Self {
         self.layer.body_deadline = deadline;
         self

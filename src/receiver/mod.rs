@@ -1,16 +1,5 @@
 //! All steps of a delivery, one by one, without a framework.
 //!
-//! | step | takes | gives | waits |
-//! |---|---|---|---|
-//! | [`check_head`](Receiver::check_head), [`check_head_async`](Receiver::check_head_async) | the request's head | a [`BodyVerifier`](crate::verify::BodyVerifier) | no; for a [look-up](crate::lookup) |
-//! | [`push`](crate::verify::BodyVerifier::push) | a chunk of the body | | no |
-//! | [`verify`](Receiver::verify) | the body | a [`Delivery`](crate::Delivery) | no |
-//! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
-//! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
-//!
-//! Each step ends in a [`Refusal`](crate::Refusal) or leads to the next. The tower layer takes the same steps and adds the parts that need a
-//! runtime: deadlines, waiting for a running copy, runs that outlive their request.
-//!
 //! ```
 //! use hookgate::{
 //!     MemoryStore, Receiver, Secret, block_on,
@@ -42,6 +31,17 @@
 //! assert!(matches!(block_on(receiver.admit(&delivery))?, Admission::Replayed { same_body: true }));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! | step | takes | gives | waits |
+//! |---|---|---|---|
+//! | [`check_head`](Receiver::check_head), [`check_head_async`](Receiver::check_head_async) | the request's head | a [`BodyVerifier`](crate::verify::BodyVerifier) | no; for a [look-up](crate::lookup) |
+//! | [`push`](crate::verify::BodyVerifier::push) | a chunk of the body | | no |
+//! | [`verify`](Receiver::verify) | the body | a [`Delivery`](crate::Delivery) | no |
+//! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
+//! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
+//!
+//! Each step ends in a [`Refusal`](crate::Refusal) or leads to the next. The tower layer takes the same steps and adds the parts that need a
+//! runtime: deadlines, waiting for a running copy, runs that outlive their request.
 
 pub(crate) mod builder;
 #[cfg(feature = "tower")]

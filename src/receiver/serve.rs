@@ -45,7 +45,7 @@ impl Receiver {
     /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
     /// future is `Send` if the body is. A body that is already complete also works.
     ///
-    /// The handler runs in a task of its own, on the tokio runtime that polls the future. If the server drops the future, for example
+    /// The handler runs on the tokio runtime that polls the future. If the server drops the future, for example
     /// because its client hangs up, a run that has begun continues. If a server stops such runtimes, as actix-web does with its workers, call
     /// [`drain`](Self::drain) first.
     ///
@@ -161,7 +161,9 @@ impl Receiver {
             Ok(delivery) => delivery,
             Err(refusal) => return RunReport::refused(refusal),
         };
-        let ReceiverInner { settings, next, .. } = &*self.shared;
+        let ReceiverInner {
+            settings, backend, ..
+        } = &*self.shared;
         let called = Instant::now();
         let claim = match self.admit(&delivery).await {
             Ok(Admission::Fresh(claim)) => claim,
@@ -176,7 +178,7 @@ impl Receiver {
         };
         let run = Run::new(&delivery).limit(settings.run_limit);
         let run = run.abort_on(settings.drained.cancelled()).handler(handler);
-        let (mut ran, lease_ends) = under_lease(run, next.lease, called, || claim.renew()).await;
+        let (mut ran, lease_ends) = under_lease(run, backend.lease, called, || claim.renew()).await;
         // A dead letter is released: it can be run again from where the caller puts it.
         if ran.outcome == Outcome::DeadLettered {
             let _ = timeout(LATE_STORE_CALL, claim.release()).await;
@@ -206,7 +208,7 @@ impl Receiver {
     ///
     /// **Limit the server's own end.** `axum::serve` with a graceful shutdown returns when its last connection has ended, and a
     /// client that sends half a request never ends it. Every delivery is answered within the
-    /// [budget](crate::ReceiverBuilder::answer_within), so half a second more is enough for the server. The example has Ctrl-C as its
+    /// [time for the answer](crate::ReceiverBuilder::answer_within), so half a second more is enough for the server. The example has Ctrl-C as its
     /// signal; a container gets SIGTERM, as in `examples/receiver.rs`.
     ///
     /// ```no_run
@@ -253,7 +255,7 @@ impl Receiver {
     pub fn record_metrics(&self) {
         let Claims {
             store, retention, ..
-        } = &self.shared.next;
+        } = &self.shared.backend;
         let retention = store.is_some().then_some(*retention);
         layer::record_gauges(&self.shared, retention, || store.as_ref()?.observe());
     }

@@ -26,10 +26,26 @@ pub struct Receiver {
 #[derive(Debug)]
 pub(super) struct ReceiverInner<N> {
     pub(super) auth: Authenticator,
-    pub(super) next: N,
+    pub(super) backend: N,
 }
 
 impl Receiver {
+    /// Reads the head of a request by the receiver's [scheme](crate::Scheme), as [`RequestHead::new`] does by the default one.
+    ///
+    /// # Security
+    /// Pass **all** headers as received, repeated ones too.
+    pub fn request_head<'h, 'v: 'h, N, V>(
+        &'h self,
+        method: &'h str,
+        headers: impl IntoIterator<Item = (N, &'v V)>,
+    ) -> RequestHead<'h>
+    where
+        N: AsRef<[u8]>,
+        V: AsRef<[u8]> + ?Sized + 'v,
+    {
+        RequestHead::with_scheme(self.auth().scheme(), method, headers)
+    }
+
     /// Checks the head, before a byte of the body is read.
     ///
     /// If keys are [looked up](crate::lookup), this answers only from the cache; [`check_head_async`](Self::check_head_async) looks them
@@ -42,7 +58,7 @@ impl Receiver {
     pub fn check_head(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = self.read_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
-            self.auth().receive(&checked, ring)
+            self.auth().begin_body(&checked, ring)
         });
         begun.map_err(|refusal| head.named_in(refusal))
     }
@@ -92,9 +108,11 @@ impl Receiver {
         let begun = async {
             let checked = self.read_head(head)?;
             match self.keys().find(checked.subscription()) {
-                Ok(RingSearch::Pending(waiting)) => self.auth().receive(&checked, waiting.await),
-                Ok(RingSearch::Found(ring)) => self.auth().receive::<Refusal>(&checked, Ok(ring)),
-                Err(error) => self.auth().receive(&checked, Err(error)),
+                Ok(RingSearch::Pending(waiting)) => self.auth().begin_body(&checked, waiting.await),
+                Ok(RingSearch::Found(ring)) => {
+                    self.auth().begin_body::<Refusal>(&checked, Ok(ring))
+                }
+                Err(error) => self.auth().begin_body(&checked, Err(error)),
             }
         };
         begun.await.map_err(|refusal| head.named_in(refusal))
@@ -191,8 +209,8 @@ impl Receiver {
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two
     /// cases the claim, which may have taken effect, is released on a best effort.
     pub async fn admit(&self, delivery: &Delivery) -> Result<Admission, Refusal> {
-        let ReceiverInner { auth, next, .. } = &*self.shared;
-        next.admit(auth, delivery, || true).await
+        let ReceiverInner { auth, backend, .. } = &*self.shared;
+        backend.admit(auth, delivery, || true).await
     }
 
     /// Returns the live keys, so that some can be replaced while deliveries arrive.
@@ -236,7 +254,7 @@ impl Receiver {
 
     fn read_head<'h>(&self, head: &RequestHead<'h>) -> Result<CheckedHead<'h>, Refusal> {
         let auth = self.auth();
-        auth.check_age(head.read(auth.max_body)?, auth.clock.now())
+        auth.check_age(head.read(auth.max_body, auth.scheme())?, auth.clock.now())
     }
 
     fn auth(&self) -> &Authenticator {

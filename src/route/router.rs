@@ -15,7 +15,7 @@ use http::StatusCode;
 
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::event::{DataModelId, EventType, model_id};
-use crate::extract::EventRejection;
+use crate::extract::{EventRejection, of_default_scheme};
 use crate::layer::Unhandled;
 use crate::pipeline::Delivery;
 
@@ -287,6 +287,7 @@ impl<S> Dispatch<S> {
         // The layer has put it there. An event type in a header is not signed and does not decide.
         let delivery = request.extensions().get::<Delivery>();
         let delivery = delivery.ok_or_else(|| answer(EventRejection::LayerMissing))?;
+        of_default_scheme(delivery).map_err(answer)?;
         let arm = self
             .table
             .arm(delivery.event_type(), || model_id(delivery.verified()))

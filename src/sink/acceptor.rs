@@ -22,7 +22,7 @@ use crate::dedupe::{StoreError, StoreErrorKind};
 use crate::layer;
 use crate::layer::{
     LATE_STORE_CALL, ReceiverInner, Reply, RequestContext, ResponseBody, ResponseFuture, RunEnd,
-    VerifiedBody, spawn_run,
+    VerifiedBody, answer_of,
 };
 use crate::lookup::Keys;
 use crate::observe::{Reason, Settled};
@@ -190,7 +190,7 @@ impl Acceptor {
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
-        let retention = Some(self.shared.next.retention);
+        let retention = Some(self.shared.backend.retention);
         layer::record_gauges(&self.shared, retention, || None);
     }
 }
@@ -218,7 +218,7 @@ impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acceptor")
             .field("auth", &self.shared.auth)
-            .field("sink", &self.shared.next.sink)
+            .field("sink", &self.shared.backend.sink)
             .finish()
     }
 }
@@ -249,12 +249,12 @@ where
             Ok(delivery) => delivery,
             Err(refused) => return refused,
         };
-        let (inner, stored) = (Arc::clone(&context.inner), delivery.clone());
-        let end = spawn_run(context.answer_due(), |reply| store(inner, stored, reply)).await;
+        let (inner, stored) = (Arc::clone(&context.receiver), delivery.clone());
+        let end = answer_of(context.answer_due(), |reply| store(inner, stored, reply)).await;
         if end.outcome == Outcome::RunsOn {
             // The sink has used up the time for the answer, so it counts as failed. Its late answer does
             // not show that it works again.
-            context.inner.auth.gate.health_signs.store_failed();
+            context.receiver.auth.gate.health_signs.store_failed();
         }
         match context.respond::<R, Infallible>(end, delivery) {
             Ok(response) => response,
@@ -279,12 +279,13 @@ async fn store<R>(
         }
     };
     let started = Instant::now();
-    let Storing { sink, retention } = &inner.next;
-    let call = async { sink.accept(&delivery, *retention).await };
+    let Storing { sink, retention } = &inner.backend;
+    let call =
+        async { catch_panic_in(pin!(async { sink.accept(&delivery, *retention).await })).await };
     let longest = inner.settings.run_limit.min(LATE_STORE_CALL);
     let answer = tokio::select! {
         biased;
-        answer = catch_panic_in(call) => Ok(answer.unwrap_or_else(|panicked| {
+        answer = call => Ok(answer.unwrap_or_else(|panicked| {
             let below = format!("the sink panicked: {panicked}");
             Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(below))
         })),

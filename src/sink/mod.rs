@@ -1,5 +1,21 @@
 //! Storing in place of handling: a delivery is verified, **stored**, and answered 2xx only once it is durable.
 //!
+//! ```
+//! use hookgate::{Delivery, MemoryStore, Receiver, Secret, sink::{PublishError, QueueSink}};
+//!
+//! async fn publish(delivery: Delivery) -> Result<(), PublishError> {
+//!     let _message = (delivery.to_stored().attributes(), delivery.body());
+//!     Ok(()) // once the queue has confirmed it
+//! }
+//!
+//! let acceptor = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .accept_into(QueueSink::new(MemoryStore::default(), publish))?;
+//! // In axum: Router::new().route("/webhooks", post_service(acceptor))
+//! # let _ = acceptor;
+//! # Ok::<(), hookgate::ConfigError>(())
+//! ```
+//!
 //! A [`Sink`] stores deliveries, with one operation. A [`QueueSink`] makes a sink of any queue that you run already. An [`Acceptor`]
 //! calls the sink; [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor. The package
 //! `hookgate-inbox` is a sink with workers, on SQLite or PostgreSQL.

@@ -6,11 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::secret::Secret;
-use super::signature::{Key, Signature, index_of_match};
-use super::timestamp::Timestamp;
-use super::{VerifyError, VerifyErrorKind};
+use super::signature::{Key, Match, find_match};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
+use crate::scheme::{self, Scheme, Signatures, SignedHead};
 
 /// The default name of a ring's first key.
 const FIRST_KEY: &str = "primary";
@@ -39,6 +38,10 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
+    /// The texts of the keys' secrets, until it is known by the scheme how they become keys.
+    texts: Vec<Secret>,
+    /// How the sender signs; `None` is the default scheme.
+    scheme: Option<Arc<SchemeOfRing>>,
     /// The last timestamp that each key signs, if it has an end date.
     ends: [Option<UnixSeconds>; KeyRing::MAX_KEYS],
     /// The scope that was named for it.
@@ -56,7 +59,7 @@ impl KeyRing {
 
     /// Returns a ring of one key, named `primary`.
     pub fn new(secret: Secret) -> Self {
-        Self::with_keys(vec![Key::new(FIRST_KEY.into(), &secret)])
+        Self::of_secret(FIRST_KEY.into(), secret)
     }
 
     /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
@@ -64,7 +67,7 @@ impl KeyRing {
     /// # Errors
     /// `UnusableName`.
     pub fn named(name: &str, secret: Secret) -> Result<Self, ConfigError> {
-        Ok(Self::with_keys(vec![Key::new(usable_name(name)?, &secret)]))
+        Ok(Self::of_secret(usable_name(name)?, secret))
     }
 
     /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
@@ -120,6 +123,7 @@ impl KeyRing {
             ));
         }
         self.keys.push(key);
+        self.texts.push(secret);
         Ok(self)
     }
 
@@ -228,8 +232,10 @@ impl KeyRing {
         key_name: &str,
         subscription: Option<&str>,
         workspace: Option<&str>,
+        scheme: &str,
     ) -> Self {
         Self {
+            scheme: SchemeOfRing::named(scheme),
             scope: Some(scope.into()),
             workspace: workspace.map(Into::into),
             subscription: subscription.map(Into::into),
@@ -238,9 +244,18 @@ impl KeyRing {
         }
     }
 
+    fn of_secret(name: Arc<str>, secret: Secret) -> Self {
+        Self {
+            texts: vec![secret.clone()],
+            ..Self::with_keys(vec![Key::new(name, &secret)])
+        }
+    }
+
     fn with_keys(keys: Vec<Key>) -> Self {
         Self {
             keys,
+            texts: Vec::new(),
+            scheme: None,
             ends: [None; Self::MAX_KEYS],
             scope: None,
             workspace: None,
@@ -281,38 +296,96 @@ impl KeyRing {
         self.keys.len()
     }
 
-    /// Returns the index of the key that has signed a whole body. Every key is tried.
+    /// Returns the key that has signed a whole body, and its signature. Every key is tried.
     pub(super) fn matched(
         &self,
-        timestamp: &Timestamp,
-        signature: &Signature,
+        head: &SignedHead,
+        signatures: &Signatures,
         body: &[u8],
-    ) -> Option<u8> {
-        let keys = self.keys.iter();
-        index_of_match(keys.map(|key| key.verifies(timestamp, body, signature)))
+    ) -> Option<Match> {
+        find_match(self.keys.iter().map(|key| key.tag(head, body)), signatures)
     }
 
-    /// Returns the key that matched, if that makes the delivery authentic.
-    pub(super) fn verdict(
-        &self,
-        timestamp: &Timestamp,
-        matched: Option<u8>,
-    ) -> Result<u8, VerifyError> {
-        let has_ended =
-            |key: u8| self.ends[usize::from(key)].is_some_and(|end| timestamp.seconds() > end);
-        let kind = match matched {
-            _ if self.is_decoy => VerifyErrorKind::UnknownSubscription,
-            Some(key) if has_ended(key) => VerifyErrorKind::KeyEnded,
-            Some(key) => return Ok(key),
-            None => VerifyErrorKind::SignatureMismatch,
-        };
-        Err(VerifyError::new(kind))
+    /// Returns whether this key had ended when the delivery was signed.
+    pub(super) fn has_ended(&self, key: u8, head: &SignedHead) -> bool {
+        let signed = head.timestamp.as_ref().map(scheme::Timestamp::seconds);
+        let end = self.ends[usize::from(key)].zip(signed);
+        end.is_some_and(|(end, signed)| signed > end)
+    }
+
+    /// Checks that the ring can serve this scheme.
+    ///
+    /// # Errors
+    /// A secret is not of the scheme's form, or the ring asks for what the scheme does not sign.
+    pub(crate) fn check_scheme(&self, scheme: &Scheme) -> Result<(), ConfigError> {
+        if self.workspace.is_some() && !scheme.is_workspace() {
+            let fault = "a ring is pinned to a workspace, which only the default scheme signs";
+            return Err(scheme::unusable(scheme, fault));
+        }
+        if !scheme.has_timestamp() && self.ends.iter().any(Option::is_some) {
+            let fault = "a key has an end date, which needs a signed timestamp";
+            return Err(scheme::unusable(scheme, fault));
+        }
+        let mut texts = self.texts.iter();
+        texts.try_for_each(|text| text.to_key(scheme.key_form()).map(drop))
+    }
+
+    /// Keys the ring as the scheme asks for, and forgets the texts of its secrets.
+    ///
+    /// # Errors
+    /// As [`check_scheme`](Self::check_scheme).
+    pub(crate) fn set_scheme(&mut self, scheme: &Scheme) -> Result<(), ConfigError> {
+        self.check_scheme(scheme)?;
+        let texts = std::mem::take(&mut self.texts);
+        for (key, text) in self.keys.iter_mut().zip(&texts) {
+            key.key_with(text, scheme.key_form())?;
+        }
+        let is_other = !scheme.is_workspace();
+        self.scheme = is_other.then(|| Arc::new(SchemeOfRing::Row(*scheme)));
+        Ok(())
+    }
+
+    /// Returns how the sender signs; `None` where a store has noted only a name.
+    pub(crate) fn scheme(&self) -> Option<&Scheme> {
+        match self.scheme.as_deref() {
+            None => Some(Scheme::workspace()),
+            Some(SchemeOfRing::Row(scheme)) => Some(scheme),
+            Some(SchemeOfRing::Noted(_)) => None,
+        }
+    }
+
+    pub(crate) fn scheme_name(&self) -> &str {
+        match self.scheme.as_deref() {
+            None => Scheme::workspace().name(),
+            Some(SchemeOfRing::Row(scheme)) => scheme.name(),
+            Some(SchemeOfRing::Noted(name)) => name,
+        }
     }
 
     /// Returns whether the two rings share a key. Compares MACs, so that no secret is kept for it.
     pub(crate) fn shares_a_key_with(&self, other: &Self) -> bool {
         let is_there = |key: &Key| other.keys.iter().any(|known| known.same(key));
         self.keys.iter().any(is_there)
+    }
+}
+
+/// The scheme of a ring that is not the default one.
+#[expect(clippy::large_enum_variant, reason = "it stands in an `Arc`")]
+enum SchemeOfRing {
+    Row(Scheme),
+    /// The name that a store has noted, of a row that does not ship.
+    Noted(Box<str>),
+}
+
+impl SchemeOfRing {
+    fn named(name: &str) -> Option<Arc<Self>> {
+        let row = Scheme::named(name);
+        if row.is_some_and(|row| row.is_workspace()) {
+            return None;
+        }
+        Some(Arc::new(
+            row.map_or_else(|| Self::Noted(name.into()), Self::Row),
+        ))
     }
 }
 

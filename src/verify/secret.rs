@@ -6,9 +6,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use base64ct::{Base64, Encoding as _};
 use zeroize::Zeroizing;
 
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
+use crate::scheme::Key;
 
 const PREFIX: &str = "whsec_";
 /// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
@@ -56,7 +58,7 @@ impl Secret {
     ///
     /// # Security
     /// Read the secret of a program with [`from_env`](Self::from_env) or [`from_file`](Self::from_file): they refuse the
-    /// secrets that this project has published.
+    /// secrets that this project has published. Where it comes from elsewhere, call [`unpublished`](Self::unpublished).
     pub fn new(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         let random = text
@@ -154,8 +156,22 @@ impl Secret {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// Refuses the secrets of this project's pages, for the sources that programs in production use.
-    fn unpublished(self) -> Result<Self, ConfigError> {
+    /// Returns this secret, unless it begins with `whsec_made_up_`, as do all that this project publishes in its pages, examples
+    /// and tests. [`from_env`](Self::from_env) and [`from_file`](Self::from_file) call it; a program that reads its secrets in another
+    /// way, from a database or from lines of a file, calls it for each.
+    ///
+    /// ```
+    /// use hookgate::{ConfigErrorKind, Secret};
+    ///
+    /// let row = "whsec_made_up_for_this_example";
+    /// let error = Secret::new(row)?.unpublished().unwrap_err();
+    /// assert_eq!(error.kind(), ConfigErrorKind::GuessableSecret);
+    /// # Ok::<(), hookgate::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `GuessableSecret`: the secret is published.
+    pub fn unpublished(self) -> Result<Self, ConfigError> {
         if self.0.starts_with(PUBLISHED) {
             return Err(guessable(
                 "this secret is published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
@@ -165,8 +181,28 @@ impl Secret {
     }
 
     /// The key: the whole text, prefix included.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
+    }
+
+    /// Returns the key that the text stands for.
+    ///
+    /// # Errors
+    /// `UnusableSecret` for a text that is not of this form.
+    pub(crate) fn to_key(&self, form: Key) -> Result<Zeroizing<Vec<u8>>, ConfigError> {
+        let prefix = match form {
+            Key::Text => return Ok(Zeroizing::new(self.as_bytes().to_vec())),
+            Key::Base64After(prefix) => prefix,
+        };
+        let text = self.0.strip_prefix(prefix).unwrap_or(&self.0);
+        // In constant time, as the text is a secret.
+        let mut bytes = Zeroizing::new(vec![0; text.len() / 4 * 3]);
+        let length = Base64::decode(text, &mut bytes).map(<[u8]>::len);
+        let length = length.map_err(|_| {
+            unusable("the secret is not base64 after its prefix: with this scheme it stands for bytes; paste it whole, as the sender shows it")
+        })?;
+        bytes.truncate(length);
+        Ok(bytes)
     }
 }
 

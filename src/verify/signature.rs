@@ -1,4 +1,4 @@
-//! Signatures: parse, sign, compare. The one file that names a crypto crate.
+//! Signatures: compute and compare. The one file that names a crypto crate.
 //!
 //! HMAC-SHA256 comes from `hmac` and `sha2`. Each secret is keyed once and cloned for each delivery, which halves the
 //! cost of a small body. Both crates are built with `zeroize`, so they wipe keyed and running states on drop. `subtle`
@@ -15,13 +15,14 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use super::Malformed;
 use super::secret::Secret;
-use super::timestamp::Timestamp;
+use crate::config::ConfigError;
+use crate::scheme::{
+    self, Malformed, Scheme, Signatures, SignedHead, Timestamp, parse_stored, to_stored,
+};
 
-const PREFIX: &[u8; 7] = b"sha256=";
-
-/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits.
+/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. For another scheme it is how the 32 bytes are
+/// stored.
 ///
 /// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A sender or a test
 /// calls [`to_header_value`](Self::to_header_value).
@@ -42,18 +43,11 @@ impl Signature {
     /// assert!(Signature::parse(b"sha256=").is_err());
     /// ```
     pub fn parse(header: &[u8]) -> Result<Self, Malformed> {
-        let digits = header.strip_prefix(PREFIX).ok_or(Malformed)?;
-        // `hex` also decodes upper case. One signature has one spelling.
-        if digits.iter().any(u8::is_ascii_uppercase) {
-            return Err(Malformed);
-        }
-        let mut bytes = [0; 32];
-        hex::decode_to_slice(digits, &mut bytes).map_err(|_| Malformed)?;
-        Ok(Self(bytes))
+        parse_stored(header).map(Self)
     }
 
     /// Signs as the service does: HMAC-SHA256 with the whole secret text as key, over the timestamp's bytes, a dot
-    /// and the body's bytes.
+    /// and the body's bytes. For any other sender, see [`sign`].
     ///
     /// ```
     /// use hookgate::{
@@ -69,8 +63,17 @@ impl Signature {
     /// ```
     #[must_use]
     pub fn sign(secret: &Secret, timestamp: &Timestamp, body: &[u8]) -> Self {
-        let key = Key::new("".into(), secret);
-        Self(key.tag(timestamp, body).into_bytes().into())
+        let head = SignedHead::of(Scheme::workspace(), *timestamp, "");
+        Self(mac_of(secret.as_bytes(), &head, body))
+    }
+
+    pub(super) fn of_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns it as the only signature of a delivery.
+    pub(crate) fn alone(&self) -> Signatures {
+        Signatures::one(self.0)
     }
 
     /// Returns the header's value, for a sender or a test.
@@ -79,7 +82,7 @@ impl Signature {
     /// With this value a delivery is accepted. Never log it, and never answer with it.
     #[must_use]
     pub fn to_header_value(&self) -> String {
-        format!("sha256={}", hex::encode(self.0))
+        to_stored(&self.0)
     }
 }
 
@@ -87,6 +90,43 @@ impl fmt::Debug for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signature([redacted])")
     }
+}
+
+/// Signs a body as a sender does, and returns the headers to send: for tests, and for tools that send deliveries. `id` is the event's,
+/// for a [`Scheme`] that has it in a header.
+///
+/// ```
+/// use hookgate::verify::{Timestamp, sign};
+/// use hookgate::{Scheme, Secret, Verifier};
+///
+/// let secret = Secret::new("whsec_made_up_for_this_example")?;
+/// let body = br#"{"id":"evt_1","type":"invoice.paid"}"#;
+/// let now = Timestamp::parse(b"1763690000")?;
+/// let headers = sign(&Scheme::STRIPE, &secret, &now, "", body)?;
+/// assert_eq!(headers[0].0, "stripe-signature");
+///
+/// let verifier = Verifier::for_scheme(Scheme::STRIPE, secret)?;
+/// let head = verifier.headers(headers.iter().map(|(name, value)| (*name, value)))?;
+/// assert!(verifier.verify(&head, body, now.seconds()).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form.
+///
+/// # Security
+/// With these headers a delivery is accepted. Never log them.
+pub fn sign(
+    scheme: &Scheme,
+    secret: &Secret,
+    timestamp: &Timestamp,
+    id: &str,
+    body: &[u8],
+) -> Result<Vec<(&'static str, String)>, ConfigError> {
+    scheme.check()?;
+    let head = SignedHead::of(scheme, *timestamp, id);
+    let key = secret.to_key(scheme.key_form())?;
+    Ok(scheme.headers(&mac_of(&key, &head, body), timestamp, id))
 }
 
 /// HMAC-SHA256 under a key, before or after some bytes.
@@ -135,37 +175,51 @@ impl Key {
         MacState::clone(&self.keyed).finalize()
     }
 
-    /// Returns whether the signature is this key's over the whole delivery.
-    pub(super) fn verifies(
-        &self,
-        timestamp: &Timestamp,
-        body: &[u8],
-        signature: &Signature,
-    ) -> Choice {
-        is_equal(&self.tag(timestamp, body), signature)
+    /// Keys it with the bytes that the secret stands for, in place of its text.
+    ///
+    /// # Errors
+    /// The text is not of this form.
+    pub(super) fn key_with(
+        &mut self,
+        secret: &Secret,
+        form: scheme::Key,
+    ) -> Result<(), ConfigError> {
+        if form != scheme::Key::Text {
+            let name = Arc::clone(&self.name);
+            *self = Self::from_bytes(name, &secret.to_key(form)?);
+        }
+        Ok(())
     }
 
-    fn tag(&self, timestamp: &Timestamp, body: &[u8]) -> CtOutput<MacState> {
-        let mut state = self.begin(timestamp);
+    pub(super) fn tag(&self, head: &SignedHead, body: &[u8]) -> Tag {
+        let mut state = self.begin(head);
         state.update(body);
-        state.finalize()
+        Tag(state.finalize())
     }
 
-    /// Returns the state after what is signed before the body: the timestamp's bytes and a dot.
-    fn begin(&self, timestamp: &Timestamp) -> MacState {
+    /// Returns the state after what is signed before the body.
+    fn begin(&self, head: &SignedHead) -> MacState {
         let mut state = MacState::clone(&self.keyed);
-        state.update(timestamp.as_bytes());
-        state.update(b".");
+        head.pieces(|piece| state.update(piece));
         state
     }
+}
+
+/// The MAC of a whole delivery under one key.
+pub(super) struct Tag(CtOutput<MacState>);
+
+/// Returns the MAC of a delivery, for its sender.
+fn mac_of(key: &[u8], head: &SignedHead, body: &[u8]) -> [u8; 32] {
+    let Tag(tag) = Key::from_bytes("".into(), key).tag(head, body);
+    tag.into_bytes().into()
 }
 
 /// The MACs of one delivery that arrives in pieces, one for each live key.
 pub(super) struct MacStates(Vec<MacState>);
 
 impl MacStates {
-    pub(super) fn new(keys: &[Key], timestamp: &Timestamp) -> Self {
-        Self(keys.iter().map(|key| key.begin(timestamp)).collect())
+    pub(super) fn new(keys: &[Key], head: &SignedHead) -> Self {
+        Self(keys.iter().map(|key| key.begin(head)).collect())
     }
 
     /// Hashes the next piece of the body under every key.
@@ -175,11 +229,11 @@ impl MacStates {
         }
     }
 
-    /// Returns the index of the key that signed this body.
-    pub(super) fn matched(self, signature: &Signature) -> Option<u8> {
+    /// Returns the key that signed this body, and its signature.
+    pub(super) fn matched(self, signatures: &Signatures) -> Option<Match> {
         // Cloned, since a state that is moved out of the list leaves its bytes there.
-        let tags = self.0.iter().map(|state| state.clone().finalize());
-        index_of_match(tags.map(|tag| is_equal(&tag, signature)))
+        let tags = self.0.iter().map(|state| Tag(state.clone().finalize()));
+        find_match(tags, signatures)
     }
 
     /// Returns the number of states that each byte is hashed into.
@@ -189,18 +243,44 @@ impl MacStates {
     }
 }
 
-fn is_equal(tag: &CtOutput<MacState>, signature: &Signature) -> Choice {
-    tag.as_bytes().as_slice().ct_eq(&signature.0)
+fn is_equal(tag: &Tag, signature: &[u8; 32]) -> Choice {
+    tag.0.as_bytes().as_slice().ct_eq(signature)
 }
 
-/// Returns the index of the result that is true. No result decides a branch: the time must not show which key matched.
-pub(super) fn index_of_match(results: impl Iterator<Item = Choice>) -> Option<u8> {
-    let (mut any, mut index) = (Choice::from(0), 0);
-    for (at, matches) in (0_u8..).zip(results) {
-        any |= matches;
-        index.conditional_assign(&at, matches);
+/// The indices of the key that has signed and of the signature that is its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Match {
+    pub(super) key: u8,
+    pub(super) signature: u8,
+}
+
+/// Compares each signature with the tag of each key. No result decides a branch: the time must not show which matched.
+pub(super) fn find_match(
+    tags: impl Iterator<Item = Tag>,
+    signatures: &Signatures,
+) -> Option<Match> {
+    let mut any = Choice::from(0);
+    let mut found = Match {
+        key: 0,
+        signature: 0,
+    };
+    for (key, tag) in (0_u8..).zip(tags) {
+        for (at, signature) in (0_u8..).zip(signatures.iter()) {
+            let matches = is_equal(&tag, signature);
+            any |= matches;
+            found.key.conditional_assign(&key, matches);
+            found.signature.conditional_assign(&at, matches);
+        }
     }
-    bool::from(any).then_some(index)
+    bool::from(any).then_some(found)
+}
+
+/// Returns SHA-256 over all that is signed.
+pub(crate) fn digest(head: &SignedHead, body: &[u8]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    head.pieces(|piece| hash.update(piece));
+    hash.update(body);
+    hash.finalize().into()
 }
 
 /// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
@@ -246,7 +326,7 @@ mod tests {
         let (first, rest) = message.split_at(message.len() / 3);
         macs.update(first);
         macs.update(rest);
-        macs.matched(&signature).is_some()
+        macs.matched(&signature.alone()).is_some()
     }
 
     #[test]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::keyring::KeyRing;
 use super::signature::Signature;
-use super::timestamp::Timestamp;
+use crate::scheme::{Scheme, SignedHead, Timestamp};
 
 /// A delivery's bytes, proved authentic.
 ///
@@ -32,12 +32,12 @@ pub struct Verified<B = Bytes> {
 impl<B: SignedBytes> Verified<B> {
     /// Restores a value from a store that is trusted. The ring is one [from a store](KeyRing::from_stored).
     pub(crate) fn restored(
-        timestamp: Timestamp,
+        head: SignedHead,
         signature: Option<Signature>,
         ring: KeyRing,
         body: B,
     ) -> Self {
-        Self::new(Proof::new(timestamp, signature, Arc::new(ring), 0), body)
+        Self::new(Proof::new(head, signature, Arc::new(ring), 0), body)
     }
 
     /// Returns the raw bytes that were signed.
@@ -59,10 +59,26 @@ impl<B> Verified<B> {
         self.body
     }
 
-    /// Returns when the delivery was signed.
+    /// Returns when the delivery was signed; `None` for a scheme without a timestamp.
     #[must_use]
-    pub fn timestamp(&self) -> &Timestamp {
-        &self.proof.timestamp
+    pub fn timestamp(&self) -> Option<&Timestamp> {
+        self.proof.head.timestamp.as_ref()
+    }
+
+    /// Returns the name of the [scheme](Scheme) by which it was signed.
+    #[must_use]
+    pub fn scheme_name(&self) -> &str {
+        self.proof.ring.scheme_name()
+    }
+
+    /// Returns that scheme; `None` where a store has noted only its name.
+    pub(crate) fn scheme(&self) -> Option<&Scheme> {
+        self.proof.ring.scheme()
+    }
+
+    /// Returns what was signed in front of the body.
+    pub(crate) fn signed_head(&self) -> &SignedHead {
+        &self.proof.head
     }
 
     /// Returns the signature that was sent, to be stored with the body: [`Delivery::to_stored`](crate::Delivery::to_stored) does
@@ -117,7 +133,7 @@ impl<B: SignedBytes> fmt::Debug for Verified<B> {
 /// The key and the ring that signed, and the time of signing.
 #[derive(Clone)]
 pub(super) struct Proof {
-    timestamp: Timestamp,
+    head: SignedHead,
     signature: Option<Signature>,
     /// A ring that is or was live in this process, or the one that a store has noted.
     ring: Arc<KeyRing>,
@@ -128,13 +144,13 @@ pub(super) struct Proof {
 impl Proof {
     #[inline]
     pub(super) fn new(
-        timestamp: Timestamp,
+        head: SignedHead,
         signature: Option<Signature>,
         ring: Arc<KeyRing>,
         key: u8,
     ) -> Self {
         Self {
-            timestamp,
+            head,
             signature,
             ring,
             key,
@@ -150,7 +166,7 @@ impl Proof {
 impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Proof")
-            .field("timestamp", &self.timestamp)
+            .field("timestamp", &self.head.timestamp)
             .field("key", &self.key_name())
             .field("scope", &self.ring.scope())
             .field("subscription", &self.ring.subscription)

@@ -22,7 +22,8 @@ const SECRET: &str = "whsec_made_up_for_the_listener";
 pub(crate) struct Listening {
     child: Child,
     /// Host and port that take deliveries.
-    address: String,
+    pub(crate) address: String,
+    /// With the token that lets it sign.
     pub(crate) page: String,
 }
 
@@ -79,22 +80,20 @@ fn newest(folder: &Path) -> Option<SystemTime> {
 
 impl Listening {
     pub(crate) fn start() -> Self {
+        Self::with(&["--keep", "2000"])
+    }
+
+    pub(crate) fn with(options: &[&str]) -> Self {
         let mut child = Command::new(command())
-            .args([
-                "listen",
-                "--addr",
-                "127.0.0.1:0",
-                "--page",
-                "--keep",
-                "2000",
-            ])
+            .args(["listen", "--addr", "127.0.0.1:0", "--page"])
+            .args(options)
             .env("WEBHOOK_SECRET", SECRET)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let first = first_line(child.stdout.take().unwrap());
-        // listening on http://127.0.0.1:1/webhooks, page at http://127.0.0.1:2/
+        // listening on http://127.0.0.1:1/webhooks, page at http://127.0.0.1:2/?token=1f
         let rest = first.strip_prefix("listening on http://").expect(&first);
         let (url, page) = rest.split_once(", page at ").expect(&first);
         let address = url.split('/').next().unwrap().to_owned();
@@ -103,6 +102,11 @@ impl Listening {
             address,
             page: page.to_owned(),
         }
+    }
+
+    /// The page for who was not given the token.
+    pub(crate) fn page_without_token(&self) -> &str {
+        self.page.split('?').next().unwrap()
     }
 
     /// Delivers a body with the signature of another one, or of itself.
@@ -172,11 +176,23 @@ async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets()
     assert!(!screen.texts("html").await.concat().contains(SECRET));
     assert_eq!(
         screen.texts(".detail > .actions button").await,
-        ["Deliver again", "Copy as curl", "Why was it refused?"]
+        [
+            "Edit and send again",
+            "Copy as curl without signature",
+            "Why was it refused?"
+        ]
     );
 
     screen.click("tr[data-state=done]").await;
     screen.until_text(".detail .json", "onerror=").await;
+    assert_eq!(
+        screen.texts(".detail > .actions button").await,
+        [
+            "Deliver again",
+            "Edit and send again",
+            "Copy as curl without signature"
+        ]
+    );
     assert_eq!(
         screen
             .eval("document.querySelectorAll('main img').length")
@@ -218,7 +234,7 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
     }
     let listening = Listening::start();
     let page = listening
-        .page
+        .page_without_token()
         .trim_start_matches("http://")
         .trim_end_matches('/')
         .to_owned();
@@ -249,6 +265,7 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
     for (method, path) in [
         ("POST", "/_listen/deliveries"),
         ("DELETE", "/_listen/deliveries/1"),
+        ("POST", "/_listen/receiver"),
         ("POST", "/_listen/deliveries/1/redeliver"),
         ("GET", "/_listen/deliveries/1/replay"),
         ("POST", "/_emulator/reset"),
@@ -259,13 +276,19 @@ async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
         let none = answer(&page, &request).await;
         assert!(none.starts_with("HTTP/1.1 404"), "{method} {path}: {none}");
     }
-    for what in ["explain", "replay"] {
+    for what in ["explain", "replay", "send"] {
         let foreign = format!(
             "POST /_listen/deliveries/1/{what} HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
         );
         let foreign = answer(&page, &foreign).await;
         assert!(foreign.starts_with("HTTP/1.1 403"), "{what}: {foreign}");
     }
+    // A changed body is signed for the token alone.
+    let without = format!(
+        "POST /_listen/deliveries/1/send HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}"
+    );
+    let without = answer(&page, &without).await;
+    assert!(without.starts_with("HTTP/1.1 403"), "{without}");
     // The listener itself serves no page.
     let listener = answer(
         &listening.address,
@@ -304,9 +327,12 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
     screen.allow_clipboard().await;
     let rows = "document.querySelectorAll('tr[data-delivery]').length";
     screen.until(&format!("{rows} === 100")).await;
-    // None is empty from top to bottom: there are no subscriptions and no next attempts.
+    // None is empty from top to bottom: there are no subscriptions and no next attempts; and no reason among the newest.
     let columns = "[...document.querySelectorAll('thead th:not([hidden])')].map((one) => one.textContent).join()";
-    assert_eq!(screen.eval(columns).await, "Verdict,Time,Event,Answer");
+    assert_eq!(
+        screen.eval(columns).await,
+        "Verdict,Time,Event,Type,Took,Answer"
+    );
     screen.until_text("tr[data-state=done]", "✓ done").await;
 
     // The oldest ones are found, and the number that was searched is said.
@@ -333,12 +359,18 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
         "(document.activeElement.id || document.activeElement.closest('tr')?.dataset.delivery)";
     screen.until(&format!("{focused} === 'search'")).await;
     screen.key("ArrowDown").await;
-    screen.until(&format!("{focused} === '2'")).await;
+    screen
+        .until(&format!("{focused}?.startsWith('evt_refused@')"))
+        .await;
     screen.key("ArrowDown").await;
-    screen.until(&format!("{focused} === '1'")).await;
+    screen
+        .until(&format!("{focused}?.startsWith('evt_long@')"))
+        .await;
     screen.key("Enter").await;
     screen.until_text(".detail", "xxxxx").await;
-    screen.until("location.hash === '#1'").await;
+    screen
+        .until("/^#evt_long@\\d{4}-.*Z\\?type=row\\.$/.test(location.hash)")
+        .await;
     screen.press(".detail", "Copy body").await;
     screen.until_text("#told", "Body copied").await;
     assert_eq!(
@@ -350,19 +382,26 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
     screen.until(&format!("{raw} === {}", long.len())).await;
     screen.press(".detail", "Deliver again").await;
     screen
-        .until_text("#told .good", "#1 delivered again: 20")
+        .until_text("#told .good", "evt_long delivered again: 20")
         .await;
     screen.key("Escape").await;
-    screen.until("location.hash === ''").await;
-    screen.until(&format!("{focused} === '1'")).await;
+    screen.until("location.hash === '#?type=row.'").await;
+    screen
+        .until(&format!("{focused}?.startsWith('evt_long@')"))
+        .await;
 
-    // What is not authentic is not signed; its curl command has no signature.
-    screen.click("tr[data-delivery='2']").await;
+    // What is not authentic is not signed as it is; its curl command has no signature.
+    screen.click("tr[data-state=refused]").await;
     screen.until_there(".detail .refusal").await;
-    screen.press(".detail", "Deliver again").await;
-    screen.until_text("#told .bad", "not authentic").await;
-    screen.was_refused(409).await;
-    screen.press(".detail", "Copy as curl").await;
+    assert!(
+        !screen
+            .texts(".detail button")
+            .await
+            .contains(&"Deliver again".to_owned())
+    );
+    screen
+        .press(".detail", "Copy as curl without signature")
+        .await;
     screen
         .until_text("#told", "Command without the signature")
         .await;
@@ -380,7 +419,7 @@ async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_
     screen
         .eval("location.hash = '#%3Cimg src=x onerror=alert(1)%3E'")
         .await;
-    screen.until_there("#told .bad").await;
+    screen.until_text(".detail", "is not kept").await;
     screen.was_refused(404).await;
     screen.eval("location.hash = '#%'").await;
     assert_eq!(screen.eval("document.images.length").await, 0);

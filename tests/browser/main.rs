@@ -9,6 +9,8 @@ mod screen;
 mod devtools;
 mod emulator;
 mod listen;
+mod looks;
+mod one_view;
 mod picture;
 mod receiver;
 mod rows;

@@ -8,7 +8,13 @@ use crate::screen::Screen;
 use crate::{Receives, Served};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures");
-const FILES: [&str; 2] = ["emulate.png", "listen-page.png"];
+/// Each with its size.
+const FILES: [(&str, i64, i64); 4] = [
+    ("emulate.png", WIDTH, HEIGHT),
+    ("listen-page.png", WIDTH, HEIGHT),
+    ("listen-many.png", 768, 560),
+    ("listen-empty.png", 390, 560),
+];
 const WIDTH: i64 = 1180;
 const HEIGHT: i64 = 700;
 const MAX_BYTES: usize = 150_000;
@@ -20,13 +26,13 @@ async fn the_pictures_of_the_docs_are_of_the_pages() {
         draw().await;
         draw_listen().await;
     }
-    for file in FILES {
+    for (file, width, height) in FILES {
         let picture = std::fs::read(format!("{FOLDER}/{file}")).expect("scripts/pictures draws it");
         assert!(picture.len() < MAX_BYTES, "{} bytes", picture.len());
         assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
         let number =
             |at: usize| i64::from(u32::from_be_bytes(picture[at..at + 4].try_into().unwrap()));
-        assert_eq!((number(16), number(20)), (WIDTH, HEIGHT), "{file}");
+        assert_eq!((number(16), number(20)), (width, height), "{file}");
     }
 }
 
@@ -52,6 +58,11 @@ async fn write(screen: Screen, file: &str) {
 
 async fn draw_listen() {
     let listening = Listening::start();
+    let screen = open!(listening.page_without_token());
+    screen.size(390, 560).await;
+    screen.scheme("light").await;
+    screen.until_text(".empty", "Nothing has arrived").await;
+    write(screen, "listen-empty.png").await;
     for (id, event_type) in [
         ("evt_8f2c", "row.created"),
         ("evt_8f2d", "row.updated"),
@@ -72,6 +83,18 @@ async fn draw_listen() {
     screen.press(".detail", "Why was it refused?").await;
     screen.until_there(".explained").await;
     write(screen, "listen-page.png").await;
+    for number in 0..995 {
+        let id = format!("evt_{number}");
+        let kinds = ["row.created", "row.updated", "page.updated", "row.deleted"];
+        let body = event(&id, kinds[number % 4], &format!("row_order_{number}"));
+        let signed = if number % 11 == 3 { "other" } else { &body };
+        listening.deliver(&id, &body, signed).await;
+    }
+    let screen = open!(&listening.page);
+    screen.size(768, 560).await;
+    screen.scheme("dark").await;
+    screen.until_text(".totals", "1,000 deliveries").await;
+    write(screen, "listen-many.png").await;
 }
 
 async fn draw() {

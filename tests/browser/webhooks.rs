@@ -125,7 +125,7 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
     let rows = "[...document.querySelectorAll(\"[aria-label='Recent deliveries'] tbody tr\")].map((row) => \
                 [row.dataset.delivery, row.dataset.state, ...[...row.children].map((cell) => cell.textContent)])";
     // The last of the changes may be drawn a frame later.
-    screen.until(&format!("({rows})[0][5] === '204'")).await;
+    screen.until(&format!("({rows})[0][8] === '204'")).await;
     let shown = screen.eval(rows).await;
     let there = service.data("deliveries").await;
     for (shown, there) in shown
@@ -135,16 +135,14 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
         .zip(there.as_array().unwrap())
     {
         assert_eq!((&shown[0], &shown[1]), (&there["id"], &there["state"]));
-        let event = format!(
-            "{}{}",
-            there["eventType"].as_str().unwrap(),
-            there["eventId"].as_str().unwrap()
+        assert_eq!(
+            (&shown[4], &shown[5]),
+            (&json!("Orders · row_order_1"), &there["eventType"])
         );
-        assert_eq!(shown[4], event);
         let attempt = &there["attempts"][0];
         assert_eq!(shown[3], attempt["at"].as_str().unwrap()[11..19]);
-        assert_eq!(shown[5], attempt["status"].to_string());
-        let waits = shown[6].as_str().unwrap();
+        assert_eq!(shown[8], attempt["status"].to_string());
+        let waits = shown[9].as_str().unwrap();
         assert_eq!(
             waits.starts_with("in "),
             there["nextAttemptAt"].is_string(),
@@ -186,6 +184,7 @@ async fn the_list_and_the_detail_show_the_deliveries_of_the_endpoints() {
     screen.end().await;
 }
 
+// fault V7: the page tells a failed test event in green, with the words of the HTTP client, and its row has six lines
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_event_that_fails_says_so_in_red_and_in_rows_of_two_lines() {
     // Nothing listens at port 1.
@@ -211,6 +210,8 @@ async fn a_test_event_that_fails_says_so_in_red_and_in_rows_of_two_lines() {
     screen.end().await;
 }
 
+// fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"
+// fault V10: a retry of an old delivery brings it to the top of the page's list, and pushes another one out
 #[tokio::test(flavor = "multi_thread")]
 async fn the_filter_finds_a_delivery_behind_many_others() {
     let receiver = Receives::start().await;
@@ -273,9 +274,16 @@ async fn the_filter_finds_a_delivery_behind_many_others() {
         .until_text(".detail .refusal", "the handler failed or panicked")
         .await;
     screen
-        .until(&format!("location.hash === '#webhooks/{first}'"))
+        .until(&format!(
+            "location.hash === '#webhooks/{first}?search={first}+500'"
+        ))
         .await;
     screen.key("Escape").await;
+    screen
+        .until(&format!("location.hash === '#webhooks?search={first}+500'"))
+        .await;
+    // The filter survived the reload.
+    screen.fill("Search", "").await;
     screen.until("location.hash === '#webhooks'").await;
     screen.until(shows_more).await;
     // A retry of a delivery behind the list does not bring it to the top.
@@ -360,19 +368,13 @@ async fn a_delivery_is_sent_again_copied_as_curl_and_explained() {
         .until("document.querySelector('tr[data-delivery]').dataset.state === 'delivered'")
         .await;
 
-    // A mistake in the receiver's settings: its secret has quotes.
+    // One that was accepted has no such question.
     screen.click("tr[data-delivery]").await;
     screen.until_text(".detail", "204").await;
-    screen.press(".detail", "Why was it refused?").await;
-    screen.until_text(".explained", "It was accepted").await;
-    screen
-        .fill(
-            "The secret that your receiver has",
-            "\"whsec_made_up_for_the_browser\"",
-        )
-        .await;
-    screen.key("Enter").await;
-    screen.until_text(".explained", "quot").await;
+    assert_eq!(
+        screen.texts(".detail > .actions button").await,
+        ["Send again", "Copy as curl"]
+    );
     screen.end().await;
 }
 

@@ -248,6 +248,7 @@ async fn each_call_of_the_sink_has_the_retention() {
     }
 }
 
+// fault Q2: the answer goes before the commit
 #[tokio::test(start_paused = true)]
 async fn no_2xx_before_the_sink_has_said_durable() {
     let rig = Rig::of(|_, _| async {
@@ -263,6 +264,7 @@ async fn no_2xx_before_the_sink_has_said_durable() {
     assert_eq!(rig.settled(), [(Outcome::Accepted, false)]);
 }
 
+// fault Q9: a delivery is acknowledged that could not be stored
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_fails_is_503_by_its_kind_and_the_retry_is_accepted() {
     for (error, kind) in [

@@ -54,6 +54,8 @@ fn with_data(data: &str) -> String {
     )
 }
 
+// fault S2-18: doubled envelope keys that two readers see differently
+// fault S2-23: ids empty, blank, with control characters, of 10 KiB, in other case
 #[tokio::test]
 async fn without_a_usable_id_and_type_a_body_is_refused() {
     let long = "e".repeat(10_240);
@@ -83,6 +85,7 @@ async fn without_a_usable_id_and_type_a_body_is_refused() {
     }
 }
 
+// fault S2-20: nesting, lone surrogates, bad UTF-8, BOM, UTF-16, trailing data, NaN, control characters
 #[tokio::test]
 async fn what_is_not_a_json_object_is_refused() {
     let whole = event("evt_1");
@@ -109,6 +112,7 @@ async fn what_is_not_a_json_object_is_refused() {
     }
 }
 
+// fault S2-20: nesting, lone surrogates, bad UTF-8, BOM, UTF-16, trailing data, NaN, control characters
 #[tokio::test]
 async fn a_body_with_an_error_after_its_id_and_type_never_runs_a_typed_handler() {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
@@ -161,6 +165,7 @@ async fn a_body_with_an_error_after_its_id_and_type_never_runs_a_typed_handler()
     }
 }
 
+// fault S2-18: doubled envelope keys that two readers see differently
 #[tokio::test]
 async fn fields_of_the_envelope_must_not_stand_there_twice() {
     let whole = event("evt_1");
@@ -179,6 +184,7 @@ async fn fields_of_the_envelope_must_not_stand_there_twice() {
     assert_eq!(status_of(late).await, 422);
 }
 
+// fault S2-19: doubled keys among the properties
 #[tokio::test]
 async fn the_last_value_of_a_repeated_property_counts() {
     let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"Total":1,"Total":2},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
@@ -198,6 +204,7 @@ async fn the_last_value_of_a_repeated_property_counts() {
     assert_eq!(status_of(body).await, 200, "as properties too");
 }
 
+// fault S2-21: big integers lose digits
 #[tokio::test]
 async fn numbers_keep_every_digit() {
     let digits = "18446744073709551617.10";
@@ -219,6 +226,8 @@ async fn numbers_keep_every_digit() {
     assert!(seen.contains(digits), "{seen}");
 }
 
+// fault S2-22: unknown types refused until they are discarded
+// fault S8: one mismatch and the raw payload is gone
 #[tokio::test]
 async fn what_is_not_known_yet_is_accepted_and_kept() {
     for kind in ["page.created", "member.invited", "row.archived", "x"] {
@@ -232,6 +241,7 @@ async fn what_is_not_known_yet_is_accepted_and_kept() {
     }
 }
 
+// fault S2-23: ids empty, blank, with control characters, of 10 KiB, in other case
 #[tokio::test]
 async fn ids_are_distinguished_by_their_exact_bytes() {
     let receiver = receiver().build().unwrap();
@@ -294,6 +304,8 @@ async fn a_type_mismatch_is_reported_to_the_operator_with_its_path_and_not_to_th
     );
 }
 
+// fault S2-03: headers name another event than the signed body
+// fault S9: the unsigned type decides how the signed body is read
 #[tokio::test]
 async fn unsigned_headers_that_name_another_event_are_refused_or_ignored_as_set() {
     let sent = Sent::new(event("evt_1"));

@@ -95,6 +95,7 @@ fn canonical(text: &str) -> String {
     }
 }
 
+// fault K13: the canonical form of an array or an object is no JSON
 #[test]
 fn the_canonical_form_of_a_value_is_json_of_the_same_meaning() {
     for text in [
@@ -136,6 +137,7 @@ fn events_are_written_again_as_they_were_read() {
     }
 }
 
+// fault F10a: an actor that is null or absent, or a page, member or test event without `data`, is refused for good
 #[test]
 fn an_actor_may_be_null_or_absent() {
     for (body, key) in [
@@ -194,6 +196,7 @@ fn an_actor_that_a_program_fills_is_written_once() {
     assert_eq!(written.matches("email").count(), 1, "{written}");
 }
 
+// fault F10a: an actor that is null or absent, or a page, member or test event without `data`, is refused for good
 #[test]
 fn data_may_be_missing_where_the_specification_shows_no_payload() {
     let bare = |event_type: &str| {
@@ -439,6 +442,7 @@ fn a_rows_integer_takes_what_serde_json_takes() {
     assert_eq!(properties.to::<Row>().unwrap(), expected);
 }
 
+// fault F32: a NUMBER below `flatten` or in an enum refuses its event for good, or is `None` in silence
 #[test]
 fn what_is_no_integer_for_serde_json_is_refused_with_its_path_and_position() {
     #[derive(Debug, Deserialize)]
@@ -498,6 +502,7 @@ fn what_is_no_integer_for_serde_json_is_refused_with_its_path_and_position() {
     }
 }
 
+// fault F32: a NUMBER below `flatten` or in an enum refuses its event for good, or is `None` in silence
 #[test]
 fn a_flattened_option_is_none_where_an_integer_does_not_fit() {
     #[derive(Debug, Deserialize)]
@@ -586,6 +591,7 @@ fn in_each_buffer<T: DeserializeOwned>(json: &str) -> Result<Vec<T>, EventError>
     Ok(read)
 }
 
+// fault F32: a NUMBER below `flatten` or in an enum refuses its event for good, or is `None` in silence
 #[test]
 fn each_value_type_is_read_wherever_serde_buffers_it() {
     fn check<T: DeserializeOwned + Serialize>(json: &str, written: &str) {

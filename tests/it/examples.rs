@@ -6,9 +6,9 @@ use crate::process::{Example, own_secret, row_created, signed};
 #[path = "../../examples/custom_store/store.rs"]
 mod store;
 
-/// For examples that take other secrets than that of `WEBHOOK_SECRET`.
+/// What no example takes from its environment, a file or its operator.
 #[cfg(feature = "axum")]
-const SECRET: &str = "whsec_made_up_for_the_examples";
+const PUBLISHED: &str = "whsec_made_up_for_the_examples";
 
 /// The rules for every example, whatever it is built on: one run, no second one, no run for a delivery that is not authentic.
 fn check_the_rules(example: &mut Example, secret: &str, id: &str) {
@@ -97,7 +97,7 @@ mod axum {
 
     #[test]
     fn secret_rotation_takes_old_and_new_without_a_restart() {
-        let (old, new) = ("whsec_made_up_secret_old1", "whsec_made_up_secret_new2");
+        let (old, new) = (own_secret(), &*format!("{}_new", own_secret()));
         let file = scratch("secrets");
         std::fs::write(&file, format!("2026-05 {old}\n")).unwrap();
         let mut example = Example::start(
@@ -119,6 +119,9 @@ mod axum {
         std::fs::write(&file, "half-writ").unwrap();
         example.line_with("kept the old secrets");
         assert_eq!(example.deliver(old, &body(4)).status, 204);
+        std::fs::write(&file, format!("2026-12 {PUBLISHED}\n")).unwrap();
+        example.line_with("kept the old secrets: this secret is published");
+        assert_eq!(example.deliver(PUBLISHED, &body(5)).status, 401);
 
         std::fs::write(&file, format!("2026-11 {new}\n")).unwrap();
         while example.count_lines_with("live keys: 2026-11") < 2 {
@@ -127,13 +130,17 @@ mod axum {
         assert_eq!(example.deliver(old, &body(5)).status, 401);
         assert_eq!(example.deliver(new, &body(5)).status, 204);
         // No part of a secret is ever printed.
-        assert_eq!(example.count_lines_with("made_up"), 0);
+        for secret in [old, PUBLISHED] {
+            assert_eq!(example.count_lines_with(secret), 0);
+        }
         let _ = std::fs::remove_file(file);
     }
 
     #[test]
     fn many_subscriptions_looks_each_up_once_and_forgets_when_told() {
-        let mut example = Example::start("many_subscriptions", &[("OPERATOR_ADDR", "127.0.0.1:0")]);
+        let ports = [("OPERATOR_ADDR", "127.0.0.1:0")];
+        let mut example = Example::start_with("many_subscriptions", &["--try"], &ports);
+        example.line_with("anyone can sign with them");
         let line = example.line_with("operator: ");
         let operator = Operator(line.strip_prefix("operator: ").unwrap().to_owned());
         let deliver = |example: &Example, subscription: &str, secret: &str, id: &str| {
@@ -166,7 +173,7 @@ mod axum {
         assert_eq!(good(&example, "wh_10001", "evt_1"), 401);
         example.line_with("query: wh_10001 is unknown");
         assert_eq!(good(&example, "wh_'or'1'='1", "evt_1"), 401);
-        assert_eq!(deliver(&example, "wh_7", SECRET, "evt_9"), 401);
+        assert_eq!(deliver(&example, "wh_7", PUBLISHED, "evt_9"), 401);
         assert_eq!(good(&example, "wh_down", "evt_1"), 503);
         example.line_with("made up: the database is down");
 
@@ -184,6 +191,18 @@ mod axum {
         assert_eq!(example.count_lines_with("query: wh_7 is there"), 2);
         assert_eq!(example.count_lines_with("or'1"), 0);
         assert_eq!(example.count_lines_with("whsec"), 0);
+
+        // Without `--try` nothing is there, and no published secret gets in.
+        let mut example = Example::start("many_subscriptions", &ports);
+        let line = example.line_with("operator: ");
+        let operator = Operator(line.strip_prefix("operator: ").unwrap().to_owned());
+        assert_eq!(good(&example, "wh_7", "evt_1"), 401);
+        assert_eq!(operator.ask("PUT", "/subscriptions/wh_8", PUBLISHED), 400);
+        assert_eq!(
+            operator.ask("PUT", "/subscriptions/wh_8", own_secret()),
+            204
+        );
+        assert_eq!(deliver(&example, "wh_8", own_secret(), "evt_1"), 204);
     }
 
     /// The operator's port of an example.
@@ -265,7 +284,8 @@ mod axum {
 
     #[test]
     fn event_router_takes_each_event_to_its_arm() {
-        let secrets = format!("wh_1={SECRET},wh_2=whsec_made_up_for_another_model");
+        let (secret, other) = (own_secret(), &*format!("{}_2", own_secret()));
+        let secrets = format!("wh_1={secret},wh_2={other}");
         let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &secrets)]);
         for line in [
             "subscription to page.created; data model: any",
@@ -283,11 +303,10 @@ mod axum {
             row_created(id, properties).replace("dm_1", model)
         };
         let order = created("evt_1", "dm_orders", r#"{"Customer":"Ada","Total":12.50}"#);
-        assert_eq!(deliver(&example, "wh_1", SECRET, &order).status, 204);
+        assert_eq!(deliver(&example, "wh_1", secret, &order).status, 204);
         example.line_with("order 1: Ada for 12.50");
-        assert!(deliver(&example, "wh_1", SECRET, &order).is_replay());
+        assert!(deliver(&example, "wh_1", secret, &order).is_replay());
 
-        let other = "whsec_made_up_for_another_model";
         let invoice = created("evt_2", "dm_invoices", r#"{"Number":"2026-7"}"#);
         assert_eq!(deliver(&example, "wh_2", other, &invoice).status, 204);
         example.line_with("invoice 2026-7");
@@ -302,24 +321,27 @@ mod axum {
         example.line_with("evt_3: 422 type_mismatch: data.properties.Number is missing");
 
         let page = r#"{"id":"evt_4","type":"page.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"title":"Plans"}}"#;
-        assert_eq!(deliver(&example, "wh_1", SECRET, page).status, 204);
+        assert_eq!(deliver(&example, "wh_1", secret, page).status, 204);
         example.line_with("page Plans");
 
         let unknown = created("evt_5", "dm_customers", "{}");
-        assert_eq!(deliver(&example, "wh_1", SECRET, &unknown).status, 204);
+        assert_eq!(deliver(&example, "wh_1", secret, &unknown).status, 204);
         example.line_with(
             "evt_5: 204 unhandled: no handler for row.created of the data model dm_customers",
         );
 
-        let alone = format!("wh_1={SECRET}");
+        let alone = format!("wh_1={secret}");
         let mut example = Example::start("event_router", &[("WEBHOOK_SECRETS", &alone)]);
-        check_the_rules(&mut example, SECRET, "evt_router");
+        check_the_rules(&mut example, secret, "evt_router");
 
-        let said = Example::refused("event_router", &[("WEBHOOK_SECRETS", SECRET)]);
-        assert!(
-            said.contains("expected ID=SECRET") && !said.contains(SECRET),
-            "{said}"
-        );
+        for (secrets, expected) in [
+            (secret, "expected ID=SECRET"),
+            (&*format!("wh_1={PUBLISHED}"), "this secret is published"),
+        ] {
+            let said = Example::refused("event_router", &[("WEBHOOK_SECRETS", secrets)]);
+            let shows = [secret, PUBLISHED].map(|secret| said.contains(secret));
+            assert!(said.contains(expected) && shows == [false; 2], "{said}");
+        }
     }
 
     #[cfg(unix)]
@@ -376,6 +398,7 @@ mod axum {
 
         use super::*;
 
+        const SECRET: &str = "whsec_made_up_for_the_examples";
         const OTHER: &str = "another-form-of-secret";
 
         fn start() -> Example {

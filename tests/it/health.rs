@@ -343,6 +343,7 @@ impl StoreProxy for Refusing {
 
 store_proxy!(Refusing);
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(start_paused = true)]
 async fn a_store_that_refuses_some_events_for_good_does_not_count_as_failing() {
     let harness = Harness::new(

@@ -105,6 +105,7 @@ fn with_budget(bytes: usize) -> (Receiver, Router) {
     (receiver, app)
 }
 
+// fault F12: unauthenticated bodies under way have no common bound
 #[tokio::test(start_paused = true)]
 async fn two_hundred_unfinished_mebibytes_hold_no_more_than_the_budget() {
     let (receiver, app) = with_budget(8 * MIB);
@@ -138,6 +139,7 @@ async fn two_hundred_unfinished_mebibytes_hold_no_more_than_the_budget() {
     assert_eq!(held(&receiver), 0);
 }
 
+// fault F12: unauthenticated bodies under way have no common bound
 #[tokio::test]
 async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
     let receiver = receiver()
@@ -170,6 +172,7 @@ async fn two_hundred_streams_of_one_connection_hold_no_more_than_the_budget() {
     eventually("all is given back", || held(&receiver) == 0).await;
 }
 
+// fault F12: unauthenticated bodies under way have no common bound
 #[tokio::test(start_paused = true)]
 async fn a_body_that_finds_the_budget_full_is_refused_and_no_other_is() {
     let (receiver, app) = with_budget(2 * MIB);
@@ -194,6 +197,7 @@ async fn a_body_that_finds_the_budget_full_is_refused_and_no_other_is() {
 }
 
 /// The sentence of SECURITY.md on clients that hold bodies back.
+// fault F12: unauthenticated bodies under way have no common bound
 #[tokio::test(start_paused = true)]
 async fn held_back_bodies_stop_deliveries_in_pieces_for_one_deadline() {
     let (receiver, app) = with_budget(64 * MIB); // the default
@@ -256,6 +260,7 @@ async fn a_body_that_becomes_too_large_is_413_and_ends_no_other_body() {
     assert_eq!(first.finish().await.status, 204);
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test]
 async fn a_sender_whose_body_found_no_room_writes_the_rest_and_reads_503() {
     let receiver = receiver().body_budget(MIB).build().unwrap();
@@ -272,6 +277,7 @@ async fn a_sender_whose_body_found_no_room_writes_the_rest_and_reads_503() {
     assert_eq!(next.status, 204);
 }
 
+// fault F12: unauthenticated bodies under way have no common bound
 #[tokio::test(start_paused = true)]
 async fn the_memory_of_a_body_is_freed_however_it_ends() {
     let (receiver, app) = with_budget(2 * MIB);

@@ -56,6 +56,7 @@ async fn got(response: Response<h2::RecvStream>) -> Received {
     }
 }
 
+// fault S2-40: HTTP/2 by other rules, floods of empty frames
 #[tokio::test]
 async fn over_http2_a_good_delivery_runs_and_its_copy_does_not() {
     let receiver = receiver().build().unwrap();
@@ -74,6 +75,8 @@ async fn over_http2_a_good_delivery_runs_and_its_copy_does_not() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S2-13: headers doubled, comma-joined, folded, in trailers
+// fault S16: the first of two headers wins in silence
 #[tokio::test]
 async fn over_http2_repeated_headers_are_refused() {
     let store = CountingStore::default();
@@ -93,6 +96,7 @@ async fn over_http2_repeated_headers_are_refused() {
     assert_eq!((probe.started(), store.calls()), (0, 0));
 }
 
+// fault S2-13: headers doubled, comma-joined, folded, in trailers
 #[tokio::test]
 async fn over_http2_trailers_never_count() {
     let receiver = receiver().build().unwrap();
@@ -124,6 +128,7 @@ impl Drop for CountsItsEnd {
     }
 }
 
+// fault S2-34: the sender hangs up amid the run
 #[tokio::test]
 async fn a_stream_reset_amid_the_run_loses_nothing() {
     let settled = Arc::new(AtomicUsize::new(0));
@@ -161,6 +166,7 @@ async fn a_stream_reset_amid_the_run_loses_nothing() {
     assert_eq!((probe.started(), probe.finished()), (1, 1));
 }
 
+// fault S2-40: HTTP/2 by other rules, floods of empty frames
 #[tokio::test]
 async fn a_flood_of_empty_frames_ends_with_the_deadline_at_the_latest() {
     let receiver = receiver().build().unwrap();
@@ -218,6 +224,7 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     field
 }
 
+// fault S2-40: HTTP/2 by other rules, floods of empty frames
 #[tokio::test]
 async fn names_in_upper_case_are_no_http2_and_never_run() {
     let receiver = receiver().build().unwrap();

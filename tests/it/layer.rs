@@ -161,6 +161,7 @@ async fn a_waiting_copy_that_hangs_up_leaves_nothing_behind() {
     assert_eq!(harness.runs(), 1);
 }
 
+// fault F30: a handler panics, and the operator learns only that it did, unless the panic hook's output is kept
 #[tokio::test(start_paused = true)]
 async fn a_panic_anywhere_in_the_handler_is_500_and_releases() {
     struct PanicsWhenDropped;
@@ -321,6 +322,7 @@ async fn a_drain_that_runs_out_of_time_aborts_and_releases() {
     assert_eq!(claim.await.unwrap(), Claimed::Fresh);
 }
 
+// fault Q8: what a handler found done is run again, or makes a success of a failure
 #[tokio::test(start_paused = true)]
 async fn what_the_handler_finds_done_is_answered_as_a_replay_and_committed() {
     for already in [AlreadyHandled::new(), AlreadyHandled::with_other_body()] {
@@ -377,6 +379,7 @@ async fn what_is_found_done_late_is_done_for_the_retry() {
     assert_eq!(settled[0].outcome, Outcome::Replayed { same_body: true });
 }
 
+// fault Q8: what a handler found done is run again, or makes a success of a failure
 #[tokio::test(start_paused = true)]
 async fn no_failure_becomes_a_success_by_the_mark_of_one() {
     let harness = Harness::of(|_, _| async {
@@ -885,6 +888,7 @@ where
     (harness, store.expect("made above"))
 }
 
+// fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_is_answered_like_one_that_fails() {
     let unavailable = Outcome::Refused(RefusalKind::StoreUnavailable);
@@ -929,6 +933,7 @@ async fn a_store_that_panics_is_answered_like_one_that_fails() {
     }
 }
 
+// fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_behind_a_run_leaves_its_answer_alone() {
     for at_once in [true, false] {
@@ -961,6 +966,7 @@ async fn a_store_that_panics_behind_a_run_leaves_its_answer_alone() {
     }
 }
 
+// fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_in_a_step_is_an_error_of_the_step() {
     use hookgate::receiver::{Admission, RequestHead};
@@ -1437,6 +1443,7 @@ async fn two_layers_of_one_receiver_are_one() {
     assert_eq!(harness.runs(), 1);
 }
 
+// fault F3: a store that panics is answered 500 and blamed on the handler; no `on_failed`, and the receiver stays ready
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_in_a_renewal_does_not_end_the_run() {
     for at_once in [true, false] {

@@ -79,6 +79,7 @@ fn assert_refused(response: &Response, kind: RefusalKind) {
 
 // Which ids are looked up.
 
+// fault S2-04: the webhook-id header names another subscription, or none that is known
 #[tokio::test]
 async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown() {
     let provider = Provider::new(async |_, _| Ok(None));
@@ -141,6 +142,7 @@ async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown(
     assert_eq!(probe.started(), 0);
 }
 
+// fault S2-29: timing tells how much of a signature was right, or which subscriptions exist
 #[tokio::test]
 async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
     let provider = Provider::new(async |id, _| match id.as_str() {
@@ -534,6 +536,7 @@ async fn what_is_forgotten_amid_its_look_up_serves_no_later_delivery() {
 
 // The effects of a flood.
 
+// fault S2-27: forged ids fill the store
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_invented_ids_evicts_no_ring() {
     let provider = Provider::new(async |id, _| match id.as_str() {
@@ -567,6 +570,8 @@ async fn a_flood_of_invented_ids_evicts_no_ring() {
     assert_eq!(provider.count(), 100_002, "the rings are still there");
 }
 
+// fault S2-27: forged ids fill the store
+// fault F9: during a flood of invented ids, or of ids whose look-ups fail, a known one is refused for as long as the flood lasts
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
     let provider = Provider::new(async |id, _| {

@@ -69,7 +69,11 @@ mod route;
 #[cfg(feature = "axum")]
 mod run;
 #[cfg(feature = "axum")]
+mod schemes;
+#[cfg(feature = "axum")]
 mod scopes;
+#[cfg(feature = "axum")]
+mod senders;
 #[cfg(feature = "axum")]
 mod shutdown;
 #[cfg(feature = "axum")]

@@ -27,10 +27,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hookgate::{
-    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Secret,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, Scheme, Secret,
     clock::UnixSeconds,
+    dedupe::RetrySchedule,
     layer::{Answer, ResponseBody, VerifiedBody},
-    verify::{Signature, Timestamp},
+    verify::{Timestamp, sign},
 };
 use http::{Request, Response, StatusCode};
 use proptest::strategy::{Strategy, ValueTree};
@@ -54,10 +55,24 @@ type App = BoxCloneService<Request<String>, Response<ResponseBody<()>>, Infallib
 
 #[test]
 fn each_event_is_committed_once_and_none_is_lost() {
+    play(Scheme::WORKSPACE, 400);
+}
+
+#[test]
+fn each_event_of_stripe_is_committed_once_and_none_is_lost() {
+    play(Scheme::STRIPE, 100);
+}
+
+#[test]
+fn each_event_of_standard_webhooks_is_committed_once_and_none_is_lost() {
+    play(Scheme::STANDARD_WEBHOOKS, 100);
+}
+
+fn play(scheme: Scheme, cases: u32) {
     let defaults = Config::default();
     let mut runner = TestRunner::new(Config {
         cases: if defaults.cases == 256 {
-            400
+            cases
         } else {
             defaults.cases
         },
@@ -67,7 +82,7 @@ fn each_event_is_committed_once_and_none_is_lost() {
         ..defaults
     });
     let played = runner.run(&plans(), |plan| {
-        let violations = Play::begin_and_end(plan).violations();
+        let violations = Play::begin_and_end_as(scheme, plan).violations();
         if violations.is_empty() {
             return Ok(());
         }
@@ -210,16 +225,21 @@ struct Play {
 impl Play {
     /// Plays a plan from its first delivery to the end of its last run.
     fn begin_and_end(plan: Plan) -> Arc<World> {
+        Self::begin_and_end_as(Scheme::WORKSPACE, plan)
+    }
+
+    /// The same, with deliveries that another sender has signed.
+    fn begin_and_end_as(scheme: Scheme, plan: Plan) -> Arc<World> {
         tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .unwrap()
-            .block_on(async { Self::begin(plan).end().await })
+            .block_on(async { Self::begin(scheme, plan).end().await })
     }
 
-    fn begin(plan: Plan) -> Self {
-        let world = World::new(&plan.events);
+    fn begin(scheme: Scheme, plan: Plan) -> Self {
+        let world = World::new(&plan.events, scheme);
         let clock: Arc<dyn hookgate::clock::Clock> = Arc::new(StoreClock(Arc::clone(&world)));
         let inner: Arc<dyn DedupeStore> = match plan.store {
             Store::Memory => Arc::new(MemoryStore::new(100).with_clock(clock)),
@@ -234,7 +254,10 @@ impl Play {
         };
         let [settled, answered, letters, handling] = [(); 4].map(|()| Arc::clone(&world));
         let receiver = Receiver::builder()
-            .secret(Secret::new(SECRET).unwrap())
+            .scheme(scheme)
+            // The sender's attempts are the plan's own.
+            .schedule(RetrySchedule::default())
+            .secret(secret(scheme))
             .store(store)
             .clock(Wall(Arc::clone(&world)))
             .lease(Duration::from_millis(plan.lease))
@@ -371,14 +394,22 @@ impl Play {
 
 fn request(world: &World, id: &str) -> Request<String> {
     let body = format!(r#"{{"id":"{id}","type":"row.deleted"}}"#);
-    let secret = Secret::new(SECRET).unwrap();
+    let (scheme, mut request) = (world.scheme, Request::post("/webhooks"));
     let timestamp = Timestamp::at(UnixSeconds::new(world.true_time())).unwrap();
-    let signature = Signature::sign(&secret, &timestamp, body.as_bytes());
-    Request::post("/webhooks")
-        .header("x-service-timestamp", timestamp.as_str())
-        .header("x-service-signature", signature.to_header_value())
-        .body(body)
-        .unwrap()
+    let headers = sign(&scheme, &secret(scheme), &timestamp, id, body.as_bytes());
+    for (name, value) in headers.unwrap() {
+        request = request.header(name, value);
+    }
+    request.body(body).unwrap()
+}
+
+fn secret(scheme: Scheme) -> Secret {
+    let is_bytes = scheme == Scheme::STANDARD_WEBHOOKS;
+    let text = match is_bytes {
+        true => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        false => SECRET,
+    };
+    Secret::new(text).unwrap()
 }
 
 fn outcome(response: &Response<ResponseBody<()>>) -> Outcome {

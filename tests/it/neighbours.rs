@@ -66,6 +66,7 @@ async fn typed(event: Event, body: Bytes) -> StatusCode {
     status(!event.id.as_str().is_empty() && !body.is_empty())
 }
 
+// fault F10d: axum's own limit of bodies refuses, at each retry, what `max_body` allows
 #[tokio::test]
 async fn a_body_up_to_the_receivers_own_limit_reaches_every_extractor() {
     let arms = EventRouter::new().on("page.created", bytes);
@@ -98,6 +99,7 @@ async fn a_body_up_to_the_receivers_own_limit_reaches_every_extractor() {
     assert_eq!(ask(&app, &event_of(8 * MIB + 1)).await.status, 413);
 }
 
+// fault F10d: axum's own limit of bodies refuses, at each retry, what `max_body` allows
 #[tokio::test]
 async fn a_body_limit_outside_the_layer_is_replaced_and_one_inside_stays() {
     let small = || DefaultBodyLimit::max(2_048);
@@ -120,6 +122,7 @@ async fn a_body_limit_outside_the_layer_is_replaced_and_one_inside_stays() {
 }
 
 #[cfg(all(feature = "inbox", feature = "testing"))]
+// fault F10d: axum's own limit of bodies refuses, at each retry, what `max_body` allows
 #[tokio::test]
 async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     const RETAIN: Duration = Duration::from_secs(48 * 3_600);
@@ -179,6 +182,7 @@ async fn handles(delivery: Delivery) -> &'static str {
     "thanks"
 }
 
+// fault F4: a time-out or CORS layer outside does not compile; a response body whose data are no `Bytes` is not taken
 #[tokio::test(start_paused = true)]
 async fn layers_outside_that_answer_with_a_body_of_their_own_fit() {
     let idle = || Harness::of(|_, _| async { StatusCode::IM_A_TEAPOT });
@@ -248,6 +252,7 @@ impl Sink for AcceptsAll {
     }
 }
 
+// fault F4: a time-out or CORS layer outside does not compile; a response body whose data are no `Bytes` is not taken
 #[tokio::test]
 async fn bodies_whose_data_are_no_bytes_go_in_and_out() {
     let sent = event_of(2_000);
@@ -284,6 +289,7 @@ async fn bodies_whose_data_are_no_bytes_go_in_and_out() {
     assert_eq!(acceptor.oneshot(request()).await.unwrap().status(), 200);
 }
 
+// fault F4: a time-out or CORS layer outside does not compile; a response body whose data are no `Bytes` is not taken
 #[tokio::test]
 async fn bytes_of_an_answer_are_handed_on_uncopied() {
     let bytes = Bytes::from(vec![b'x'; 5_000]);

@@ -23,6 +23,10 @@ fn other() -> Secret {
     Secret::new(OTHER).unwrap()
 }
 
+// fault S2-01: a replay with a fresh event-id header runs again
+// fault S2-02: an old id in a new event's header acknowledges it unrun
+// fault S2: a layer that verifies nothing by itself; ids from unsigned headers
+// fault S5: the unsigned id wins over the signed one
 #[tokio::test]
 async fn a_replay_runs_once_whatever_its_unsigned_headers_say() {
     let receiver = receiver().ignore_header_mismatch().build().unwrap();
@@ -67,6 +71,8 @@ fn now() -> i64 {
     hookgate::clock::Clock::now(&SystemClock).as_i64()
 }
 
+// fault S2-04: the webhook-id header names another subscription, or none that is known
+// fault S2-08: another tenant uses up a victim's event ids
 #[tokio::test]
 async fn the_secret_of_another_subscription_neither_verifies_nor_claims() {
     let keys = Keys::by_subscription([("wh_1", secret()), ("wh_2", other())]).unwrap();
@@ -97,6 +103,7 @@ async fn the_secret_of_another_subscription_neither_verifies_nor_claims() {
     assert_eq!(probe.started(), 2);
 }
 
+// fault S2-08: another tenant uses up a victim's event ids
 #[tokio::test]
 async fn rings_share_their_ids_only_under_one_scope() {
     let ring = |secret: Secret| KeyRing::new(secret).with_scope("both").unwrap();
@@ -121,12 +128,14 @@ async fn rings_share_their_ids_only_under_one_scope() {
     assert!(ask(&app, &copy).await.is_replay());
 }
 
+// fault S2-05: one secret under two subscriptions
 #[test]
 fn one_secret_under_two_subscriptions_is_refused() {
     let error = Keys::by_subscription([("wh_1", secret()), ("wh_2", secret())]).unwrap_err();
     assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
 }
 
+// fault S2-09: another tenant claims a victim's workspace
 #[tokio::test]
 async fn a_pinned_workspace_lets_no_other_in() {
     let ring = |workspace: &str| KeyRing::new(secret()).with_workspace(workspace).unwrap();
@@ -185,6 +194,7 @@ async fn a_second_workspace_never_passes_a_pinned_ring_beside_other_rings() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S2-39: a rotated secret stays valid
 #[tokio::test]
 async fn rotation_lets_both_keys_in_and_forgets_nothing() {
     let both = KeyRing::named("new", other())
@@ -216,6 +226,9 @@ async fn rotation_lets_both_keys_in_and_forgets_nothing() {
     assert_eq!(probe.started(), 2);
 }
 
+// fault S2-07: a replay after silent eviction from a full store
+// fault S2-28: an authentic flood fills memory
+// fault S4: a store that is scanned at each delivery, unbounded, with too short a memory
 #[tokio::test]
 async fn a_full_store_that_refuses_loses_nothing_unreported() {
     let store = MemoryStore::new(Capacity::new(2).refusing_when_full());
@@ -235,6 +248,8 @@ async fn a_full_store_that_refuses_loses_nothing_unreported() {
     assert_eq!(probe.started(), 2);
 }
 
+// fault S2-06: a replay inside the window, or inside the retry schedule
+// fault S4: a store that is scanned at each delivery, unbounded, with too short a memory
 #[test]
 fn a_retention_that_does_not_cover_the_retries_is_refused() {
     for hours in [0, 1, 24, 26] {
@@ -255,6 +270,7 @@ fn a_retention_that_does_not_cover_the_retries_is_refused() {
     );
 }
 
+// fault S2-33: a panic keeps the claim or poisons a lock
 #[tokio::test]
 async fn a_handler_that_panics_harms_neither_its_event_nor_others() {
     let receiver = receiver().build().unwrap();
@@ -286,6 +302,8 @@ async fn a_handler_that_panics_harms_neither_its_event_nor_others() {
     assert_eq!((runs.load(Ordering::SeqCst), receiver.runs()), (3, 0));
 }
 
+// fault S3: a finished duplicate is answered 409; a 4xx keeps the claim
+// fault S10: failures are cached and replayed to each retry
 #[tokio::test]
 async fn every_answer_but_2xx_lets_the_retry_run() {
     for status in [300, 302, 400, 404, 409, 410, 422, 429, 500, 503] {
@@ -307,6 +325,8 @@ async fn every_answer_but_2xx_lets_the_retry_run() {
     }
 }
 
+// fault S2-35: a copy is acknowledged while the first one runs
+// fault S11: check, then run: two copies at once both run
 #[tokio::test]
 async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
     let receiver = receiver().build().unwrap();
@@ -340,6 +360,8 @@ async fn many_copies_at_once_run_once_and_none_is_acknowledged_early() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S2-37: a crash between claim and commit
+// fault S6: a cancelled handler blocks its event past the first retry
 #[tokio::test]
 async fn the_claim_of_a_dead_process_is_free_when_its_lease_ends() {
     let clock = manual();
@@ -376,6 +398,8 @@ async fn the_claim_of_a_dead_process_is_free_when_its_lease_ends() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S2-37: a crash between claim and commit
+// fault S2-38: several processes, each with a memory of its own
 #[tokio::test]
 async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
     let probe = Probe::new();
@@ -395,6 +419,7 @@ async fn a_store_in_memory_forgets_at_a_restart_and_keeps_to_its_process() {
     assert!(ask(&app(&replica(), &probe), &sent).await.is_replay());
 }
 
+// fault S2-06: a replay inside the window, or inside the retry schedule
 #[tokio::test]
 async fn what_is_done_is_remembered_for_the_whole_retry_schedule() {
     let clock = manual();

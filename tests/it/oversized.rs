@@ -26,6 +26,7 @@ async fn server() -> (Server, Receiver) {
     (server, receiver)
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test]
 async fn a_sender_that_writes_two_mebibytes_before_it_reads_hears_413_and_is_not_reset() {
     let (server, _) = server().await;
@@ -43,6 +44,7 @@ async fn a_sender_that_writes_two_mebibytes_before_it_reads_hears_413_and_is_not
     }
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test]
 async fn a_sender_that_waits_for_leave_to_send_is_refused_at_once() {
     let (server, _) = server().await;
@@ -59,6 +61,7 @@ async fn a_sender_that_waits_for_leave_to_send_is_refused_at_once() {
     }
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test]
 async fn a_sender_of_more_than_is_read_on_is_cut_off() {
     let (server, _) = server().await;
@@ -179,6 +182,7 @@ impl Body for Pieces {
     }
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test(start_paused = true)]
 async fn an_oversized_body_is_read_to_its_end_up_to_sixteen_mebibytes() {
     const PIECE: usize = 64 << 10;
@@ -204,6 +208,7 @@ async fn an_oversized_body_is_read_to_its_end_up_to_sixteen_mebibytes() {
     }
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test(start_paused = true)]
 async fn an_oversized_body_that_trickles_is_answered_at_its_deadline() {
     for way in WAYS {
@@ -221,6 +226,7 @@ async fn an_oversized_body_that_trickles_is_answered_at_its_deadline() {
     }
 }
 
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test(start_paused = true)]
 async fn a_drain_does_not_wait_for_an_oversized_body() {
     let receiver = receiver().clock(manual()).build().unwrap();
@@ -238,6 +244,7 @@ async fn a_drain_does_not_wait_for_an_oversized_body() {
 }
 
 /// The kept part of a body is freed before the rest of it arrives, and the rest is never kept.
+// fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_of_a_body_that_is_too_large() {
     /// Pieces that know which of them are alive.

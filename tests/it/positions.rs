@@ -23,6 +23,7 @@ use tower::{Layer, ServiceExt, service_fn};
 
 use crate::support::*;
 
+// fault R9: the layer's error type fits no router
 #[tokio::test]
 async fn a_guard_stands_wherever_axum_takes_a_layer() {
     let unguarded = || Router::new().route("/hook", post(on_delivery));
@@ -108,6 +109,7 @@ async fn an_unknown_path_reveals_nothing_behind_a_guarded_router() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S15: handlers can't tell a verified request
 #[tokio::test]
 async fn what_outer_layers_put_in_reaches_the_handler() {
     async fn handler(
@@ -159,6 +161,7 @@ async fn the_answers_reason_is_there_for_outer_layers() {
     }
 }
 
+// fault S8: one mismatch and the raw payload is gone
 #[tokio::test]
 async fn body_extractors_behind_the_event_get_the_exact_bytes() {
     let receiver = Receiver::builder().secret(secret());
@@ -194,6 +197,7 @@ async fn body_extractors_behind_the_event_get_the_exact_bytes() {
     }
 }
 
+// fault S7: no limit, text only, one body type
 #[tokio::test]
 async fn a_whole_mebibyte_comes_out_as_it_went_in() {
     let receiver = receiver().build().unwrap();
@@ -222,6 +226,8 @@ async fn a_whole_mebibyte_comes_out_as_it_went_in() {
     assert!(probe.seen() == [body, chunked], "other bytes came out");
 }
 
+// fault R13: bodies must be text; an empty secret is accepted
+// fault S7: no limit, text only, one body type
 #[tokio::test]
 async fn bytes_that_are_no_text_are_signed_and_kept_like_any_other() {
     let receiver = receiver().build().unwrap();
@@ -281,6 +287,8 @@ impl http_body::Body for Channelled {
     }
 }
 
+// fault S1: an extractor that verifies nothing
+// fault S15: handlers can't tell a verified request
 #[tokio::test]
 async fn an_extractor_without_its_layer_names_the_line_to_add() {
     let probe = Probe::new();
@@ -313,6 +321,7 @@ async fn an_extractor_without_its_layer_names_the_line_to_add() {
     assert_eq!(probe.started(), 0);
 }
 
+// fault S7: no limit, text only, one body type
 #[tokio::test]
 async fn plain_hyper_needs_no_axum() {
     let receiver = receiver().build().unwrap();

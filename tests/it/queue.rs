@@ -285,6 +285,7 @@ fn the_parts_of_a_delivery_go_through_the_attributes_of_a_message() {
         subscription_id: Some("wh_1".into()),
         pinned_workspace: None,
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        scheme: "workspace".into(),
     };
     let attributes = sent.attributes();
     assert!(attributes.len() <= 9, "SQS takes ten");

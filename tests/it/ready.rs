@@ -98,6 +98,7 @@ where
     }
 }
 
+// fault R8: a clone is called that nobody asked whether it was ready
 #[tokio::test]
 async fn the_inner_service_is_asked_before_each_call() {
     let strict = Strict::open();
@@ -106,6 +107,7 @@ async fn the_inner_service_is_asked_before_each_call() {
     assert_eq!(calls.load(Ordering::SeqCst), 5);
 }
 
+// fault R8: a clone is called that nobody asked whether it was ready
 #[tokio::test]
 async fn limits_buffers_and_load_shedding_work_inside_the_layer() {
     let layer = || built().layer();
@@ -121,6 +123,7 @@ async fn limits_buffers_and_load_shedding_work_inside_the_layer() {
     answers(layer().layer(all)).await;
 }
 
+// fault R8: a clone is called that nobody asked whether it was ready
 #[tokio::test]
 async fn limits_buffers_and_load_shedding_work_outside_the_layer() {
     let layer = || built().layer();

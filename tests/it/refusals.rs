@@ -162,6 +162,9 @@ fn bad_timestamps() -> Vec<Vec<u8>> {
     all
 }
 
+// fault S2-12: timestamps with signs, zeros, spaces, points, other digits, overflow
+// fault R10: a body is read whose headers had it refused already
+// fault S2: a layer that verifies nothing by itself; ids from unsigned headers
 #[tokio::test]
 async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
     let store = CountingStore::default();
@@ -227,6 +230,15 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
     );
 }
 
+// fault S2-04: the webhook-id header names another subscription, or none that is known
+// fault S2-12: timestamps with signs, zeros, spaces, points, other digits, overflow
+// fault S2-14: signatures in other case, length, algorithm, or in lists
+// fault S2-30: refusals tell a forger what was wrong
+// fault R5: a signature of another length panics
+// fault R6: the same; a weaker algorithm is accepted
+// fault R7: the least timestamp overflows
+// fault R12: hex decoding panics beyond ASCII and reads a sign as a digit
+// fault S13: a timestamp is printed again before it is signed
 #[tokio::test]
 async fn all_unauthentic_deliveries_get_the_same_answer() {
     let one = |tail: &str| Secret::new(&format!("whsec_made_up_for_subscription_{tail}")).unwrap();
@@ -302,6 +314,7 @@ async fn all_unauthentic_deliveries_get_the_same_answer() {
     assert!(reasons.len() >= 12, "{reasons:#?}");
 }
 
+// fault S2-30: refusals tell a forger what was wrong
 #[tokio::test]
 async fn on_the_wire_too_all_401s_are_byte_for_byte_the_same() {
     let receiver = receiver().build().unwrap();
@@ -332,6 +345,9 @@ async fn on_the_wire_too_all_401s_are_byte_for_byte_the_same() {
     }
 }
 
+// fault S2-10: timestamps from the future
+// fault S2-11: off by one at 300 s
+// fault S12: the future is accepted
 #[tokio::test]
 async fn a_signature_never_counts_from_outside_the_window_and_always_from_its_edge() {
     let receiver = receiver().clock(manual()).build().unwrap();
@@ -344,6 +360,8 @@ async fn a_signature_never_counts_from_outside_the_window_and_always_from_its_ed
     assert_eq!(probe.started(), 3);
 }
 
+// fault S2-32: clock steps, a clock before 1970
+// fault R7: the least timestamp overflows
 #[tokio::test]
 async fn no_reading_of_the_clock_breaks_a_delivery() {
     let clock = manual();
@@ -370,6 +388,7 @@ async fn no_reading_of_the_clock_breaks_a_delivery() {
     assert_eq!(probe.started(), 1);
 }
 
+// fault S2-15: bytes moved across the dot
 #[tokio::test]
 async fn no_byte_can_move_across_the_dot() {
     let receiver = receiver().clock(manual()).build().unwrap();
@@ -389,6 +408,7 @@ async fn no_byte_can_move_across_the_dot() {
     assert_eq!(probe.started(), 0);
 }
 
+// fault S2-16: the key stripped, decoded, trimmed
 #[tokio::test]
 async fn the_key_is_the_whole_secret_text_undecoded() {
     let receiver = receiver().clock(manual()).build().unwrap();
@@ -413,6 +433,8 @@ async fn the_key_is_the_whole_secret_text_undecoded() {
     assert_eq!(ask(&app, &Sent::at(NOW, body)).await.status, 204);
 }
 
+// fault S2-17: empty and short secrets
+// fault R13: bodies must be text; an empty secret is accepted
 #[test]
 fn a_secret_that_anyone_could_guess_is_refused() {
     for (text, kind) in [
@@ -480,6 +502,7 @@ async fn other_methods_are_405_with_the_allowed_method() {
     }
 }
 
+// fault S2-25: compressed bombs
 #[tokio::test]
 async fn an_encoded_body_is_never_inflated() {
     let receiver = receiver().build().unwrap();
@@ -502,6 +525,8 @@ async fn an_encoded_body_is_never_inflated() {
     }
 }
 
+// fault S2-24: bodies oversized, endless, slow; slow heads
+// fault R4: a body over the limit, or one that breaks off, panics
 #[tokio::test]
 async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
     let limit = 4_096;
@@ -540,6 +565,7 @@ async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
     assert_eq!(probe.started(), 2);
 }
 
+// fault S2-27: forged ids fill the store
 #[tokio::test]
 async fn a_flood_of_forged_ids_leaves_the_store_alone() {
     let store = CountingStore::default();
@@ -560,6 +586,8 @@ async fn a_flood_of_forged_ids_leaves_the_store_alone() {
     assert_eq!(store.calls(), 0);
 }
 
+// fault S2-31: secrets, digests or bodies in what is shown
+// fault R11: Debug prints the secret
 #[tokio::test]
 async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
     let shown: Arc<Mutex<String>> = Arc::default();
@@ -606,6 +634,8 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
     }
 }
 
+// fault S2-04: the webhook-id header names another subscription, or none that is known
+// fault S2-29: timing tells how much of a signature was right, or which subscriptions exist
 #[tokio::test]
 async fn an_unknown_subscription_costs_the_body_like_a_known_one() {
     let receiver = Receiver::builder()

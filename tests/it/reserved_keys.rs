@@ -109,6 +109,7 @@ fn as_values(event: &Event<Value>) -> Result<Value, EventError> {
     }
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[test]
 fn a_reserved_key_is_refused_in_every_place_and_spelling() {
     for key in [
@@ -134,6 +135,7 @@ fn a_reserved_key_is_refused_in_every_place_and_spelling() {
     }
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[test]
 fn nested_reserved_keys_overflow_no_stack() {
     for body in in_every_place(&nested_member()) {
@@ -148,6 +150,7 @@ fn nested_reserved_keys_overflow_no_stack() {
     }
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[test]
 fn values_that_were_read_from_elsewhere_are_refused_too() {
     let refused = on_a_workers_stack(|| {
@@ -178,6 +181,7 @@ fn values_that_were_read_from_elsewhere_are_refused_too() {
     );
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[test]
 fn a_reserved_key_replaces_no_properties() {
     let body = row(
@@ -194,6 +198,7 @@ fn a_reserved_key_replaces_no_properties() {
     );
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_that_takes_an_event_is_answered_422_and_one_that_takes_bytes_gets_them() {
     async fn on_event(event: Event<Value>) -> Result<StatusCode, EventError> {
@@ -230,6 +235,7 @@ async fn accept(inbox: &Inbox, body: &str) {
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
 }
 
+// fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
     let name = format!("hookgate-it-reserved-{}", std::process::id());
@@ -283,6 +289,7 @@ prop_compose! {
 }
 
 proptest! {
+    // fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
     #[test]
     fn no_key_but_a_reserved_one_is_refused((key, spelt) in keys(), value in "[a-z$]{0,3}") {
         let body = row("row.created", &format!(r#""properties":{{"{spelt}":"{value}$serde_json::private::"}}"#));

@@ -34,6 +34,7 @@ fn of_body(body: String) -> Delivery {
         subscription_id: Some("wh_1".into()),
         pinned_workspace: None,
         traceparent: None,
+        scheme: "workspace".into(),
     });
     restored.unwrap()
 }

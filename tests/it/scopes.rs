@@ -60,6 +60,7 @@ async fn two_routes_on(store: impl DedupeStore + Clone) {
     assert_eq!((first.started(), second.started()), (1, 1));
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[tokio::test]
 async fn two_secrets_on_one_store_need_a_name_for_their_scope() {
     two_routes_on(MemoryStore::default()).await;
@@ -93,6 +94,7 @@ fn claim(receiver: &Receiver, secret: &str) -> Claim {
     }
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn a_scope_is_free_once_its_receiver_and_all_that_came_of_it_are_gone() {
     let store = MemoryStore::default();
@@ -125,6 +127,7 @@ fn a_scope_is_free_once_its_receiver_and_all_that_came_of_it_are_gone() {
     assert_eq!(ledger(), Ok(()));
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn receivers_with_a_key_in_common_work_side_by_side() {
     let store = MemoryStore::default();
@@ -156,6 +159,7 @@ fn receivers_with_a_key_in_common_work_side_by_side() {
     assert_eq!(kind(with(SECRET).store(store)), TAKEN);
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn a_scope_that_is_named_may_have_several_secrets() {
     let store = MemoryStore::default();
@@ -193,6 +197,7 @@ fn a_scope_is_named_once_and_for_one_ring() {
     assert_eq!(kind(blank), Err(ConfigErrorKind::UnusableName));
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn moving_from_one_secret_to_subscriptions_keeps_what_was_remembered() {
     let store = MemoryStore::default();
@@ -256,6 +261,7 @@ fn receivers_on_sqlite_are_compared_by_store() {
 }
 
 #[cfg(feature = "postgres")]
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn receivers_on_postgres_are_compared_by_store() {
     use hookgate_postgres::{Postgres, PostgresStore};
@@ -271,6 +277,7 @@ fn receivers_on_postgres_are_compared_by_store() {
 }
 
 #[cfg(all(feature = "postgres", feature = "inbox"))]
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn acceptors_on_postgres_are_compared_by_inbox() {
     use hookgate_postgres::{Postgres, PostgresStore};
@@ -294,6 +301,7 @@ fn acceptors_on_postgres_are_compared_by_inbox() {
 }
 
 #[cfg(feature = "inbox")]
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
     let name = format!("hookgate-it-scopes-{}", std::process::id());
@@ -314,6 +322,7 @@ fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+// fault F10b: a store is given, and deduplication is off
 #[test]
 fn a_store_and_no_deduplication_are_an_error_in_either_order() {
     let store = MemoryStore::default;
@@ -329,6 +338,7 @@ fn a_store_and_no_deduplication_are_an_error_in_either_order() {
     }
 }
 
+// fault F10c: a short retry schedule does not fit the default lease
 #[test]
 fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
     let lease_of = |builder: ReceiverBuilder| {

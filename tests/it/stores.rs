@@ -28,6 +28,7 @@ fn clock() -> ManualClock {
 }
 
 /// Each process draws tokens that no other one draws.
+// fault F6: two processes draw the same claim tokens
 #[test]
 fn processes_draw_different_tokens() {
     const ASKED: &str = "HOOKGATE_TEST_DRAWS_A_TOKEN";
@@ -95,6 +96,7 @@ fn remembers(store: &dyn DedupeStore, key: &EventKey) -> bool {
     }
 }
 
+// fault S2-28: an authentic flood fills memory
 #[test]
 fn the_record_that_was_committed_first_is_evicted_and_counted_whatever_its_retention() {
     let clock = clock();

@@ -255,6 +255,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
     assert!(reason.contains("signature"), "{reason}");
 }
 
+// fault F31: traces count the 204 of an event without a handler as an error
 #[tokio::test(start_paused = true)]
 async fn an_unhandled_event_is_logged_with_its_type_and_model() {
     record();
@@ -490,6 +491,7 @@ fn warning(outcome: &str, suppressed: Option<u64>) -> (String, Option<u64>) {
     (outcome.to_owned(), suppressed)
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_forged_deliveries_is_logged_once_a_second_with_its_count() {
     record();
@@ -541,6 +543,7 @@ async fn a_missing_layer_is_reported_once_in_a_process() {
     assert!(lines.iter().all(|line| line.level == tracing::Level::ERROR));
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn another_reason_is_logged_at_once_in_a_flood() {
     record();
@@ -578,6 +581,7 @@ async fn another_reason_is_logged_at_once_in_a_flood() {
     assert_eq!((told("signature"), told("ahead of its time")), (63, 2));
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_ones() {
     record();
@@ -596,6 +600,7 @@ async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_on
     assert_eq!(told[1..], vec![failed; 5]);
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[tokio::test(start_paused = true)]
 async fn a_long_unknown_method_is_shown_in_part() {
     record();
@@ -998,6 +1003,7 @@ impl StoreProxy for CommitFails {
 store_proxy!(CommitFails);
 
 /// A success that could not be recorded needs attention, but the request is not an error.
+// fault F31: traces count the 204 of an event without a handler as an error
 #[tokio::test(start_paused = true)]
 async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     record();
@@ -1025,6 +1031,44 @@ async fn a_204_has_no_error_type_even_if_its_commit_failed() {
         (tracing::Level::WARN, "commit given up")
     );
     assert!(is_listed(DELIVERY, &line), "{line:?}");
+}
+
+/// A consumer of a queue has no request whose line could tell it.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_a_stored_run_gave_up_is_one_line_at_warn() {
+    record();
+    let clock = TokioClock::start();
+    let of_secret = || {
+        let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
+        builder.clock(clock.clone())
+    };
+    let kept = Arc::new(Mutex::new(None));
+    let keep = {
+        let kept = Arc::clone(&kept);
+        async move |delivery: Delivery| {
+            *kept.lock().unwrap() = Some(delivery.to_stored());
+        }
+    };
+    let first = of_secret().without_deduplication().build().unwrap();
+    let app = Router::new().route("/webhooks", post(keep).layer(first.layer()));
+    let request = Sent::event("evt_1").request(&clock);
+    assert_eq!(app.oneshot(request).await.unwrap().status(), 200);
+    let stored = kept.lock().unwrap().take().unwrap();
+
+    let before = lines().len();
+    let consumer = of_secret().store(CommitFails::default()).build().unwrap();
+    let began = tokio::time::Instant::now();
+    let ran = consumer.run_stored(&stored, async |_: Delivery| ()).await;
+    assert_eq!(ran.outcome.name(), "handled_commit_failed");
+    // The last try before the end of the lease.
+    assert!((28..=30).contains(&began.elapsed().as_secs()));
+    let lines = lines().split_off(before);
+    let told: Vec<_> = lines
+        .iter()
+        .map(|line| (line.level, &*line.fields["message"]))
+        .collect();
+    assert_eq!(told, [(tracing::Level::WARN, "commit given up")]);
+    assert_eq!(lines[0].fields["outcome"], "handled_commit_failed");
 }
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -84,6 +84,7 @@ async fn rig_with(probe: Probe, builder: hookgate::ReceiverBuilder) -> Rig {
     }
 }
 
+// fault R1: a chunked body spins for ever
 #[tokio::test]
 async fn a_chunked_body_is_a_body_like_any_other() {
     let rig = rig(Probe::new()).await;
@@ -110,6 +111,9 @@ async fn a_chunked_body_is_a_body_like_any_other() {
     assert_eq!(rig.probe.started(), 4);
 }
 
+// fault S2-26: two lengths, length beside chunks, bad chunks, early end
+// fault R1: a chunked body spins for ever
+// fault R4: a body over the limit, or one that breaks off, panics
 #[tokio::test]
 async fn a_sender_gone_amid_the_body_leaves_nothing_behind() {
     let rig = rig(Probe::new()).await;
@@ -132,6 +136,8 @@ async fn a_sender_gone_amid_the_body_leaves_nothing_behind() {
     assert_eq!(rig.store.calls(), 2, "one claim, one commit");
 }
 
+// fault S2-26: two lengths, length beside chunks, bad chunks, early end
+// fault R1: a chunked body spins for ever
 #[tokio::test]
 async fn a_broken_chunk_ends_the_request_without_a_run() {
     let rig = rig(Probe::new()).await;
@@ -158,6 +164,9 @@ async fn a_broken_chunk_ends_the_request_without_a_run() {
     assert_eq!((rig.probe.started(), rig.store.calls()), (0, 0));
 }
 
+// fault S2-24: bodies oversized, endless, slow; slow heads
+// fault R2: an announced length is allocated: abort
+// fault R3: the same, in spite of a limit
 #[tokio::test]
 async fn an_announced_length_is_refused_and_never_allocated() {
     let rig = rig(Probe::new()).await;
@@ -173,6 +182,7 @@ async fn an_announced_length_is_refused_and_never_allocated() {
 }
 
 #[cfg(target_os = "linux")]
+// fault R2: an announced length is allocated: abort
 #[tokio::test]
 async fn memory_follows_what_has_arrived_and_not_what_was_announced() {
     fn reserved_mib() -> u64 {
@@ -212,6 +222,7 @@ async fn memory_follows_what_has_arrived_and_not_what_was_announced() {
     );
 }
 
+// fault S2-26: two lengths, length beside chunks, bad chunks, early end
 #[tokio::test]
 async fn two_lengths_never_run() {
     let rig = rig(Probe::new()).await;
@@ -228,6 +239,7 @@ async fn two_lengths_never_run() {
     assert_eq!(rig.probe.started(), 0);
 }
 
+// fault S2-26: two lengths, length beside chunks, bad chunks, early end
 #[tokio::test]
 async fn a_content_length_beside_chunked_encoding_adds_no_request() {
     let rig = rig(Probe::new()).await;
@@ -250,6 +262,7 @@ async fn a_content_length_beside_chunked_encoding_adds_no_request() {
     }
 }
 
+// fault S2-13: headers doubled, comma-joined, folded, in trailers
 #[tokio::test]
 async fn a_folded_header_is_refused() {
     let rig = rig(Probe::new()).await;
@@ -264,6 +277,8 @@ async fn a_folded_header_is_refused() {
     assert_eq!(rig.probe.started(), 0);
 }
 
+// fault S2-13: headers doubled, comma-joined, folded, in trailers
+// fault S16: the first of two headers wins in silence
 #[tokio::test]
 async fn repeated_headers_are_refused_in_upper_and_lower_case() {
     let rig = rig(Probe::new()).await;
@@ -282,6 +297,7 @@ async fn repeated_headers_are_refused_in_upper_and_lower_case() {
     assert_eq!((rig.probe.started(), rig.store.calls()), (0, 0));
 }
 
+// fault S2-13: headers doubled, comma-joined, folded, in trailers
 #[tokio::test]
 async fn trailers_never_count() {
     let rig = rig(Probe::new()).await;
@@ -324,6 +340,7 @@ async fn trailers_never_count() {
     assert_eq!(rig.probe.started(), 1);
 }
 
+// fault S2-24: bodies oversized, endless, slow; slow heads
 #[tokio::test]
 async fn a_body_that_trickles_or_stalls_is_cut_off_at_its_deadline() {
     let rig = rig(Probe::new()).await;
@@ -356,6 +373,7 @@ async fn a_body_that_trickles_or_stalls_is_cut_off_at_its_deadline() {
     assert_eq!((rig.probe.started(), rig.store.calls()), (0, 0));
 }
 
+// fault S2-24: bodies oversized, endless, slow; slow heads
 #[tokio::test]
 async fn a_slow_head_is_the_servers_part_and_never_reaches_the_receiver() {
     let seen = Arc::new(AtomicUsize::new(0));
@@ -417,6 +435,8 @@ async fn two_deliveries_in_one_write_are_answered_in_order() {
     assert_eq!(seen[seen.len() - 2..], [event("evt_4"), event("evt_5")]);
 }
 
+// fault S2-34: the sender hangs up amid the run
+// fault S6: a cancelled handler blocks its event past the first retry
 #[tokio::test]
 async fn a_sender_gone_amid_the_run_loses_nothing_and_its_retry_finds_it_done() {
     let rig = rig(Probe::new().hold()).await;
@@ -443,6 +463,7 @@ async fn a_sender_gone_amid_the_run_loses_nothing_and_its_retry_finds_it_done() 
     eventually("no run is left", || rig.receiver.runs() == 0).await;
 }
 
+// fault S2-35: a copy is acknowledged while the first one runs
 #[tokio::test]
 async fn a_copy_of_a_running_delivery_is_answered_2xx_only_after_its_end() {
     let rig = rig(Probe::new().hold()).await;
@@ -465,6 +486,7 @@ async fn a_copy_of_a_running_delivery_is_answered_2xx_only_after_its_end() {
     assert_eq!(rig.probe.started(), 1);
 }
 
+// fault S2-36: a handler slower than the sender waits
 #[tokio::test]
 async fn a_handler_slower_than_the_budget_continues_behind_a_503() {
     let rig = rig_with(

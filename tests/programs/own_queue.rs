@@ -104,6 +104,7 @@ fn parts(job: &Row<'_>) -> rusqlite::Result<StoredDelivery> {
         subscription_id: job.get("subscription_id")?,
         pinned_workspace: None,
         traceparent: job.get("traceparent")?,
+        scheme: "workspace".into(),
     })
 }
 

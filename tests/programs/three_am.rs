@@ -16,8 +16,8 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tower::ServiceExt;
 
 /// As the service shows it, and as the deploy has set it: its tool splits each line at `=`.
-const SHOWN: &str = "whsec_bWFkZSB1cCBmb3IgMyBhLm0u=";
-const CONFIGURED: &str = "whsec_bWFkZSB1cCBmb3IgMyBhLm0u";
+const SHOWN: &str = "whsec_made_up_for_3_in_the_morning0u0=";
+const CONFIGURED: &str = "whsec_made_up_for_3_in_the_morning0u0";
 
 async fn on_event(_: Event) -> StatusCode {
     StatusCode::NO_CONTENT

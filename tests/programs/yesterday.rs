@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
 use axum::{Router, http::StatusCode, routing::post};
-use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret};
-use hookgate_testing::{DeliveryLog, Faults, Harness, Replay};
+use hookgate::{Event, EventData, HandlerError, MemoryStore, Receiver, Secret, WebhookLayer};
+use hookgate_testing::{DeliveryLog, Faults, Replay};
 
 /// The rows that the app has seen created.
 type Orders = Arc<Mutex<Vec<String>>>;
@@ -20,12 +20,10 @@ async fn on_event(State(orders): State<Orders>, event: Event) -> Result<StatusCo
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The app as in production, with the harness's clock and layer.
-fn app(harness: &Harness, orders: Orders) -> Result<Router, Box<dyn Error>> {
-    let store = MemoryStore::default().with_clock(harness.clock());
-    let guard = harness.layer(Receiver::builder().store(store))?;
+/// The app as in production.
+fn app(guard: WebhookLayer, orders: Orders) -> Router {
     let route = post(on_event).layer(guard);
-    Ok(Router::new().route("/webhooks", route).with_state(orders))
+    Router::new().route("/webhooks", route).with_state(orders)
 }
 
 #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -40,9 +38,14 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
                     .duplicate()
                     .reorder()
                     .sender_hangs_up()
+                    .tampered()
                     .handler_fails(1),
             )
-            .against(|harness| app(&harness, orders.clone()))
+            .against(|harness| {
+                let store = MemoryStore::default().with_clock(harness.clock());
+                let guard = harness.layer(Receiver::builder().store(store))?;
+                Ok::<_, Box<dyn Error>>(app(guard, orders.clone()))
+            })
             .await?;
         assert!(report.each_event_committed_as_logged(), "{report}");
         assert_eq!(report.let_in().count(), 0, "{report}");

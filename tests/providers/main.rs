@@ -55,6 +55,7 @@ mod without_a_provider {
 
     use super::*;
 
+    // fault T1: TLS to a store or to the service brings a provider of crypto with it: a program on another has two, and its own `ClientConfig::builder()` panics
     #[test]
     fn a_program_without_a_provider_is_told_what_to_enable() {
         let test = "without_a_provider::a_program_without_a_provider_is_told_what_to_enable";
@@ -112,6 +113,7 @@ mod without_a_provider {
     }
 
     /// It is one without any cipher suite, so that it can be told from every other.
+    // fault T3: TLS takes another provider of crypto than the one that the program has installed
     #[test]
     fn a_provider_of_the_programs_own_is_used() {
         let test = "without_a_provider::a_provider_of_the_programs_own_is_used";
@@ -151,6 +153,7 @@ mod with_a_provider {
         vec![redis, postgres, client]
     }
 
+    // fault T2: a connection installs a provider as the process's default, and the program's own `install_default().unwrap()` panics later
     #[test]
     fn no_provider_is_installed_by_a_connection_and_the_program_can_still_choose() {
         let test = "with_a_provider::no_provider_is_installed_by_a_connection_and_the_program_can_still_choose";
@@ -161,6 +164,7 @@ mod with_a_provider {
         });
     }
 
+    // fault T3: TLS takes another provider of crypto than the one that the program has installed
     #[test]
     fn the_provider_that_the_program_has_installed_is_used() {
         let test = "with_a_provider::the_provider_that_the_program_has_installed_is_used";
@@ -171,6 +175,7 @@ mod with_a_provider {
     }
 
     /// The crate redis makes the TLS of such a client: it would panic beside two providers, and install the only one.
+    // fault T2: a connection installs a provider as the process's default, and the program's own `install_default().unwrap()` panics later
     #[test]
     fn a_client_with_certificates_of_its_own_asks_the_program_for_a_provider() {
         let test = "with_a_provider::a_client_with_certificates_of_its_own_asks_the_program_for_a_provider";

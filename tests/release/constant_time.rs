@@ -31,6 +31,7 @@ const CONTROL_AT_LEAST: f64 = 100.0;
 /// A loaded machine has its moments. A leak shows at every attempt.
 const ATTEMPTS: usize = 4;
 
+// fault S2-29: timing tells how much of a signature was right, or which subscriptions exist
 #[test]
 fn the_time_of_a_comparison_does_not_say_where_signatures_differ() {
     let timings = std::env::var("HOOKGATE_TIMINGS");

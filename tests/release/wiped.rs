@@ -89,6 +89,7 @@ fn found<T>(act: impl FnOnce() -> T) -> usize {
 }
 
 /// One test: the control would be found by another one beside it.
+// fault F39: freed memory of the heap holds a copy of key material: the text of a secret, a state of a key that moved in a ring that grows, a state of a delivery
 #[test]
 fn no_freed_memory_of_the_heap_holds_key_material() {
     let mut text = [0; LENGTH];

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)] // a failed expectation must stop the test
 
-mod faults;
 mod imports;
 mod invariants;
+mod lists;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod packages;

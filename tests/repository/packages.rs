@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::faults::crates;
+use crate::lists::crates;
 
 const PAGE: &str = include_str!("../../docs/packages.md");
 const CLIENT: &str = include_str!("../../docs/client.md");
@@ -139,12 +139,14 @@ fn the_page_of_the_client_counts_packages_right() {
 
 #[test]
 fn packages_stay_few() {
-    assert!(tree(&["--no-default-features"]).len() <= 31);
-    assert!(tree(&[]).len() <= 53);
+    // One of them is `base64ct`: Standard Webhooks' secrets and signatures are base64, and a secret is decoded in constant time.
+    assert!(tree(&["--no-default-features"]).len() <= 32);
+    assert!(tree(&[]).len() <= 54);
     assert!(tree(&["-p", "hookgate-cli"]).len() <= 112);
 }
 
 /// Where two are compiled, rustls' own `ClientConfig::builder()` panics in the user's program.
+// fault T1: TLS to a store or to the service brings a provider of crypto with it: a program on another has two, and its own `ClientConfig::builder()` panics
 #[test]
 fn no_feature_but_its_own_brings_a_provider_of_crypto() {
     let of = |arguments: &[&str]| {

@@ -236,6 +236,7 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     process.shutdown_background();
 }
 
+// fault F13: a handler commits and its process dies; days later the claim is forgotten, and the entry has a second effect
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_on_sqlite_has_one_effect_however_long_it_waits() {
     if let Some(shop) = Shop::start().await {
@@ -244,6 +245,7 @@ async fn an_entry_on_sqlite_has_one_effect_however_long_it_waits() {
     }
 }
 
+// fault F13: a handler commits and its process dies; days later the claim is forgotten, and the entry has a second effect
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_on_postgres_has_one_effect_however_long_it_waits() {
     if let Some(shop) = Shop::start().await {

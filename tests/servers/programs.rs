@@ -40,6 +40,28 @@ fn deliver(example: &Example, id: &str) -> u16 {
 }
 
 #[test]
+fn durable_inbox_takes_the_published_secret_only_with_try() {
+    let folder = Folder::new();
+    let file = folder.path().join("inbox.db");
+    let inbox = ("INBOX", file.to_str().unwrap());
+    let published = "whsec_made_up_for_local_tries";
+    for (variables, expected) in [
+        (&[inbox][..], "set WEBHOOK_SECRET, or give --try"),
+        (
+            &[inbox, ("WEBHOOK_SECRET", published)],
+            "WEBHOOK_SECRET: this secret is published",
+        ),
+    ] {
+        let said = Example::refused("durable_inbox", variables);
+        assert!(said.contains(expected), "{said}");
+    }
+    let mut example = Example::start_with("durable_inbox", &["--try"], &[inbox]);
+    example.line_with("anyone can sign with it");
+    let page = row_created("evt_try", "{}");
+    assert_eq!(example.deliver(published, &page).status, 200);
+}
+
+#[test]
 fn durable_inbox_handles_what_it_has_answered_whatever_kills_it() {
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");

@@ -152,6 +152,7 @@ fn whatever_is_killed_each_accepted_event_is_handled() {
     });
 }
 
+// fault Q3: a worker that stood still settles over its successor
 #[test]
 fn a_process_that_was_paused_changes_nothing_of_its_successors_result() {
     const TEST: &str =

@@ -40,6 +40,9 @@ pub(crate) struct EmulateArgs {
     /// Begin with the workspace of this file, JSON in the form of docs/emulator.md
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
+    /// Deliver the webhooks of the sample workspace to this URL
+    #[arg(long, value_name = "URL", default_value = RECEIVER.0, conflicts_with = "seed")]
+    to: String,
     /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
     #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
     switch: Vec<(String, String)>,
@@ -63,6 +66,12 @@ pub(crate) struct EmulateArgs {
     /// Deliver to any host, over https too. Without it, deliveries go to this machine alone
     #[arg(long)]
     deliver_anywhere: bool,
+}
+
+impl EmulateArgs {
+    fn has_state(&self) -> bool {
+        self.state.as_ref().is_some_and(|path| path.exists())
+    }
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -103,7 +112,7 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     let token = (args.expose || !address.ip().is_loopback()).then(token);
     if let Some(token) = &token {
         builder = builder.token(token);
-        if args.seed.is_none() && args.state.is_none() {
+        if args.seed.is_none() && !args.has_state() {
             let advice = "--seed FILE gives keys of your own";
             warn(
                 "the API is exposed with the keys of the sample, which are known",
@@ -112,12 +121,13 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         }
     }
     let emulator = builder.start().await.map_err(|error| refused(&error))?;
-    if let Some(path) = &args.state {
-        restore(&emulator, path)?;
-    }
+    let is_restored = match &args.state {
+        Some(path) => restore(&emulator, path)?,
+        None => false,
+    };
     let terminated = terminated();
-    let is_sample = args.seed.is_none() && args.state.is_none();
-    tell(&emulator, token.as_deref(), is_sample, out)?;
+    let sample = (args.seed.is_none() && !is_restored).then_some(&*args.to);
+    tell(&emulator, token.as_deref(), sample, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
@@ -174,9 +184,8 @@ fn terminated() -> impl Future<Output = ()> {
 
 fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
     let Some(path) = &args.seed else {
-        let (url, secret) = RECEIVER;
-        let sample = Seed::orders().subscription("wh_1", url, secret);
-        return sample.map_err(|error| Fault::caused_by(Class::Input, "no sample", &error));
+        let sample = Seed::orders().subscription("wh_1", &args.to, RECEIVER.1);
+        return sample.map_err(|error| Fault::caused_by(Class::Usage, "no sample", &error));
     };
     let text = String::from_utf8(bytes_of("the seed", path)?);
     let file = path.display();
@@ -217,17 +226,18 @@ fn token() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// Keys and secret of the sample are made up, and known to all. Those of a seed or a state are not printed.
+/// Keys and secret of the sample, which delivers to this URL, are made up, and known to all. Those of a seed or a state are not
+/// printed.
 fn tell(
     emulator: &Emulator,
     token: Option<&str>,
-    is_sample: bool,
+    sample: Option<&str>,
     out: &mut Out,
 ) -> Result<(), Fault> {
-    let (url, (receiver, secret)) = (emulator.url(), RECEIVER);
+    let (url, (_, secret)) = (emulator.url(), RECEIVER);
     let mut json =
         serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
-    if is_sample {
+    if let Some(receiver) = sample {
         json["keys"] = KEYS.into();
         json["webhooks"] = serde_json::json!({ "url": receiver, "secret": secret });
     }
@@ -241,7 +251,7 @@ fn tell(
         }
         out.line(&format!("api     {}", emulator.base_url()))?;
     }
-    if !out.is_json() && is_sample {
+    if let Some(receiver) = sample.filter(|_| !out.is_json()) {
         out.line(&format!("keys    {}", KEYS.join(", ")))?;
         out.line(&format!("hooks   to {receiver}, with the secret {secret}"))?;
         out.line(&format!(
@@ -251,15 +261,16 @@ fn tell(
     Ok(out.flush()?)
 }
 
-fn restore(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
+/// Returns whether there was a state.
+fn restore(emulator: &Emulator, path: &Path) -> Result<bool, Fault> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(unusable(path, "read", &error)),
     };
-    emulator
-        .restore(&text)
-        .map_err(|error| unusable(path, "restored", &error))
+    let restored = emulator.restore(&text);
+    restored.map_err(|error| unusable(path, "restored", &error))?;
+    Ok(true)
 }
 
 /// Writes a file beside it first, so that a full disk or an interruption leaves the old state.

@@ -18,11 +18,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate_record::{LoggedDelivery, Recorder};
+use hookgate::{Secret, Verifier};
+use hookgate_record::Recorder;
 use hookgate_testing::explain::Explainer;
-use http::{StatusCode, Uri};
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::Receiver;
 
 use crate::address::{FREE, cannot_listen, host_and_port};
 use crate::durations;
@@ -31,10 +31,14 @@ use crate::http_client::{HttpClient, target};
 use crate::interrupt::handled_elsewhere;
 use crate::out::Out;
 use crate::secrets::SecretArgs;
+use crate::send::header;
 use again::Again;
 use answers::Answers;
-use display_queue::{DisplayQueue, DroppedCount};
+use display_queue::DisplayQueue;
+use filter::{EventTypes, Filter};
 use forward::Forward;
+use inspected::{Kept, Settings};
+use lines::Lines;
 use server::{Reporter, Server};
 use signals::{Signal, Signals};
 
@@ -57,9 +61,28 @@ pub(crate) struct Listen {
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
-    /// The status that answers verified deliveries
-    #[arg(long, value_name = "STATUS", default_value = "204", value_parser = status)]
-    status: StatusCode,
+    /// Set this header on what is passed on, in place of one of that name. Repeatable
+    #[arg(long, value_name = "NAME: VALUE", requires = "forward", value_parser = header)]
+    header: Vec<(HeaderName, HeaderValue)>,
+    /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered 204, and neither passed on nor
+    /// shown
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = event_type)]
+    events: Vec<String>,
+    /// Print only deliveries with these words: "a phrase", type:row., outcome:refused, or a field of the body,
+    /// data.properties.Customer:"Ada"
+    #[arg(long, value_name = "WORDS", default_value = "")]
+    filter: String,
+    /// The status that answers verified deliveries [default: 204, or 200 with --body]
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    status: Option<StatusCode>,
+    /// The body that answers verified deliveries: application/json where it is JSON, text/plain where it is not
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "",
+        conflicts_with = "forward"
+    )]
+    body: String,
     /// Wait before each answer, such as 6s or 500ms. The sender is answered 503 after 4.5 s, and the delivery still counts as
     /// handled at its end
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
@@ -67,6 +90,9 @@ pub(crate) struct Listen {
     /// Answer 500 to this many runs before the first that succeeds
     #[arg(long, value_name = "N", default_value_t = 0)]
     fail_first: u64,
+    /// Begin the page's list with the deliveries of this log; it may be the file of --record
+    #[arg(long, value_name = "LOG", requires = "page")]
+    log: Option<PathBuf>,
     /// The most deliveries that the page keeps; and no more than 64 MiB of them
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     keep: usize,
@@ -85,6 +111,15 @@ fn path(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("a path begins with / and has no query".to_owned())
+}
+
+fn event_type(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.trim() != text {
+        return Err(
+            "types are separated by commas, without blanks: row.created,row.deleted".to_owned(),
+        );
+    }
+    Ok(text.to_owned())
 }
 
 fn status(text: &str) -> Result<StatusCode, String> {
@@ -110,6 +145,8 @@ pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
 
 async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let forward = args.forward.as_deref().map(target).transpose()?;
+    let status = args.answer_status()?;
+    let events = EventTypes::new(&args.events);
     let (ring, secret) = args.secrets.ring_and_first()?;
     let listener = bind(&args.addr).await?;
     let address = listener.local_addr()?;
@@ -118,39 +155,49 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let own = reached_from_here(address, &args.path);
     let again = Again {
         client: client.clone(),
-        secret,
+        secret: secret.clone(),
     };
     if let Some(forward) = &forward {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
     handled_elsewhere();
+    let (page_queue, page_deliveries, _) = DisplayQueue::new();
+    let page = match &args.page {
+        Some(page) => {
+            let kept = Kept::new(Settings {
+                most: args.keep,
+                explainer: explainer(&args.secrets)?,
+                again,
+                next: format!(
+                    "hookgate send row.created --to {own}{}",
+                    args.secrets.options()
+                ),
+                own,
+                forward: forward.clone(),
+            });
+            // The first recording has nothing to read yet.
+            let is_new =
+                args.log == args.record && args.log.as_ref().is_some_and(|log| !log.exists());
+            if let Some(log) = args.log.as_deref().filter(|_| !is_new) {
+                kept.load(log, &verifier(&args.secrets, &secret)?)?;
+            }
+            Some(inspected::serve(page, kept, page_deliveries).await?)
+        }
+        None => None,
+    };
     let recorder = args.record.as_deref().map(recorder).transpose()?;
     let (display, deliveries, dropped) = DisplayQueue::new();
-    let (pages, page) = match &args.page {
-        Some(page) => {
-            let (queue, deliveries, _) = DisplayQueue::new();
-            let explainer = explainer(&args.secrets)?;
-            let url = inspected::serve(
-                page,
-                args.keep,
-                explainer,
-                again.clone(),
-                own.clone(),
-                deliveries,
-            )
-            .await?;
-            (Some(queue), Some(url))
-        }
-        None => (None, None),
-    };
     let answers = Answers {
-        status: args.status,
+        status,
+        body: args.body.into(),
+        events: events.clone(),
         delay: args.delay,
         fail_first: args.fail_first.into(),
         forward: forward.clone().map(|url| Forward {
             client: client.clone().with_timeout(args.forward_timeout),
             url,
+            headers: args.header,
         }),
     };
     let server = Server::start(
@@ -159,8 +206,9 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         ring,
         answers,
         Reporter {
+            events,
             display,
-            page: pages,
+            page: page.is_some().then_some(page_queue),
             recorder: recorder.clone(),
         },
     )?;
@@ -179,12 +227,18 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let mut json = serde_json::json!({ "listening": url });
     let mut text = format!("listening on {url}");
     if let Some(page) = page {
-        text = format!("{text}, page at {page}/");
-        json["page"] = format!("{page}/").into();
+        text = format!("{text}, page at {page}");
+        json["page"] = page.into();
     }
     out.say(&text, &json)?;
     out.flush()?;
-    let end = print(Out::new(out.is_json()), deliveries, dropped, &mut signals).await;
+    let lines = Lines {
+        out: Out::new(out.is_json()),
+        filter: Filter::parse(&args.filter),
+        deliveries,
+        dropped,
+    };
+    let end = print(lines, &mut signals).await;
     let mut interrupted = Box::pin(async { while signals.next().await != Signal::Interrupt {} });
     tokio::select! {
         () = server.stop(TO_END) => {}
@@ -198,6 +252,35 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         Some(Signal::Interrupt) => ExitCode::from(INTERRUPTED),
         _ => ExitCode::SUCCESS,
     })
+}
+
+impl Listen {
+    fn answer_status(&self) -> Result<StatusCode, Fault> {
+        let default = if self.body.is_empty() {
+            StatusCode::NO_CONTENT
+        } else {
+            StatusCode::OK
+        };
+        let status = self.status.unwrap_or(default);
+        let has_none = [
+            StatusCode::NO_CONTENT,
+            StatusCode::RESET_CONTENT,
+            StatusCode::NOT_MODIFIED,
+        ];
+        if !self.body.is_empty() && has_none.contains(&status) {
+            let what = format!("an answer {} has no body", status.as_u16());
+            return Err(Fault::new(Class::Usage, what).advise("leave --status or --body out"));
+        }
+        Ok(status)
+    }
+}
+
+/// Returns a verifier with the secrets, or with the one that was typed.
+fn verifier(secrets: &SecretArgs, typed: &Secret) -> Result<Verifier, Fault> {
+    if secrets.given().is_empty() {
+        return Ok(Verifier::new(typed.clone()));
+    }
+    Ok(Verifier::new(secrets.ring()?))
 }
 
 /// Returns an explainer with the secrets as they are configured, since the configuration may be wrong. `None` if the secret was typed:
@@ -278,13 +361,8 @@ fn reached_from_here(address: SocketAddr, path: &str) -> Uri {
 
 /// Prints on a thread of its own, so that a slow reader delays no signal. Returns the signal that
 /// ended it, or `None` when the reader has closed the pipe.
-async fn print(
-    out: Out,
-    deliveries: Receiver<LoggedDelivery>,
-    dropped: DroppedCount,
-    signals: &mut Signals,
-) -> Result<Option<Signal>, Fault> {
-    let printing = tokio::task::spawn_blocking(move || lines::print(out, deliveries, &dropped));
+async fn print(lines: Lines, signals: &mut Signals) -> Result<Option<Signal>, Fault> {
+    let printing = tokio::task::spawn_blocking(move || lines.print());
     tokio::select! {
         printed = printing => match printed {
             Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Secret};
+use hookgate::verify::{Timestamp, sign};
+use hookgate::{ConfigError, ConfigErrorKind, KeyRing, Scheme, Secret};
+use hookgate_testing::Signer;
 use zeroize::Zeroizing;
 
 use crate::fault::{Class, Fault, chain, warn};
@@ -28,6 +30,38 @@ pub(crate) struct SecretArgs {
     /// Take a secret that does not begin with `whsec_`
     #[arg(long)]
     any_secret: bool,
+}
+
+/// How the sender signs.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Scheme")]
+pub(crate) struct SchemeArgs {
+    /// How the sender signs: workspace, standard-webhooks, stripe, github. With github, --any-secret takes the secret that you have chosen
+    #[arg(long, value_name = "NAME", default_value = "workspace", value_parser = scheme)]
+    pub(crate) scheme: Scheme,
+}
+
+fn scheme(name: &str) -> Result<Scheme, String> {
+    let known = "expected workspace, standard-webhooks, stripe or github";
+    Scheme::named(name).ok_or_else(|| known.to_owned())
+}
+
+impl SchemeArgs {
+    /// Returns what signs as this sender does.
+    pub(crate) fn signer(&self, secret: Secret) -> Result<Signer, Fault> {
+        let tried = Timestamp::parse(b"1").map_or(Ok(Vec::new()), |first| {
+            sign(&self.scheme, &secret, &first, "msg_1", b"")
+        });
+        tried.map_err(|error| self.unusable(&error))?;
+        Ok(Signer::new(secret).scheme(self.scheme))
+    }
+
+    pub(crate) fn unusable(&self, error: &ConfigError) -> Fault {
+        let name = self.scheme.name();
+        let message = format!("this secret can't be used with the scheme {name}");
+        Fault::caused_by(Class::Secret, &message, error)
+            .advise("paste it whole, as the sender shows it")
+    }
 }
 
 /// A secret that was configured, by its name, or the error why it is invalid.
@@ -116,6 +150,24 @@ impl SecretArgs {
         let first = named.first().map(|(_, secret)| secret.clone());
         let ring = KeyRing::from_keys(named).map_err(unusable)?;
         Ok((ring, first.ok_or_else(none_given)?))
+    }
+
+    /// These options for a command to copy, after a blank; empty where none is given.
+    pub(crate) fn options(&self) -> String {
+        let quoted = |text: &str| {
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./".contains(char);
+            if text.chars().all(is_plain) {
+                return text.to_owned();
+            }
+            format!("'{}'", text.replace('\'', r"'\''"))
+        };
+        let variables = self.secret_env.iter();
+        let variables = variables.map(|name| format!(" --secret-env {}", quoted(name)));
+        let files = self.secret_file.iter();
+        let files =
+            files.map(|path| format!(" --secret-file {}", quoted(&path.display().to_string())));
+        let any = self.any_secret.then(|| " --any-secret".to_owned());
+        variables.chain(files).chain(any).collect()
     }
 
     /// The first of the secrets, for commands that sign.

@@ -23,7 +23,7 @@ use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
 use crate::printable::printable;
 use crate::request_text::{self, Form};
-use crate::secrets::SecretArgs;
+use crate::secrets::{SchemeArgs, SecretArgs};
 use crate::{durations, interrupt};
 
 /// Sign a sample event and deliver it, as the service would.
@@ -59,6 +59,8 @@ pub(crate) struct SendArgs {
     /// The subscription's id, for X-Service-Webhook-Id.
     #[arg(long, value_name = "ID", default_value = "wh_1")]
     subscription: String,
+    #[command(flatten)]
+    scheme: SchemeArgs,
     /// Send this header, in place of the service's own of that name. Repeatable; a name given twice is sent twice.
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
@@ -196,7 +198,7 @@ impl Line {
 }
 
 fn signer(args: &SendArgs) -> Result<Signer, Fault> {
-    let signer = Signer::new(args.secret.first()?);
+    let signer = args.scheme.signer(args.secret.first()?)?;
     named(signer, &args.subscription)
 }
 
@@ -317,7 +319,8 @@ fn age(text: &str) -> Result<i64, String> {
         .saturating_mul(sign))
 }
 
-fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
+/// Reads the value of `--header`.
+pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
     let value = HeaderValue::try_from(value.trim()).map_err(|error| error.to_string())?;

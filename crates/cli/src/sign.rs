@@ -9,12 +9,11 @@ use hookgate::{
     clock::{Clock, SystemClock, UnixSeconds},
     verify::Timestamp,
 };
-use hookgate_testing::Signer;
 
 use crate::delivery_input::{bytes_of, time};
 use crate::fault::{Class, Fault};
 use crate::out::Out;
-use crate::secrets::SecretArgs;
+use crate::secrets::{SchemeArgs, SecretArgs};
 use crate::send::named;
 
 /// Print the headers for a body, signed as the service signs.
@@ -32,6 +31,8 @@ pub(crate) struct SignArgs {
     #[arg(long, value_name = "ID")]
     subscription: Option<String>,
     #[command(flatten)]
+    scheme: SchemeArgs,
+    #[command(flatten)]
     secret: SecretArgs,
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         )
         .advise("give a time after 1970-01-01T00:00:00Z, in seconds")
     })?;
-    let mut signer = Signer::new(args.secret.first()?).at(at);
+    let mut signer = args.scheme.signer(args.secret.first()?)?.at(at);
     if let Some(id) = &args.subscription {
         signer = named(signer, id)?;
     }

@@ -2,6 +2,7 @@
 
 mod lines;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use hookgate::{clock::SystemClock, dedupe::RetrySchedule, event::EventError};
-use hookgate_testing::factory::World;
+use hookgate_testing::factory::{EventFactory, SampleEvent};
 use hookgate_testing::sender::{
     NetworkFaults, Reading, RetryTimestamps, Sender, SenderBuilder, SentEvent, Subscription,
 };
@@ -96,7 +97,13 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut Out) -> Result<ExitCode, Fault>
     let mut events = Events {
         bodies: bodies.collect::<Result<_, Fault>>()?,
         sent: 0,
-        world: World::seeded(seed).with_clock(SystemClock),
+        rows: Rows {
+            factory: EventFactory::seeded(seed).with_clock(SystemClock),
+            draws: fastrand::Rng::with_seed(seed),
+            of_customers: args.data_model.as_deref() == Some("dm_customers"),
+            open: VecDeque::new(),
+            shipped: VecDeque::new(),
+        },
     };
     let (sender_progress, progress) = unbounded_channel();
     let sender = sender(args, seed, sender_progress)?;
@@ -177,11 +184,45 @@ async fn stream(
 struct Events {
     bodies: Vec<Bytes>,
     sent: usize,
-    world: World,
+    rows: Rows,
+}
+
+/// Made-up events: each row is created, then updated, then deleted.
+struct Rows {
+    factory: EventFactory,
+    draws: fastrand::Rng,
+    of_customers: bool,
+    open: VecDeque<String>,
+    shipped: VecDeque<String>,
+}
+
+impl Rows {
+    fn next(&mut self) -> SampleEvent {
+        let event = match self.draws.u8(..3) {
+            0 if !self.shipped.is_empty() => {
+                let row = self.shipped.pop_front().unwrap_or_default();
+                self.factory.row_deleted().row(&row)
+            }
+            1 if !self.open.is_empty() => {
+                let row = self.open.pop_front().unwrap_or_default();
+                self.shipped.push_back(row.clone());
+                self.factory.row_updated().row(&row)
+            }
+            _ => {
+                let event = self.factory.row_created();
+                self.open.extend(event.get_text("data.rowId"));
+                event
+            }
+        };
+        match self.of_customers {
+            true => event.model("dm_customers", "Customers"),
+            false => event,
+        }
+    }
 }
 
 impl Events {
-    /// Sends the next event that the subscription takes: each data model has one eventually.
+    /// Sends the next event.
     fn next(&mut self, sender: &mut Sender) -> Result<(), Fault> {
         let next = self.sent % self.bodies.len().max(1);
         let no_event =
@@ -191,11 +232,8 @@ impl Events {
             sender.emit(body.clone()).map_err(no_event)?;
             return Ok(());
         }
-        loop {
-            if sender.emit(self.world.next_event()).map_err(no_event)? > 0 {
-                return Ok(());
-            }
-        }
+        sender.emit(self.rows.next()).map_err(no_event)?;
+        Ok(())
     }
 }
 

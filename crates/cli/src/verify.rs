@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::{Delivery, Properties, Refusal, verify::Window};
+use hookgate::{Delivery, Properties, Refusal, Scheme, verify::Window};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
@@ -14,7 +14,7 @@ use crate::durations;
 use crate::fault::{Class, Fault, answer, chain};
 use crate::out::Out;
 use crate::printable::{printable, short_reason};
-use crate::secrets::SecretArgs;
+use crate::secrets::{SchemeArgs, SecretArgs};
 
 /// Say whether a delivery is authentic and fresh, or the exact error.
 ///
@@ -28,6 +28,8 @@ pub(crate) struct VerifyArgs {
     delivery: DeliveryArgs,
     #[command(flatten)]
     window: WindowArgs,
+    #[command(flatten)]
+    scheme: SchemeArgs,
     #[command(flatten)]
     secret: SecretArgs,
 }
@@ -75,7 +77,9 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         )
         .advise("for all that the log has of it: hookgate log show"));
     }
-    let verdict = delivery.verdict(args.secret.ring()?, args.window.window());
+    let (scheme, ring) = (&args.scheme, args.secret.ring()?);
+    let verdict = delivery.verdict_by(scheme.scheme, ring, args.window.window());
+    let verdict = verdict.map_err(|error| scheme.unusable(&error))?;
     let output = VerdictOutput::of(&delivery, &verdict);
     out.say(&output.text(), &output)?;
     Ok(answer(verdict.is_ok()))
@@ -115,13 +119,18 @@ impl ErrorOutput {
 
 /// The reason why a handler that takes `Event` answers 422.
 fn no_event(delivery: &Delivery) -> Option<String> {
-    let error = delivery.event::<Properties>().err()?;
+    let is_event = delivery.verified().scheme_name() == Scheme::WORKSPACE.name();
+    let error = delivery.event::<Properties>().err().filter(|_| is_event)?;
     Some(printable(&chain(&error)).into_owned())
 }
 
 impl VerdictOutput {
     fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
-        let signed = delivery.head().ok().map(|head| head.timestamp().seconds());
+        let head = delivery.head().ok();
+        let of_head = head.as_ref().and_then(|head| head.timestamp());
+        let accepted = verdict.as_ref().ok().map(Delivery::verified);
+        let signed = accepted.map_or(of_head, |verified| verified.timestamp());
+        let signed = signed.map(|timestamp| timestamp.seconds());
         let received = delivery.received_at;
         Self {
             authentic: verdict.is_ok(),
@@ -140,12 +149,13 @@ impl VerdictOutput {
     fn text(&self) -> String {
         match &self.error {
             None => {
-                let mut text = format!(
-                    "authentic: signed at {} with {}, {} s before its receipt",
-                    self.signed_at.as_deref().unwrap_or_default(),
-                    printable(self.key.as_deref().unwrap_or_default()),
-                    self.age_seconds.unwrap_or_default()
-                );
+                let key = printable(self.key.as_deref().unwrap_or_default());
+                let mut text = match (&self.signed_at, self.age_seconds) {
+                    (Some(at), Some(age)) => {
+                        format!("authentic: signed at {at} with {key}, {age} s before its receipt")
+                    }
+                    _ => format!("authentic: signed with {key}, at a time that it does not say"),
+                };
                 if let Some(reason) = &self.event_error {
                     let line = format!("\na handler that takes `Event` answers 422: {reason}");
                     text.push_str(&line);

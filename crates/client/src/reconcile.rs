@@ -1,8 +1,7 @@
-//! Finds the rows that changed without a handled event.
+//! Finds the rows that changed without a handled event: [the guide](hookgate::guide::reconciliation)
+//! has a whole program, and says when a change is found.
 //!
-//! [order page]: https://docs.rs/hookgate-order
-//!
-#![doc = include_str!("../docs/reconciliation.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/reconciliation.md"))]
 
 mod claims;
 mod columns;

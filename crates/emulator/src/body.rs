@@ -1,6 +1,7 @@
-//! The JSON body of a request.
+//! The JSON body of a request, and headers as text.
 
 use hookgate::event::from_foreign_json;
+use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value};
 
 use crate::answer::ApiError;
@@ -77,4 +78,26 @@ pub(crate) fn only(object: &Map<String, Value>, known: &[&str]) -> Result<(), Ap
             Err(ApiError::validation(message))
         }
     }
+}
+
+/// Returns headers as text, up to `most` bytes of names and values. Hidden values are left out.
+pub(crate) fn headers(
+    headers: &HeaderMap,
+    most: usize,
+    hides: impl Fn(&HeaderName) -> bool,
+) -> Vec<(String, String)> {
+    let mut rest = most;
+    let pairs = headers.iter().map(|(name, value)| {
+        let value = match hides(name) {
+            true => "(hidden)".into(),
+            false => String::from_utf8_lossy(value.as_bytes()),
+        };
+        (name.as_str().to_owned(), value.into_owned())
+    });
+    let fits = |(name, value): &(String, String)| {
+        let left = rest.checked_sub(name.len() + value.len());
+        rest = left.unwrap_or_default();
+        left.is_some()
+    };
+    pairs.take_while(fits).collect()
 }

@@ -1,10 +1,12 @@
 //! The page of a program that receives deliveries: the emulator's list and detail, without the emulator.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -25,7 +27,8 @@ pub struct DeliveryFilter<'a> {
 /// The deliveries that an [`Inspector`] shows.
 ///
 /// A delivery is a JSON object of the form that `GET /_emulator/deliveries` answers: `number`, `id`, `eventId`, `eventType`,
-/// `subscriptionId`, `state`, `nextAttemptAt` and `attempts`. The page shows all values as text. A later delivery has a greater number.
+/// `subscriptionId`, `state`, `nextAttemptAt` and `attempts`; and `subject`, what the event is about, and `reason`, why it was not
+/// accepted. The page shows all values as text. A later delivery has a greater number.
 ///
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
@@ -33,8 +36,13 @@ pub trait Inspected: Send + Sync + 'static {
     /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first.
     fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value>;
 
-    /// Returns the number of all deliveries that are kept, from which [`deliveries`](Self::deliveries) selects.
-    fn kept(&self) -> usize;
+    /// Returns the numbers that stand above the list, as an object: `kept`, the number of the deliveries from which
+    /// [`deliveries`](Self::deliveries) selects, `received`, and `states`, the number of those that are kept by their `state`.
+    fn totals(&self) -> Value;
+
+    /// Returns what the page says of the receiver, as an object: `url`, where deliveries are taken; `next`, a command that sends one;
+    /// `forward`, where they are passed on to, or null; `most`, the number of deliveries that are kept.
+    fn receiver(&self) -> Value;
 
     /// Returns the delivery with this id. Each attempt has its `request` and its `answer` too.
     fn delivery(&self, id: &str) -> Option<Value>;
@@ -51,16 +59,26 @@ pub trait Inspected: Send + Sync + 'static {
     /// # Security
     /// Each program on the machine can ask for it. So a delivery that was refused must not be signed here.
     fn replay(&self, id: &str) -> Option<Result<String, String>>;
+
+    /// Signs this body and delivers it, with the other headers of the delivery with this id. Else as [`replay`](Self::replay).
+    ///
+    /// # Errors
+    /// It can't be delivered, or it was not accepted.
+    ///
+    /// # Security
+    /// The body is any text. Only who opened [`Inspector::signing_url`] can ask for it.
+    fn send(&self, id: &str, body: Bytes) -> Option<Result<String, String>>;
 }
 
 /// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
 ///
 /// # Security
-/// It has no token. So it accepts only a listener on a loopback address, and refuses requests with another name in `Host`.
-#[derive(Debug)]
+/// Whoever reaches it reads it. So it accepts only a listener on a loopback address, and refuses requests with another name in `Host`.
+/// To have a changed body signed and delivered takes the token in [`signing_url`](Self::signing_url).
 pub struct Inspector {
     address: SocketAddr,
     live: Live,
+    token: Arc<str>,
     _server: Server,
 }
 
@@ -68,6 +86,7 @@ pub struct Inspector {
 pub(crate) struct Shown {
     pub(crate) inspected: Arc<dyn Inspected>,
     pub(crate) live: Live,
+    pub(crate) token: Arc<str>,
 }
 
 impl Inspector {
@@ -83,9 +102,11 @@ impl Inspector {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
         let live = Live::new();
+        let token: Arc<str> = random_token().into();
         let shown = Shown {
             inspected,
             live: live.clone(),
+            token: Arc::clone(&token),
         };
         let access = Access {
             address,
@@ -95,6 +116,7 @@ impl Inspector {
         Ok(Self {
             address,
             live,
+            token,
             _server: Server::start(listener, Arc::new(shown), access),
         })
     }
@@ -105,9 +127,32 @@ impl Inspector {
         format!("http://{}", self.address)
     }
 
+    /// Returns the address of the page with the token that allows it to send a changed body.
+    ///
+    /// # Security
+    /// Show it to the user of this program alone.
+    #[must_use]
+    pub fn signing_url(&self) -> String {
+        format!("{}/?token={}", self.url(), self.token)
+    }
+
     /// Shows a new or changed delivery on all open pages.
     pub fn tell(&self, delivery: &Value) {
         self.live.tell("delivery", delivery);
+    }
+}
+
+/// The hasher's keys come from the system's random numbers.
+fn random_token() -> String {
+    let part = || RandomState::new().build_hasher().finish();
+    format!("{:016x}{:016x}", part(), part())
+}
+
+impl fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspector")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 

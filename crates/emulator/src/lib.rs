@@ -59,6 +59,10 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/emulator.md")]
+mod guide_page {}
+
 mod answer;
 mod api;
 mod body;

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
 
     /// A row may hold megabytes, and a thousand changes wait for a page that does not read.
+    // fault F37: a page that does not read keeps a thousand deliveries of megabytes in the emulator's memory
     #[test]
     fn a_long_change_is_told_as_missed() {
         let live = Live::new();

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery,
+    Delivery, Scheme,
     clock::UnixSeconds,
     dangerous,
     dedupe::{EventKey, body_digest},
@@ -97,7 +97,8 @@ pub struct Entry {
     pub event_id: String,
     /// The event's type.
     pub event_type: String,
-    /// The timestamp that was signed.
+    /// The timestamp that was signed. Where the delivery is of another scheme than the default one, the scheme's name and a slash are in
+    /// front: `stripe/1763690000`, `github/`.
     pub timestamp: String,
     /// The time of the receiver's wall clock when the delivery arrived.
     pub received_at: UnixSeconds,
@@ -138,7 +139,10 @@ impl Entry {
             digest: body_digest(&stored.body),
             event_id: stored.event_id,
             event_type: stored.event_type,
-            timestamp: stored.timestamp,
+            timestamp: match stored.scheme == Scheme::WORKSPACE.name() {
+                true => stored.timestamp,
+                false => format!("{}/{}", stored.scheme, stored.timestamp),
+            },
             received_at: stored.received_at,
             scope: stored.scope,
             key_name: stored.key_name,
@@ -154,9 +158,13 @@ impl Entry {
     /// # Errors
     /// Its parts, if they are not a valid delivery: another program has changed them.
     pub(crate) fn into_delivery(self) -> Result<Delivery, Box<StoredDelivery>> {
+        let (scheme, timestamp) = match self.timestamp.rsplit_once('/') {
+            Some((scheme, timestamp)) => (scheme.to_owned(), timestamp.to_owned()),
+            None => (Scheme::WORKSPACE.name().to_owned(), self.timestamp),
+        };
         let stored = StoredDelivery {
             body: self.body,
-            timestamp: self.timestamp,
+            timestamp,
             signature: None, // an inbox is trusted, and keeps no signature
             event_id: self.event_id,
             event_type: self.event_type,
@@ -166,6 +174,7 @@ impl Entry {
             subscription_id: self.subscription_id,
             pinned_workspace: self.pinned_workspace,
             traceparent: self.traceparent,
+            scheme,
         };
         dangerous::restore(&stored).map_err(|Malformed| Box::new(stored))
     }
@@ -174,6 +183,35 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_keeps_the_scheme_of_its_delivery() {
+        for (scheme, timestamp) in [
+            ("workspace", "1763690000"),
+            ("stripe", "1763690000"),
+            ("github", ""),
+            ("acme", "1763690000"),
+            ("a/b", ""),
+        ] {
+            let attributes = [
+                ("hookgate-scheme", scheme),
+                ("hookgate-timestamp", timestamp),
+                ("hookgate-event-id", "evt_1"),
+                ("hookgate-event-type", "a.b"),
+                ("x-service-timestamp", timestamp),
+                ("x-service-event-id", "evt_1"),
+                ("x-service-event-type", "a.b"),
+            ];
+            let find = |name: &str| attributes.iter().find(|(other, _)| *other == name);
+            let of = |name: &str| find(name).map(|(_, value)| *value);
+            let stored = StoredDelivery::from_attributes("{}", of);
+            let delivery = dangerous::restore(&stored).unwrap();
+            let again = Entry::of(&delivery).into_delivery().unwrap();
+            assert_eq!(again.verified().scheme_name(), scheme);
+            assert_eq!(again.to_stored().timestamp, timestamp, "{scheme}");
+            assert_eq!(again.key(), delivery.key());
+        }
+    }
 
     #[test]
     fn a_number_is_read_as_it_is_shown() {

@@ -108,7 +108,7 @@ impl Inbox {
     /// ```
     ///
     /// On SQLite the call ends with a `VACUUM` of the whole file, also where no entry is given; on PostgreSQL none is run.
-    /// [Operations](hookgate::guide::operations#erasing-personal-data) says what either costs, and which bytes stay.
+    /// [Erasure](hookgate::guide::erasure) says what either costs, and which bytes stay.
     ///
     /// # Errors
     /// After an error, some entries may be erased, and the message tells their number; some of their bytes may be left in the file.

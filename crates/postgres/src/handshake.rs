@@ -113,6 +113,7 @@ fn advice(fault: &Fault) -> &'static str {
 mod tests {
     use super::*;
 
+    // fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
     #[test]
     fn a_certificate_fault_is_found_below_the_errors_of_the_drivers() {
         let io = |fault| {

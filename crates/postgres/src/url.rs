@@ -236,6 +236,8 @@ mod tests {
         read(url).unwrap().0.get_ssl_mode()
     }
 
+    // fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
+    // fault T4: the feature for TLS changes the meaning of a URL: without `sslmode`, another machine is offered TLS or not
     #[test]
     fn the_url_decides_about_tls() {
         for start in [
@@ -333,6 +335,7 @@ mod tests {
         }
     }
 
+    // fault P7: a URL with a parameter of another client is refused with advice about its password
     #[test]
     fn a_parameter_of_another_client_is_named_without_its_value() {
         for start in ["postgres://app:hunter2@db.example/app?", "host=db.example "] {

@@ -8,9 +8,14 @@ use hookgate::{
     clock::UnixSeconds,
     verify::{DeliveryHeaders, VerifyError},
 };
+use http::Response;
 use serde::Serialize;
 
 use crate::line;
+use crate::redact::header_as_logged;
+
+/// The bytes of a response's body that an entry keeps.
+const MOST_OF_A_RESPONSE: usize = 64 << 10;
 
 /// A delivery as it was received, and its answer.
 ///
@@ -73,8 +78,8 @@ pub struct LoggedDelivery {
     pub unverifiable: bool,
 }
 
-/// The answer to a delivery.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The answer to a delivery. `Debug` shows neither its headers nor its body.
+#[derive(Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct LoggedAnswer {
     /// The status.
@@ -101,6 +106,18 @@ pub struct LoggedAnswer {
     /// form of an id. **Unproven**: any client can send any id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_subscription: Option<String>,
+    /// The headers of the answer, where the receiver keeps them: see [`keep_response`](Self::keep_response).
+    #[serde(
+        serialize_with = "line::headers",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub headers: Vec<(String, Bytes)>,
+    /// The body of the answer, or its first 64 KiB, where the receiver keeps it.
+    #[serde(serialize_with = "line::body", skip_serializing_if = "Option::is_none")]
+    pub body: Option<Bytes>,
+    /// The number of bytes of the whole body, where [`body`](Self::body) is only its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<u64>,
 }
 
 impl LoggedDelivery {
@@ -153,7 +170,7 @@ impl LoggedDelivery {
     /// `received_at` is in seconds since 1970; times whose name ends in `_us` are in microseconds. Bytes that are no UTF-8
     /// are `{"base64":"…"}`, in the value of a header as in the body. Absent fields are left out: `body`, `cut_off_at`,
     /// `answer`, `hung_up_us`, `unverifiable`, and of an answer `reason`, `key`, `scope`, `attempt`,
-    /// `claimed_subscription`. Readers ignore unknown fields.
+    /// `claimed_subscription`, `headers`, `body`, `body_bytes`. Readers ignore unknown fields.
     #[must_use]
     pub fn to_line(&self) -> String {
         // This holds texts and numbers only, so serialization can't fail.
@@ -174,7 +191,34 @@ impl LoggedAnswer {
             scope: None,
             attempt: None,
             claimed_subscription: None,
+            headers: Vec::new(),
+            body: None,
+            body_bytes: None,
         }
+    }
+
+    /// Keeps the headers of the response that the handler gave, and the first 64 KiB of its body. A recorder keeps neither by itself: the
+    /// body of an answer can be long, and belongs to the app.
+    ///
+    /// ```
+    /// use hookgate_record::LoggedAnswer;
+    ///
+    /// let response = http::Response::builder().header("set-cookie", "a=1").body("x".repeat(70_000).into())?;
+    /// let mut answer = LoggedAnswer::new(500, "handler_status");
+    /// answer.keep_response(&response);
+    /// assert_eq!(answer.headers, [("set-cookie".to_owned(), "[redacted]".into())]);
+    /// assert_eq!(answer.body.map(|body| body.len()), Some(65_536));
+    /// assert_eq!(answer.body_bytes, Some(70_000));
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    pub fn keep_response(&mut self, response: &Response<Bytes>) {
+        let headers = response.headers().iter();
+        let headers = headers.map(|(name, value)| header_as_logged(name, value));
+        self.headers = headers.collect();
+        let body = response.body();
+        let kept = body.len().min(MOST_OF_A_RESPONSE);
+        self.body = Some(Bytes::copy_from_slice(&body[..kept]));
+        self.body_bytes = (kept < body.len()).then_some(body.len() as u64);
     }
 }
 
@@ -185,6 +229,22 @@ impl fmt::Debug for LoggedDelivery {
             .field("headers", &self.headers.len())
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .field("answer", &self.answer)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LoggedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoggedAnswer")
+            .field("status", &self.status)
+            .field("outcome", &self.outcome)
+            .field("reason", &self.reason)
+            .field("elapsed", &self.elapsed)
+            .field("key", &self.key)
+            .field("scope", &self.scope)
+            .field("attempt", &self.attempt)
+            .field("claimed_subscription", &self.claimed_subscription)
+            .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .finish_non_exhaustive()
     }
 }

@@ -54,6 +54,13 @@ impl LoggedDelivery {
         {
             REDACTED.clone_into(reason);
         }
+        // An answer may repeat what it answers.
+        if let Some(answer) = self.answer.as_mut()
+            && (redaction.reasons || redaction.is_of_bodies())
+        {
+            answer.body = None;
+            answer.body_bytes = None;
+        }
         if let Some(body) = self.body.as_ref().filter(|_| redaction.is_of_bodies()) {
             let left = redact_body(body, redaction);
             if !matches!(left, Some(Cow::Borrowed(_))) {
@@ -188,6 +195,24 @@ mod tests {
         ] {
             assert_ne!(reason_left(outcome, &Redaction::everything()), REDACTED);
         }
+    }
+
+    #[test]
+    fn the_body_of_an_answer_goes_with_values_of_the_body_and_with_reasons() {
+        use hookgate::clock::UnixSeconds;
+
+        use crate::LoggedAnswer;
+
+        let no_headers: [(&str, &str); 0] = [];
+        let body_left = |redaction: &Redaction| {
+            let mut logged = LoggedDelivery::new(UnixSeconds::new(1), no_headers, "{}");
+            let mut answer = LoggedAnswer::new(500, "handler_status");
+            answer.keep_response(&http::Response::new("no customer Ada Lovelace".into()));
+            logged.answer = Some(answer);
+            logged.redacted(redaction).answer.unwrap().body.is_some()
+        };
+        assert!(body_left(&Redaction::new()) && body_left(&Redaction::new().header("x-a")));
+        assert!(!body_left(&Redaction::people()) && !body_left(&Redaction::new().reasons()));
     }
 
     #[test]

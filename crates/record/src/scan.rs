@@ -247,6 +247,7 @@ mod tests {
         );
     }
 
+    // fault F42: a body whose name of a property is long, and has many values under it, keeps the thread of a recorder that redacts busy for minutes
     #[test]
     fn a_long_name_around_many_values_costs_no_more_than_a_short_one() {
         let redaction = Redaction::people().key("Iban").field("a.b");

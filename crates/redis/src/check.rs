@@ -351,6 +351,7 @@ mod tests {
         assert_eq!(error.kind(), StoreErrorKind::TooOld);
     }
 
+    // fault C16: one node of a cluster is taken for all of it, and nobody is told
     #[test]
     fn one_node_is_not_the_whole_cluster() {
         let asked = |size: &str| {

@@ -259,6 +259,7 @@ mod tests {
     }
 
     /// As after a kill while the log was copied: the first page says that the file has more pages than it has.
+    // fault Q49: a process is killed while it copies the log into a file that grows, and the next start takes the file for another one
     #[test]
     fn a_file_into_which_the_log_is_half_copied_has_its_own_log() {
         let folder = Folder::new();
@@ -283,6 +284,7 @@ mod tests {
         assert!(!is_beside_another_log(&open("half.db")).unwrap());
     }
 
+    // fault Q40: a process that opens a file of SQLite while another marks it as new takes it for another program's
     #[test]
     fn a_file_that_is_marked_at_this_moment_is_not_taken_for_another_programs() {
         let folder = Folder::new();

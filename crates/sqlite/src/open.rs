@@ -193,6 +193,7 @@ mod tests {
         assert!(!may_be_for_room(&read_only));
     }
 
+    // fault Q37: two processes open a new file of SQLite at the same moment, and one is refused
     #[test]
     fn a_new_file_is_opened_by_many_at_once() {
         let folder = Folder::new();

@@ -226,6 +226,7 @@ mod tests {
 44 27 0:44 / /database rw - ext4 /dev/vdd rw
 ";
 
+    // fault Q44: the file alone is mounted, or has two names: the log is in the container, or beside the other name, and what is acknowledged is not found again
     #[test]
     fn a_file_that_is_mounted_alone_is_known_by_the_place_of_its_mount() {
         let mounts =
@@ -255,6 +256,7 @@ mod tests {
         assert_eq!(file_system("", Path::new("/srv/inbox.db")), None);
     }
 
+    // fault P5: an inbox on a share of a virtual machine's host counts as durable
     #[test]
     fn networks_are_known_by_their_kind() {
         for kind in [

@@ -142,6 +142,7 @@ mod tests {
         assert_eq!(reserve(&folder).bytes(), BYTES);
     }
 
+    // fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
     #[test]
     fn a_reserve_that_was_used_is_refilled_after_a_time_and_none_is_made() {
         let folder = Folder::new();

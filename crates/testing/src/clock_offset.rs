@@ -52,7 +52,7 @@ impl ClockOffset {
     pub fn of_log(log: &DeliveryLog, verifier: &Verifier) -> Option<Self> {
         let authentic = |delivery: &LoggedDelivery| {
             let head = delivery.head().ok()?;
-            let signed_at = head.timestamp().seconds();
+            let signed_at = head.timestamp()?.seconds();
             // Verified at the second of its own timestamp, so that its age does not matter.
             let body = delivery
                 .body
@@ -72,7 +72,7 @@ impl ClockOffset {
     pub fn as_answered(log: &DeliveryLog) -> Option<Self> {
         let authentic = |delivery: &LoggedDelivery| {
             delivery.answer.as_ref()?.key.as_ref()?;
-            let signed_at = delivery.head().ok()?.timestamp().seconds();
+            let signed_at = delivery.head().ok()?.timestamp()?.seconds();
             Some(between(delivery.received_at, signed_at))
         };
         Self::of(log.deliveries().iter().filter_map(authentic))

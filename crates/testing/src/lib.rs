@@ -5,7 +5,7 @@
 //! |---|---|
 //! | How does my handler process this event? | [`event()`] and [`delivery()`]: JSON through the real verifier, without HTTP |
 //! | How does my app process this request? | [`Signer`]: headers or whole requests, signed as the service signs |
-//! | Where do I get events from? | [`factory`]: all eight types, every property format, and the values that break receivers |
+//! | Where do I get events from? | [`factory`]: all eight types, every property format |
 //! | Does my app handle production deliveries when faults occur? | [`hookgate_record`] records them, [`log`] reads them, [`replay`] repeats them, with faults |
 //! | How does an event end after all attempts of the sender? | [`sender`]: the service's delivery engine, a day in milliseconds |
 //! | Why is this delivery refused? | [`explain`]; [`read`] reads a delivery from several text forms |
@@ -24,8 +24,10 @@
 //! faults. There is one broken store for each known failure of real stores: check and insert in two steps, a retention that
 //! duplicates extend, a release without a token, a cache that forgets the newest records, a repeated commit that reports its own
 //! success as lost.
+//!
+//! [The guide](hookgate::guide::testing) shows a handler's test and a replay.
 #![doc = ""]
-#![doc = include_str!("../docs/testing.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../docs/testing.md"))]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

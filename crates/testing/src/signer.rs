@@ -3,9 +3,10 @@
 use std::fmt;
 
 use hookgate::{
-    Secret,
+    Scheme, Secret,
     clock::{Clock, SystemClock, UnixSeconds},
-    verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID},
+    dedupe::body_digest,
+    verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID, sign},
 };
 
 /// Signs bodies as the service does: for tests of a whole receiver, and for tools that send deliveries.
@@ -58,6 +59,7 @@ use hookgate::{
 #[must_use]
 pub struct Signer {
     secret: Secret,
+    scheme: Scheme,
     subscription: Option<String>,
     at: Option<UnixSeconds>,
 }
@@ -67,12 +69,31 @@ impl Signer {
     pub fn new(secret: Secret) -> Self {
         Self {
             secret,
+            scheme: Scheme::WORKSPACE,
             subscription: None,
             at: None,
         }
     }
 
-    /// Sends `X-Service-Webhook-Id`.
+    /// Signs as this sender does. A scheme whose id stands in a header gets the `id` of the body there, or one that is made of the
+    /// body's digest.
+    ///
+    /// ```
+    /// use hookgate::{Scheme, Secret, Verifier};
+    /// use hookgate_testing::Signer;
+    ///
+    /// let secret = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?;
+    /// let headers = Signer::new(secret.clone()).scheme(Scheme::STANDARD_WEBHOOKS).headers("{}");
+    /// let verifier = Verifier::for_scheme(Scheme::STANDARD_WEBHOOKS, secret)?;
+    /// assert!(verifier.verify_now(headers.iter().map(|(name, value)| (*name, value)), "{}").is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        self
+    }
+
+    /// Sends `X-Service-Webhook-Id`. Other schemes have no such header here.
     pub fn subscription(mut self, id: &str) -> Self {
         self.subscription = Some(id.to_owned());
         self
@@ -88,13 +109,17 @@ impl Signer {
     /// object with such texts.
     ///
     /// # Panics
-    /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16 digits.
+    /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16 digits. On a
+    /// [scheme](Self::scheme) that a receiver would refuse, and a secret that is not of its form.
     #[must_use]
     pub fn headers(&self, body: impl AsRef<[u8]>) -> Vec<(&'static str, String)> {
         let body = body.as_ref();
         let at = self.at.unwrap_or_else(|| SystemClock.now());
         #[allow(clippy::expect_used)] // documented, and a fault of the test itself
         let timestamp = Timestamp::at(at).expect("a time that the service can write");
+        if self.scheme != Scheme::WORKSPACE {
+            return self.headers_of_scheme(&timestamp, body);
+        }
         let signature = Signature::sign(&self.secret, &timestamp, body).to_header_value();
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
@@ -108,6 +133,16 @@ impl Signer {
         headers.extend(hint.id.map(|id| (EVENT_ID, id)));
         headers.extend(hint.event_type.map(|name| (EVENT_TYPE, name)));
         headers
+    }
+
+    fn headers_of_scheme(&self, timestamp: &Timestamp, body: &[u8]) -> Vec<(&'static str, String)> {
+        let id = Hint::of(body).id;
+        let id = id.unwrap_or_else(|| format!("msg_{:016x}", body_digest(body)));
+        #[allow(clippy::expect_used)] // documented, and a fault of the test itself
+        let signed = sign(&self.scheme, &self.secret, timestamp, &id, body)
+            .expect("a scheme that can be used, and a secret of its form");
+        let json = ("content-type", "application/json".to_owned());
+        std::iter::once(json).chain(signed).collect()
     }
 
     /// A whole delivery: POST to this path or URI. Map its body to the one that your service takes.
@@ -128,6 +163,7 @@ impl Signer {
 impl fmt::Debug for Signer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Signer")
+            .field("scheme", &self.scheme.name())
             .field("subscription", &self.subscription)
             .field("at", &self.at)
             .finish_non_exhaustive()

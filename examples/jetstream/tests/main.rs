@@ -456,6 +456,7 @@ fn delivery(id: &str) -> Delivery {
         subscription_id: None,
         pinned_workspace: None,
         traceparent: None,
+        scheme: "workspace".into(),
     });
     restored.unwrap()
 }

@@ -69,7 +69,7 @@ fn signed(mut choices: Choices<'_>) {
             ("x-service-signature", signature),
         ];
         let headers = DeliveryHeaders::from_pairs(pairs).unwrap();
-        let now = headers.timestamp().seconds();
+        let now = headers.timestamp().unwrap().seconds();
         let whole = verifier.verify(&headers, body, now).is_ok();
         let mut received = verifier.begin(&headers, now, body.len()).unwrap();
         let mut rest = body;

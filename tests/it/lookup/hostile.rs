@@ -121,6 +121,7 @@ async fn opens(receiver: &Receiver, sent: &support::Sent, id: &str) -> bool {
     opened.await.is_ok_and(|opened| opened.is_ok())
 }
 
+// fault F9: during a flood of invented ids, or of ids whose look-ups fail, a known one is refused for as long as the flood lasts
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_new_gets_its_share_of_the_look_ups_amid_a_flood() {
     for copies in [1, 100] {
@@ -150,6 +151,7 @@ async fn an_id_that_is_new_gets_its_share_of_the_look_ups_amid_a_flood() {
     }
 }
 
+// fault F9: during a flood of invented ids, or of ids whose look-ups fail, a known one is refused for as long as the flood lasts
 #[tokio::test(start_paused = true)]
 async fn ids_whose_look_ups_fail_leave_room_for_known_ones() {
     let provider = Provider::new(async |id, _| {

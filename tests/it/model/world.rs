@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use hookgate::{
-    Outcome,
+    Outcome, Scheme,
     dedupe::{ClaimToken, EventKey},
     layer::{Answer, Settled},
     outcome::RefusalKind,
@@ -27,6 +27,8 @@ pub(super) const MAX_WAITING: (usize, usize) = (64, 4);
 
 #[derive(Debug)]
 pub(super) struct World {
+    /// How the sender signs.
+    pub(super) scheme: Scheme,
     start: Instant,
     /// By how much the receiver's wall clock is off, in seconds.
     pub(super) skew: AtomicI64,
@@ -82,7 +84,7 @@ pub(super) struct RequestStart {
 }
 
 impl World {
-    pub(super) fn new(events: &[EventPlan]) -> Arc<Self> {
+    pub(super) fn new(events: &[EventPlan], scheme: Scheme) -> Arc<Self> {
         let state = |plan: &EventPlan| EventState {
             plan: plan.clone(),
             ledger: Ledger::default(),
@@ -96,6 +98,7 @@ impl World {
         };
         let name = |event| (EventKey::new("default", &event_id(event)), event);
         Arc::new(Self {
+            scheme,
             start: Instant::now(),
             skew: AtomicI64::new(0),
             jumped: AtomicU64::new(0),
@@ -425,8 +428,7 @@ impl World {
             }),
             // A run claims in a task of its own: of two copies at one instant, both saw that the event was free, and one waits.
             State::Free => self.check(
-                (refused.is_none() && !replayed)
-                    || state.ledger.was_claimed_at(arrival.store_time),
+                (refused.is_none() && !replayed) || state.ledger.was_claimed_at(arrival.store_time),
                 || format!("a copy of event {event}, which was free, was answered {outcome:?}"),
             ),
             State::Running => match refused {

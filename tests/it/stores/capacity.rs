@@ -24,6 +24,8 @@ fn read(store: &dyn DedupeStore, events: std::ops::Range<usize>) {
 }
 
 /// moka evicts late, unless the numbers are asked for first.
+// fault S2-07: a replay after silent eviction from a full store
+// fault S2-28: an authentic flood fills memory
 #[test]
 fn exactly_the_newest_are_remembered_also_after_each_old_one_was_read() {
     for is_asked in [true, false] {
@@ -95,6 +97,7 @@ fn the_newest_are_remembered_at_small_and_large_capacities() {
     }
 }
 
+// fault S2-07: a replay after silent eviction from a full store
 #[test]
 fn the_youngest_record_forgotten_is_reported_with_its_age() {
     let clock = clock();
@@ -156,6 +159,7 @@ fn a_record_whose_retention_has_just_ended_counts_as_no_eviction() {
     }
 }
 
+// fault S2-28: an authentic flood fills memory
 #[test]
 fn a_full_store_that_refuses_takes_exactly_as_many_as_have_ended() {
     let clock = clock();

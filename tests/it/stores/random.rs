@@ -229,6 +229,7 @@ fn check(capacity: Capacity, steps: &[Step], clock: &ManualClock) -> Result<(), 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
+    // fault S2-28: an authentic flood fills memory
     #[test]
     fn random_calls_are_answered_as_the_model_does(
         records in 1..30_usize,

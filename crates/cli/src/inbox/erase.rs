@@ -464,6 +464,7 @@ mod tests {
         args: EraseArgs,
     }
 
+    // fault O7: an erasure fails as its disk is full, and it is not said that data may be left in the file; or it is said of PostgreSQL
     #[test]
     fn what_a_failed_erasure_may_leave_is_said_of_a_file_alone() {
         for (place, is_file) in [("--db", true), ("--database-url-env", false)] {

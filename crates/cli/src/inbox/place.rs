@@ -213,6 +213,7 @@ fn table_fault(error: &StoreError) -> Fault {
 mod tests {
     use super::*;
 
+    // fault H5: a reader of an inbox's file keeps an erasure from overwriting deleted bytes, and the advice blames a writer and names a setting of the library
     #[test]
     fn a_file_in_use_is_reported_alike_for_a_reader_and_a_writer() {
         let place = InboxArg {
@@ -228,6 +229,7 @@ mod tests {
         assert!(advice.starts_with("it reads or writes for a long time, such as a backup"));
     }
 
+    // fault Q36: `inbox erase`, or another operator's call, fails midway and does not tell how much is done, or tells the number and calls it unknown
     #[test]
     fn an_effect_whose_number_is_known_is_not_called_unknown() {
         assert!(again(0).contains("unknown whether it had an effect"));

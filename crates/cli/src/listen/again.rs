@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use hookgate::Secret;
+use hookgate::verify::{EVENT_ID, EVENT_TYPE};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{Signer, Transport};
@@ -18,6 +19,30 @@ pub(crate) struct Again {
 }
 
 impl Again {
+    /// The same delivery with another body. The headers that name the event have to fit it, since a receiver compares them.
+    pub(crate) async fn deliver_changed(
+        &self,
+        delivery: &LoggedDelivery,
+        body: Bytes,
+        to: &Uri,
+    ) -> Result<u16, String> {
+        let mut changed = delivery.clone();
+        changed
+            .headers
+            .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
+        changed.body = Some(body);
+        let named = [
+            (EVENT_ID, changed.event_id()),
+            (EVENT_TYPE, changed.event_type()),
+        ];
+        for (name, text) in named {
+            if let Some(text) = text {
+                changed.headers.push((name.to_owned(), text.into()));
+            }
+        }
+        self.deliver(&changed, to).await
+    }
+
     /// Returns the status of the answer.
     ///
     /// # Errors

@@ -4,14 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::event::from_foreign_json;
 use hookgate::{Delivery, HandlerError};
-use http::{HeaderMap, Response, StatusCode};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde::de::IgnoredAny;
 
+use super::filter::EventTypes;
 use super::forward::{Forward, empty};
 
 #[derive(Debug)]
 pub(crate) struct Answers {
     pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+    /// Events of other types are answered 204, and go nowhere.
+    pub(crate) events: EventTypes,
     pub(crate) delay: Duration,
     /// The number of runs that are still to fail.
     pub(crate) fail_first: AtomicU64,
@@ -21,6 +28,9 @@ pub(crate) struct Answers {
 impl Answers {
     /// Only deliveries that are authentic, fresh and not done come here.
     pub(crate) async fn answer(&self, headers: HeaderMap, delivery: Delivery) -> Response<Bytes> {
+        if !self.events.take(delivery.event_type()) {
+            return empty(StatusCode::NO_CONTENT);
+        }
         tokio::time::sleep(self.delay).await;
         let one_less = |left: u64| left.checked_sub(1);
         if self
@@ -34,7 +44,16 @@ impl Answers {
         if let Some(forward) = &self.forward {
             return forward.pass_on(&headers, delivery.body().clone()).await;
         }
-        let response = empty(self.status);
+        let mut response = Response::new(self.body.clone());
+        *response.status_mut() = self.status;
+        if !self.body.is_empty() {
+            let kind = match from_foreign_json::<IgnoredAny>(&self.body) {
+                Ok(_) => "application/json",
+                Err(_) => "text/plain; charset=utf-8",
+            };
+            let headers = response.headers_mut();
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
         if self.status.is_success() {
             return response;
         }

@@ -1,8 +1,16 @@
-//! The filter for the shown deliveries.
+//! The choice of the deliveries that are shown: by words, and by the types of their events.
+
+use std::sync::Arc;
+
+use hookgate::event::from_foreign_json;
+use hookgate_record::LoggedDelivery;
+use hookgate_testing::log::LoggedDeliveryExt;
+use serde_json::Value;
 
 use super::item::Item;
 
-/// Words that must all match: `type:row.` and `outcome:refused` search one field, any other word is searched everywhere.
+/// Words that must all fit. A word in double quotes may have blanks. `type:row.` and `outcome:refused` search one field of the delivery,
+/// `data.properties.Customer:"Ada"` one of its body, and any other word is searched everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Word>);
 
@@ -10,18 +18,23 @@ pub(crate) struct Filter(Vec<Word>);
 enum Word {
     Type(String),
     Outcome(String),
+    /// The names that lead to the value, its text, and the word as it was written: it may be a text with a colon.
+    Field(Vec<String>, String, String),
     Anywhere(String),
 }
 
 impl Filter {
     pub(crate) fn parse(text: &str) -> Self {
-        let words = text.split_whitespace().map(str::to_lowercase);
-        let word = |word: String| match word.split_once(':') {
-            Some(("type", rest)) => Word::Type(rest.to_owned()),
-            Some(("outcome", rest)) => Word::Outcome(rest.to_owned()),
-            _ => Word::Anywhere(word),
-        };
-        Self(words.map(word).collect())
+        let mut words = Vec::new();
+        let mut chars = text.chars().peekable();
+        while let Some(&first) = chars.peek() {
+            if first.is_whitespace() {
+                chars.next();
+            } else {
+                words.push(word(&mut chars));
+            }
+        }
+        Self(words)
     }
 
     pub(crate) fn takes(&self, item: &Item) -> bool {
@@ -32,8 +45,93 @@ impl Filter {
                     || item.status.to_string().starts_with(part)
                     || item.verdict.word().starts_with(part)
             }
+            Word::Field(names, text, written) => {
+                item.contains(written)
+                    || from_foreign_json(item.body()).is_ok_and(|body| has(&body, names, text))
+            }
             Word::Anywhere(part) => item.contains(part),
         })
+    }
+}
+
+/// Reads one word, up to a blank outside quotes.
+fn word(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Word {
+    let (mut names, mut text, mut written) = (Vec::new(), String::new(), String::new());
+    let (mut is_field, mut quoted) = (false, false);
+    while let Some(char) = chars.next_if(|char| quoted || !char.is_whitespace()) {
+        match char {
+            '"' => quoted = !quoted,
+            '.' if !quoted && !is_field => names.push(std::mem::take(&mut text)),
+            ':' if !quoted && !is_field => {
+                names.push(std::mem::take(&mut text));
+                is_field = true;
+            }
+            char => text.extend(char.to_lowercase()),
+        }
+        if char != '"' {
+            written.extend(char.to_lowercase());
+        }
+    }
+    match &*names {
+        [name] if is_field && name == "type" => Word::Type(text),
+        [name] if is_field && name == "outcome" => Word::Outcome(text),
+        _ if is_field => Word::Field(names, text, written),
+        _ => Word::Anywhere(written),
+    }
+}
+
+/// Whether the value that these names lead to, from here or from a place within, has this text. Arrays are no step.
+fn has(value: &Value, names: &[String], text: &str) -> bool {
+    let within = |value: &Value| has(value, names, text);
+    leads(value, names, text)
+        || match value {
+            Value::Object(fields) => fields.values().any(within),
+            Value::Array(items) => items.iter().any(within),
+            _ => false,
+        }
+}
+
+fn leads(value: &Value, names: &[String], text: &str) -> bool {
+    match (names, value) {
+        (_, Value::Array(items)) => items.iter().any(|item| leads(item, names, text)),
+        ([], Value::Object(fields)) => {
+            text.is_empty() || fields.values().any(|value| leads(value, names, text))
+        }
+        ([], Value::String(found)) => found.to_lowercase().contains(text),
+        ([], Value::Number(number)) => {
+            let wanted = text.parse().ok();
+            text.is_empty() || wanted.is_some() && wanted == number.as_f64()
+        }
+        ([], other) => other.to_string().starts_with(text),
+        ([name, rest @ ..], Value::Object(fields)) => fields
+            .iter()
+            .any(|(other, value)| other.to_lowercase() == *name && leads(value, rest, text)),
+        _ => false,
+    }
+}
+
+/// The types of `--events`; none are all. `row.*` are all that begin with `row.`.
+#[derive(Clone, Debug)]
+pub(crate) struct EventTypes(Arc<[String]>);
+
+impl EventTypes {
+    pub(crate) fn new(types: &[String]) -> Self {
+        Self(types.into())
+    }
+
+    pub(crate) fn take(&self, event_type: &str) -> bool {
+        let fits = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(beginning) => event_type.starts_with(beginning),
+            None => wanted == event_type,
+        };
+        self.0.is_empty() || self.0.iter().any(fits)
+    }
+
+    /// Whether a delivery is to be shown. The type of one that is not authentic is not known.
+    pub(crate) fn show(&self, delivery: &LoggedDelivery) -> bool {
+        let answer = delivery.answer.as_ref();
+        let is_authentic = answer.is_some_and(|answer| answer.key.is_some());
+        !is_authentic || self.take(&delivery.event_type().unwrap_or_default())
     }
 }
 
@@ -67,5 +165,55 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn phrases_and_fields_of_the_body_are_found() {
+        let body = r#"{"id":"evt_1","type":"row.created","data":{"rowId":"row_a","properties":{
+            "Customer":"Ada Lovelace","Total":12.50,"Paid":true,"First name":"Bo","Tags":["new","vip"],"Note":"at 12:30"},
+            "changes":{"Status":{"before":"open","after":"closed"}}}}"#;
+        let item = Item::new(1, delivery(body, 204, "handled"));
+        for (text, fits) in [
+            (r#""Ada Lovelace""#, true),
+            (r#""Lovelace Ada""#, false),
+            ("Lovelace Ada", true),
+            (r#"data.properties.Customer:"Ada""#, true),
+            (r#"data.properties.Customer:"ada lovelace""#, true),
+            ("data.properties.Customer:Bo", false),
+            ("customer:ada total:12.5", true),
+            ("Total:12.50", true),
+            ("Total:12", false),
+            ("Paid:true", true),
+            (r#"data.properties."First name":bo"#, true),
+            ("Tags:vip", true),
+            ("changes.Status:open", true),
+            ("Status.after:open", false),
+            ("properties.Paid:", true),
+            ("properties.None:", false),
+            ("12:30", true),
+            (r#""at 12:30" type:row"#, true),
+            ("\"at 12", true),
+        ] {
+            assert_eq!(Filter::parse(text).takes(&item), fits, "{text}");
+        }
+        let no_json = Item::new(1, delivery("Customer=Ada", 401, "not_authentic"));
+        assert!(!Filter::parse("Customer:Ada").takes(&no_json));
+    }
+
+    #[test]
+    fn types_are_whole_or_beginnings_and_the_unproven_is_shown() {
+        let types = EventTypes::new(&["row.created".to_owned(), "page.*".to_owned()]);
+        for (event_type, taken) in [
+            ("row.created", true),
+            ("row.created.x", false),
+            ("row.deleted", false),
+            ("page.updated", true),
+            ("page", false),
+        ] {
+            assert_eq!(types.take(event_type), taken, "{event_type}");
+        }
+        assert!(EventTypes::new(&[]).take("row.deleted"));
+        assert!(!types.show(&handled("evt_1")));
+        assert!(types.show(&delivery(r#"{"type":"row.deleted"}"#, 401, "not_authentic")));
     }
 }

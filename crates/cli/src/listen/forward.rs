@@ -4,8 +4,8 @@ use bytes::Bytes;
 use hookgate::HandlerError;
 use hookgate_testing::Transport;
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Request, Response, StatusCode, Uri};
 
@@ -16,6 +16,8 @@ use crate::http_client::HttpClient;
 pub(crate) struct Forward {
     pub(crate) client: HttpClient,
     pub(crate) url: Uri,
+    /// Set on each request, in place of a header of that name.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Forward {
@@ -26,6 +28,12 @@ impl Forward {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = end_to_end(headers);
+        for (name, _) in &self.headers {
+            request.headers_mut().remove(name);
+        }
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
         let reason = match self.client.deliver(request).await {
             Ok(mut response) => {
                 *response.headers_mut() = end_to_end(response.headers());

@@ -1,8 +1,10 @@
 //! A delivery as the list shows it.
 
 use clap::builder::styling::{AnsiColor, Style};
+use hookgate::event::from_foreign_json;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
+use serde_json::Value;
 
 use crate::durations;
 use crate::printable::{beginning, printable, short_reason};
@@ -100,6 +102,8 @@ pub(crate) struct Item {
     pub(crate) authentic: bool,
     pub(crate) event_id: String,
     pub(crate) event_type: String,
+    /// What the event is about: data model and row, or the page or member. Empty where its data names none.
+    pub(crate) subject: String,
     /// The text in which free words are searched, besides the body: all fields above in lower case.
     haystack: String,
 }
@@ -128,6 +132,7 @@ impl Item {
             authentic: answer.is_some_and(|answer| answer.key.is_some()),
             event_id,
             event_type,
+            subject: shown(subject(delivery.body.as_deref().unwrap_or_default())),
             haystack: String::new(),
             delivery,
         };
@@ -138,10 +143,12 @@ impl Item {
             claimed,
             event_id,
             event_type,
+            subject,
             ..
         } = &item;
         item.haystack =
-            format!("{status} {outcome} {event_type} {event_id} {reason} {claimed}").to_lowercase();
+            format!("{status} {outcome} {event_type} {event_id} {subject} {reason} {claimed}")
+                .to_lowercase();
         item
     }
 
@@ -150,7 +157,9 @@ impl Item {
         let headers = self.delivery.headers.iter();
         let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
         let body = self.delivery.body.as_ref().map_or(0, |body| body.len());
-        body + headers + 2 * self.haystack.len() + 512
+        let answer = self.delivery.answer.as_ref();
+        let answer = answer.and_then(|answer| answer.body.as_ref());
+        body + headers + answer.map_or(0, |body| body.len()) + 2 * self.haystack.len() + 512
     }
 
     /// The reason, without the part that repeats the outcome.
@@ -162,10 +171,32 @@ impl Item {
         self.delivery.body.as_deref().unwrap_or_default()
     }
 
+    /// The beginning of the body that the forwarded server or the handler answered with.
+    pub(crate) fn answered(&self) -> Option<String> {
+        let body = self.delivery.answer.as_ref()?.body.as_ref()?;
+        let body = String::from_utf8_lossy(body);
+        Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())
+    }
+
     /// Whether this word, in lower case, occurs in the shown texts or in the body.
     pub(crate) fn contains(&self, word: &str) -> bool {
         self.haystack.contains(word) || holds(self.body(), word.as_bytes())
     }
+}
+
+/// `Orders · row_1` of a row, the title of a page, the address of a member.
+fn subject(body: &[u8]) -> Option<String> {
+    let event: Value = from_foreign_json(body).ok()?;
+    let first = |names: &[&str]| {
+        let texts = names
+            .iter()
+            .filter_map(|name| event["data"][*name].as_str());
+        texts.into_iter().find(|text| !text.is_empty())
+    };
+    let model = first(&["datamodelName", "datamodelId"]);
+    let what = first(&["rowId", "title", "name", "email", "pageId", "memberId"]);
+    let parts: Vec<_> = [model, what].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
 /// Whether the bytes contain the word, whatever the case of ASCII letters.
@@ -220,6 +251,32 @@ pub(crate) mod tests {
         assert_eq!((&*item.event_id, &*item.event_type), ("evt_header", ""));
         assert!(!item.authentic);
         assert_eq!(item.verdict, Verdict::Refused);
+    }
+
+    #[test]
+    fn the_subject_is_the_row_with_its_model_or_what_the_event_names() {
+        for (data, subject) in [
+            (
+                r#"{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1"}"#,
+                "Orders · row_1",
+            ),
+            (r#"{"datamodelId":"dm_1","rowId":7}"#, "dm_1"),
+            (r#"{"pageId":"page_1","title":"Home"}"#, "Home"),
+            (
+                r#"{"memberId":"usr_9","email":"ada@example.com"}"#,
+                "ada@example.com",
+            ),
+            ("[]", ""),
+            (r#"{"title":"\u202etfel"}"#, "\\u{202e}tfel"),
+        ] {
+            let body = format!(r#"{{"id":"evt_1","data":{data}}}"#);
+            let item = Item::new(1, delivery(&body, 204, "handled"));
+            assert_eq!(item.subject, subject, "{data}");
+        }
+        assert_eq!(
+            Item::new(1, delivery("no JSON", 401, "not_authentic")).subject,
+            ""
+        );
     }
 
     #[test]

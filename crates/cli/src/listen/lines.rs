@@ -10,41 +10,56 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc::Receiver;
 
 use super::display_queue::DroppedCount;
-use super::item::Item;
+use super::filter::Filter;
+use super::item::{Item, Verdict};
 use crate::out::Out;
 use crate::printable::claimed_subscription;
 
-/// Prints until no more lines come, or until the reader has closed the pipe.
-pub(crate) fn print(
-    mut out: Out,
-    mut deliveries: Receiver<LoggedDelivery>,
-    dropped: &DroppedCount,
-) -> io::Result<()> {
-    let (mut number, mut reported) = (0, 0);
-    while let Some(delivery) = deliveries.blocking_recv() {
-        number += 1;
-        let item = Item::new(number, delivery);
-        if out.is_json() {
-            out.json_line(&value(&item))?;
-        } else {
-            out.line(&text(&item, &out))?;
-        }
-        let now = dropped.count();
-        if now > reported {
-            let text = format!(
-                "{} deliveries not shown: they came faster than the output is read",
-                now - reported
-            );
-            out.say(&text, &json!({ "not_shown": now - reported }))?;
-            reported = now;
-        }
-        out.flush()?;
-    }
-    Ok(())
+/// The deliveries to print.
+pub(crate) struct Lines {
+    pub(crate) out: Out,
+    pub(crate) filter: Filter,
+    pub(crate) deliveries: Receiver<LoggedDelivery>,
+    pub(crate) dropped: DroppedCount,
 }
 
-/// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is one.
-/// On a terminal the outcome has the colour of its verdict.
+impl Lines {
+    /// Prints until no more lines come, or until the reader has closed the pipe.
+    pub(crate) fn print(self) -> io::Result<()> {
+        let Self {
+            mut out,
+            filter,
+            mut deliveries,
+            dropped,
+        } = self;
+        let (mut number, mut reported) = (0, 0);
+        while let Some(delivery) = deliveries.blocking_recv() {
+            number += 1;
+            let item = Item::new(number, delivery);
+            if filter.takes(&item) {
+                if out.is_json() {
+                    out.json_line(&value(&item))?;
+                } else {
+                    out.line(&text(&item, &out))?;
+                }
+            }
+            let now = dropped.count();
+            if now > reported {
+                let text = format!(
+                    "{} deliveries not shown: they came faster than the output is read",
+                    now - reported
+                );
+                out.say(&text, &json!({ "not_shown": now - reported }))?;
+                reported = now;
+            }
+            out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// `2026-11-21T09:30:00Z 204 handled  row.created  evt_1  0.4 ms`, and the reason where there is one, with what the
+/// forwarded server answered. On a terminal the outcome has the colour of its verdict.
 fn text(item: &Item, out: &Out) -> String {
     let or_dash = |text: &'_ str| {
         if text.is_empty() {
@@ -61,8 +76,12 @@ fn text(item: &Item, out: &Out) -> String {
     let claimed = Some(&*item.claimed).filter(|id| !id.is_empty());
     let claimed = claimed.map(claimed_subscription).unwrap_or_default();
     let outcome = format!("{:<18}", item.outcome);
+    // What the server said of a failure is its reason.
+    let failed = Some(item.verdict == Verdict::Failed).filter(|failed| *failed);
+    let answered = failed.and_then(|_| item.answered());
+    let answered = answered.map(|text| format!(": {text}")).unwrap_or_default();
     let line = format!(
-        "{} {status} {} {:<14} {:<20} {:>7.1} ms  {}{claimed}",
+        "{} {status} {} {:<14} {:<20} {:>7.1} ms  {}{answered}{claimed}",
         iso8601(item.delivery.received_at),
         out.painted(&outcome, item.verdict.style()),
         or_dash(&item.event_type),

@@ -1,15 +1,17 @@
 //! The receiver behind a socket.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
     Delivery, KeyRing, MemoryStore, Receiver,
     clock::{Clock, SystemClock},
+    layer::{ObservedRequest, RequestObserver},
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
+use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -24,6 +26,7 @@ use tokio::time::timeout;
 
 use super::answers::Answers;
 use super::display_queue::DisplayQueue;
+use super::filter::EventTypes;
 use super::forward::empty;
 use crate::fault::{Class, Fault};
 use crate::printable::beginning;
@@ -44,6 +47,8 @@ struct Shared {
 /// Reports to the display, to the page and to the recorder.
 #[derive(Clone)]
 pub(crate) struct Reporter {
+    /// Events of other types are recorded, and not shown.
+    pub(crate) events: EventTypes,
     pub(crate) display: DisplayQueue,
     pub(crate) page: Option<DisplayQueue>,
     pub(crate) recorder: Option<Recorder>,
@@ -54,10 +59,33 @@ impl Reporter {
         if let Some(recorder) = &self.recorder {
             recorder.record(delivery.clone());
         }
+        if !self.events.show(&delivery) {
+            return;
+        }
         if let Some(page) = &self.page {
             page.push(delivery.clone());
         }
         self.display.push(delivery);
+    }
+}
+
+/// The response of the handler, for the report of the same request.
+#[derive(Clone, Default)]
+struct Responded(Arc<OnceLock<Response<Bytes>>>);
+
+impl RequestObserver for Reporter {
+    fn begin(&self, head: &Parts, clock: &dyn Clock) -> Option<Box<dyn ObservedRequest>> {
+        let reporter = self.clone();
+        let responded: Responded = head.extensions.get().cloned().unwrap_or_default();
+        let observer = record_with(move |mut delivery| {
+            if let (Some(answer), Some(response)) = (&mut delivery.answer, responded.0.get())
+                && answer.status == response.status().as_u16()
+            {
+                answer.keep_response(response);
+            }
+            reporter.report(delivery);
+        });
+        observer.begin(head, clock)
     }
 }
 
@@ -70,11 +98,10 @@ impl Server {
         answers: Answers,
         reporter: Reporter,
     ) -> Result<Self, Fault> {
-        let recording = reporter.clone();
         let receiver = Receiver::builder()
             .key_ring(ring)
             .store(MemoryStore::default())
-            .observer(record_with(move |delivery| recording.report(delivery)))
+            .observer(reporter.clone())
             .build()
             .map_err(|error| {
                 Fault::caused_by(
@@ -133,14 +160,20 @@ async fn serve(listener: TcpListener, shared: Arc<Shared>, ending: Arc<Notify>) 
 
 async fn take(
     shared: Arc<Shared>,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.uri().path() != shared.path {
         return Ok(shared.stray(&request).map(Full::new));
     }
     let headers = request.headers().clone();
     let answers = Arc::clone(&shared.answers);
-    let handler = async move |delivery: Delivery| answers.answer(headers, delivery).await;
+    let responded = Responded::default();
+    request.extensions_mut().insert(responded.clone());
+    let handler = async move |delivery: Delivery| {
+        let response = answers.answer(headers, delivery).await;
+        responded.0.get_or_init(|| response.clone());
+        response
+    };
     let response = shared.receiver.handle(request, handler).await;
     Ok(response.map(Full::new))
 }

@@ -49,10 +49,13 @@ impl Emulating {
         )
     }
 
-    /// Ends it as a supervisor does.
-    fn terminate(mut self) {
+    /// Ends it as a supervisor does. Returns the lines behind the first.
+    fn terminate(mut self) -> String {
         signal(&self.child, "TERM");
         assert!(self.child.wait().unwrap().success());
+        let mut lines = String::new();
+        self.out.read_to_string(&mut lines).unwrap();
+        lines
     }
 }
 
@@ -266,12 +269,15 @@ fn a_cell_changed_as_the_docs_say_prints_in_readmes_receiver_within_a_second() {
     }
 }
 
+// fault F38: the emulator's state, with its secrets, is written to a file that was left beside it and that others read, or through a link
+// fault V9: a supervisor sends SIGTERM as soon as `emulate` has printed its first line, and the state is not kept
 #[test]
 fn the_state_is_kept_in_a_file() {
     let folder = folder("state");
     let path = folder.join("state.json");
     let path = path.to_str().unwrap();
-    let emulating = Emulating::start(&["--state", path]);
+    let receiver = "http://127.0.0.1:9/orders";
+    let emulating = Emulating::start(&["--state", path, "--to", receiver]);
     let made = emulating.request(
         "POST",
         "/api/v1/blocks",
@@ -286,7 +292,13 @@ fn the_state_is_kept_in_a_file() {
     std::fs::write(&third, "untouched").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink(&third, &beside).unwrap();
-    emulating.terminate();
+    // The file is new, so the workspace is the sample.
+    let told = emulating.terminate();
+    let hooks = format!("hooks   to {receiver}, with the secret whsec_made_up_for_local_tries");
+    assert!(
+        told.contains("tk_test_admin") && told.contains(&hooks),
+        "{told}"
+    );
     assert_eq!(std::fs::read_to_string(&third).unwrap(), "untouched");
     std::fs::remove_file(third).unwrap();
     #[cfg(unix)]
@@ -303,6 +315,11 @@ fn the_state_is_kept_in_a_file() {
             .request("GET", "/api/v1/blocks", "")
             .body
             .contains("kept over a restart")
+    );
+    let told = again.terminate();
+    assert!(
+        !told.contains("tk_test_admin") && !told.contains("whsec_"),
+        "{told}"
     );
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -139,6 +139,7 @@ pub(crate) fn filled(ids: &[&str]) -> Folder {
     folder
 }
 
+// fault O1: a selection is ignored, or one of several options: other events are retried, dead-lettered or deleted than were meant
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inbox_in_use_is_listed_shown_and_counted() {
     let folder = Folder::new();
@@ -214,6 +215,8 @@ async fn an_inbox_in_use_is_listed_shown_and_counted() {
     inbox.close().await;
 }
 
+// fault O1: a selection is ignored, or one of several options: other events are retried, dead-lettered or deleted than were meant
+// fault O6: an operator who looks holds up the work, or sees what is long past
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_another_process_retries_is_handled_here() {
     let folder = Folder::new();
@@ -262,6 +265,8 @@ async fn an_entry_that_another_process_retries_is_handled_here() {
     inbox.close().await;
 }
 
+// fault O1: a selection is ignored, or one of several options: other events are retried, dead-lettered or deleted than were meant
+// fault O2: dead letters are deleted without `--yes`
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_deleted_unasked() {
     let folder = Folder::new();
@@ -333,6 +338,7 @@ async fn what_a_sender_wrote_does_nothing_to_a_terminal() {
     inbox.close().await;
 }
 
+// fault O4: a mistyped path makes an empty inbox, and all seems well
 #[test]
 fn a_missing_file_is_an_error_and_is_not_made() {
     let folder = Folder::new();
@@ -387,6 +393,7 @@ fn a_command_line_that_does_not_say_which_is_wrong() {
     }
 }
 
+// fault O5: an error repeats the URL of a database with its password
 #[test]
 fn a_database_is_named_by_variable_or_file_and_its_password_is_not_repeated() {
     let stats = |name: &str, url: Option<&str>| {

@@ -27,6 +27,7 @@ mod readme;
 #[cfg(all(unix, feature = "sqlite"))]
 mod reconcile;
 mod replay;
+mod scheme;
 mod send;
 #[allow(dead_code)] // shared with the tests of the library
 #[path = "../../../../tests/servers/support/server.rs"]

@@ -308,6 +308,7 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
     );
 }
 
+// fault O3: a retry, burial or deletion takes an entry from the worker that runs it: it runs twice, or is gone
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_inspects_and_repairs_an_inbox_on_sqlite_in_use() {
     let folder = Folder::new();
@@ -329,6 +330,7 @@ pub(crate) fn database(server: &PostgresServer) -> Postgres {
     Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls)
 }
 
+// fault O3: a retry, burial or deletion takes an entry from the worker that runs it: it runs twice, or is gone
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_inspects_and_repairs_an_inbox_on_postgres_in_use() {
     let Some((_server, inbox, place)) = Place::on_postgres().await else {
@@ -338,6 +340,7 @@ async fn an_operator_inspects_and_repairs_an_inbox_on_postgres_in_use() {
 }
 
 /// A server that refuses connections without TLS, whose certificate a made-up authority has signed.
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_inbox_behind_tls_is_reached_by_its_url() {
     let certificates = Certificates::new();
@@ -392,6 +395,7 @@ async fn an_inbox_behind_tls_is_reached_by_its_url() {
 }
 
 /// Through a pooler that gives the command's session to other clients.
+// fault P2: through a pooler of transactions, the time-outs of our connections become those of other clients
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -417,6 +421,7 @@ async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
 }
 
 /// The error must name the problem, and the next step for the operator.
+// fault O5: an error repeats the URL of a database with its password
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_does_not_answer_is_reported_with_its_cause() {
     let Some(mut server) = PostgresServer::start(&["fsync=off"]) else {

@@ -232,6 +232,7 @@ async fn what_was_deleted_earlier_is_overwritten_too() {
     inbox.close().await;
 }
 
+// fault Q34: `inbox erase` erases another's entry because its last error names the person
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_is_erased_on_postgres() {
     let Some((_server, inbox, place)) = Place::on_postgres().await else {

@@ -5,6 +5,7 @@ use std::process::Command;
 use super::command::{accept, database, url};
 use crate::support::migrated;
 
+// fault F17: two programs in one schema silence each other's events and run each other's entries
 #[tokio::test]
 async fn an_operator_is_asked_for_the_name_where_there_are_several() {
     let Some(server) = migrated(&["fsync=off"]).await else {

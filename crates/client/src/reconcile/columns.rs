@@ -75,6 +75,7 @@ impl Columns {
 mod tests {
     use super::*;
 
+    // fault K7: of two properties with one name, a finding has the value of any
     #[test]
     fn a_value_whose_name_another_property_has_is_left_out() {
         let column = |id: &str, name: &str| Column {

@@ -177,6 +177,7 @@ mod tests {
         (offsets.into_inner(), end)
     }
 
+    // fault M2: a list of three rows, or a service that gives small pages and no total, ends after its first page or never
     #[test]
     fn a_list_that_ends_with_a_full_page_is_complete_after_the_next_one() {
         let totals: [fn(u64) -> Option<u64>; 2] = [Some, |_| None];
@@ -198,6 +199,7 @@ mod tests {
         }
     }
 
+    // fault M1: a list's number of rows is capped at the end of a page: the rows after it look deleted
     #[test]
     fn a_total_that_is_capped_at_the_end_of_a_page_ends_incomplete() {
         for cap in [500, 975, 1_450] {

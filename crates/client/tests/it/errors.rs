@@ -150,6 +150,7 @@ async fn no_text_shows_the_key() {
     }
 }
 
+// fault K12: the service repeats the key in its error, and the client's error shows it
 #[tokio::test]
 async fn a_secret_that_the_service_repeats_is_not_shown() {
     // The first is cut at the most characters of a message.
@@ -185,6 +186,7 @@ async fn a_secret_that_the_service_repeats_is_not_shown() {
     }
 }
 
+// fault K12: the service repeats the key in its error, and the client's error shows it
 #[tokio::test]
 async fn a_refused_row_of_a_batch_does_not_show_the_key() {
     const SAID: &str = r#"{"index": 0, "message": "no Bearer tk_test_made_up", "tk_test_made_up": ["tk_test_made\u005fup", 1]}"#;
@@ -200,6 +202,7 @@ async fn a_refused_row_of_a_batch_does_not_show_the_key() {
     assert_eq!(row.json, redacted);
 }
 
+// fault K14: a base address with a fragment sends each request to the address without its path; one with a port out of range goes to the default port
 #[tokio::test]
 async fn settings_that_cannot_work_are_refused_without_repeating_them() {
     let key = || ApiKey::new("tk_test_made_up").unwrap();

@@ -82,6 +82,7 @@ async fn a_write_whose_answer_is_lost_is_made_once_and_its_outcome_unknown() {
     assert_eq!(rows.list().all().await.unwrap().len(), 4);
 }
 
+// fault K8: a change that is answered 2xx with a body that can't be read is told as one that was not made, and the program that repeats it makes the row twice
 #[tokio::test]
 async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_outcome() {
     for (status, body) in [
@@ -132,6 +133,7 @@ async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_ou
     }
 }
 
+// fault K15: a change is answered 3xx or 408 by a proxy, or a trigger whose workflow ran answers 4xx, and the error says that nothing was changed
 #[tokio::test]
 async fn a_change_that_a_proxy_may_have_passed_on_has_an_unknown_outcome_and_is_not_repeated() {
     for (status, is_unknown) in [(303, true), (307, true), (408, true), (409, false)] {
@@ -150,6 +152,7 @@ async fn a_change_that_a_proxy_may_have_passed_on_has_an_unknown_outcome_and_is_
     }
 }
 
+// fault K9: a row that was created and does not fit its type is told as one that was not sent
 #[tokio::test]
 async fn a_written_row_that_does_not_fit_its_type_has_an_unknown_outcome() {
     #[derive(Debug, serde::Deserialize)]

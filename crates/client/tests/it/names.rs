@@ -112,6 +112,7 @@ async fn a_row_that_is_not_an_object_is_refused_before_it_is_sent() {
     assert!(requests(&emulator).await.is_empty());
 }
 
+// fault K6: rows with a value of a deleted property cost a look-up of the data model at each call
 #[tokio::test]
 async fn a_value_without_a_property_costs_no_detail_for_each_call() {
     let detail = r#"{"data": {"id": "dm_x", "title": "X", "properties": [{"id": "prop_1", "name": "Note", "type": "TEXT"}]}}"#;

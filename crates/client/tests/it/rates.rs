@@ -171,6 +171,7 @@ async fn a_retry_after_is_waited_for_and_repeats_back_off() {
     );
 }
 
+// fault K11: a `Retry-After` that is a date, or a number with too many digits, is ignored, and the service is asked again at once
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_is_read_in_each_form_that_it_may_have() {
     let hour = 3_600;
@@ -203,6 +204,7 @@ async fn a_retry_after_is_read_in_each_form_that_it_may_have() {
     }
 }
 
+// fault K10: a header `Date` with large numbers overflows, and the client panics
 #[tokio::test]
 async fn a_date_of_any_text_does_not_panic() {
     for date in [
@@ -238,6 +240,7 @@ async fn a_share_of_the_rate_leaves_the_rest_to_others() {
     assert_eq!(begun.elapsed(), Duration::from_secs(60));
 }
 
+// fault K2: a 429 whose call is not repeated holds no other call back
 #[tokio::test(start_paused = true)]
 async fn a_429_that_is_not_repeated_holds_the_other_calls_back_too() {
     let mut asked = answer(429, None, "{}");
@@ -259,6 +262,7 @@ async fn a_429_that_is_not_repeated_holds_the_other_calls_back_too() {
     }
 }
 
+// fault K1: a header `Retry-After` or a time-out without end overflows the clock, and the client panics
 #[tokio::test(start_paused = true)]
 async fn no_header_and_no_setting_is_too_long_for_the_clock() {
     for status in [429, 503] {

@@ -55,6 +55,7 @@ async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
     assert_eq!(connections(Duration::from_millis(20), pause).await, 2);
 }
 
+// fault K5: an answer that is too long is told as a broken connection, and asked for five times
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_told_and_not_asked_for_again() {
     let fake = Fake::answering([answer(200, None, &" ".repeat((64 << 20) + 1))]);

@@ -81,6 +81,7 @@ async fn basic_authentication_is_sent_and_a_wrong_password_told() {
     );
 }
 
+// fault K15: a change is answered 3xx or 408 by a proxy, or a trigger whose workflow ran answers 4xx, and the error says that nothing was changed
 #[tokio::test]
 async fn a_call_is_never_repeated_unless_that_is_asked_for() {
     let sent = async |answers: [u16; 3], repeat: u32| {
@@ -149,6 +150,7 @@ async fn a_secret_is_not_sent_over_plain_http_to_other_machines() {
     assert_eq!(fake.seen.lock().unwrap().len(), 1);
 }
 
+// fault K3: `Debug` of a trigger shows its URL, its query and its body
 #[test]
 fn neither_url_nor_query_nor_body_of_a_trigger_is_shown() {
     let fake = Fake::answering([answer(200, None, "{}")]);

@@ -220,6 +220,7 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
 }
 
 /// The server of a hung call neither answers nor ends. Its time passes at once.
+// fault L3: the ledger's PostgreSQL does not answer, and `echo` waits for ever
 #[tokio::test]
 async fn a_ledger_whose_postgresql_does_not_answer_fails_in_time() {
     let Some(server) = PostgresServer::start(&[]) else {
@@ -246,6 +247,7 @@ async fn a_ledger_whose_postgresql_does_not_answer_fails_in_time() {
     assert_eq!(ledger.echo(&event).await.unwrap(), None);
 }
 
+// fault L4: a write is not sent because old entries can't be forgotten, but its entry stays and fits a foreign event
 #[tokio::test]
 async fn a_write_that_was_not_sent_leaves_no_entry() {
     let Some(server) = PostgresServer::start(&[]) else {

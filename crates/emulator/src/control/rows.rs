@@ -38,3 +38,10 @@ pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
 pub(super) async fn requests(call: Call) -> Result<Answer, ApiError> {
     Ok(Answer::data(&call.hub.requests.list()))
 }
+
+pub(super) async fn request(call: Call) -> Result<Answer, ApiError> {
+    let found = call.hub.requests.find(call.id(0));
+    found
+        .map(|found| Answer::data(&found))
+        .ok_or_else(|| ApiError::not_found("request", call.id(0)))
+}

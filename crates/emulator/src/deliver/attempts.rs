@@ -8,9 +8,10 @@ use hookgate_testing::sender::{AttemptEnd, Attempted, Reading, Subscription};
 
 use super::engine::Inner;
 use super::flight::Flight;
-use super::record::{Answer, Attempt, DeliveryState, Number, Sent, headers};
+use super::record::{Answer, Attempt, DeliveryState, KEPT, Number, Sent};
 use super::state::State;
 use super::subscription::made;
+use crate::body::headers;
 use crate::faults::Fault;
 use crate::switches::Switch;
 use crate::time::Moment;
@@ -160,7 +161,7 @@ impl Inner {
         let changed = *request.body() != flight.body;
         let sent = Sent {
             url: request.uri().to_string(),
-            headers: headers(request.headers()),
+            headers: headers(request.headers(), KEPT, |_| false),
             body: changed.then(|| request.body().to_vec()),
             received_at,
         };

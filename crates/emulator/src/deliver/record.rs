@@ -6,15 +6,15 @@ use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
 use hookgate::event::from_foreign_json;
 use hookgate_testing::sender::meaning;
-use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::body::headers;
 use crate::time::{EmulatorClock, Moment, iso_millis};
 
 /// What is kept of the body and of the headers of an answer.
-const KEPT: usize = 4 << 10;
+pub(super) const KEPT: usize = 4 << 10;
 
 /// The number of a delivery, in the order in which they were made.
 pub(super) type Number = u64;
@@ -235,26 +235,10 @@ impl Answer {
         let body = answer.body();
         Self {
             status: answer.status().as_u16(),
-            headers: headers(answer.headers()),
+            headers: headers(answer.headers(), KEPT, |_| false),
             body: String::from_utf8_lossy(&body[..body.len().min(KEPT)]).into_owned(),
         }
     }
-}
-
-/// Returns headers as text. Those beyond the limit are left out.
-pub(super) fn headers(map: &HeaderMap) -> Vec<(String, String)> {
-    let mut rest = KEPT;
-    let pairs = map.iter().map(|(name, value)| {
-        let value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-        (name.as_str().to_owned(), value)
-    });
-    pairs
-        .take_while(|(name, value)| {
-            let left = rest.checked_sub(name.len() + value.len());
-            rest = left.unwrap_or_default();
-            left.is_some()
-        })
-        .collect()
 }
 
 fn length(headers: &[(String, String)]) -> usize {

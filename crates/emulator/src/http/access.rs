@@ -42,13 +42,17 @@ impl Access {
 
     /// Returns whether this is the token. The comparison takes the same time for each wrong text of the same length.
     pub(crate) fn is_token(&self, text: &str) -> bool {
-        let Some(token) = &self.token else {
-            return false;
-        };
-        let pairs = token.bytes().zip(text.bytes());
-        let differences = pairs.fold(0, |found, (one, other)| found | (one ^ other));
-        token.len() == text.len() && differences == 0
+        self.token
+            .as_deref()
+            .is_some_and(|token| is_same(token, text))
     }
+}
+
+/// Returns whether two texts are equal, in the same time for each text of the same length.
+pub(super) fn is_same(token: &str, text: &str) -> bool {
+    let pairs = token.bytes().zip(text.bytes());
+    let differences = pairs.fold(0, |found, (one, other)| found | (one ^ other));
+    token.len() == text.len() && differences == 0
 }
 
 /// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is not a host with an optional port: a user name before the
@@ -82,6 +86,7 @@ mod tests {
         }
     }
 
+    // fault V1: a `Host` with a user name, or with a text behind the bracket or in place of the port, passes for this machine
     #[test]
     fn foreign_names_are_not_known() {
         let local = access("127.0.0.1:8080", &[]);

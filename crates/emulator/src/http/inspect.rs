@@ -1,15 +1,17 @@
-//! One request to an inspector: its page, the list, a delivery, its explanation, its replay, or the stream.
+//! One request to an inspector: its page, the receiver, the list, a delivery, its explanation, its replay, a changed one, or the stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::header::AUTHORIZATION;
 use http::{Method, Request, Response, request};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
+use super::access::is_same;
 use super::serve::{paged, response};
 use super::server::{Closed, Serve};
-use super::{Access, Reply, guard, stream};
+use super::{Access, Reply, guard, read, stream};
 use crate::answer::{Answer, ApiError};
 use crate::inspector::{DeliveryFilter, Inspected, Shown};
 use crate::page;
@@ -17,6 +19,8 @@ use crate::query::Query;
 
 /// The number of deliveries in a list if the request has no `limit`.
 const SOME: u64 = 100;
+/// The longest body that is signed and sent: what the receiver accepts.
+const LONGEST_BODY: usize = 1 << 20;
 
 impl Serve for Shown {
     async fn serve(
@@ -25,10 +29,10 @@ impl Serve for Shown {
         _: SocketAddr,
         request: Request<Incoming>,
     ) -> Result<Response<Reply>, Closed> {
-        let (head, _) = request.into_parts();
+        let (head, body) = request.into_parts();
         let mut answer = match guard::check(&access, &head.method, &head.uri, &head.headers) {
             Err(error) => response(error.into()),
-            Ok(()) => self.routed(&access, &head).await,
+            Ok(()) => self.routed(&access, &head, body).await,
         };
         guard::add_headers(answer.headers_mut());
         Ok(answer)
@@ -36,7 +40,12 @@ impl Serve for Shown {
 }
 
 impl Shown {
-    async fn routed(self: &Arc<Self>, access: &Access, head: &request::Parts) -> Response<Reply> {
+    async fn routed(
+        self: &Arc<Self>,
+        access: &Access,
+        head: &request::Parts,
+        body: Incoming,
+    ) -> Response<Reply> {
         let path = head.uri.path();
         if head.method == Method::GET
             && let Some(file) = page::file(path, page::LISTEN)
@@ -46,16 +55,26 @@ impl Shown {
         if head.method == Method::GET && path == "/_listen/stream" {
             return stream(&self.live);
         }
-        response(self.found(head).await.unwrap_or_else(Answer::from))
+        response(self.found(head, body).await.unwrap_or_else(Answer::from))
     }
 
-    async fn found(self: &Arc<Self>, head: &request::Parts) -> Result<Answer, ApiError> {
+    async fn found(
+        self: &Arc<Self>,
+        head: &request::Parts,
+        body: Incoming,
+    ) -> Result<Answer, ApiError> {
         let path = head.uri.path();
         let missing = || ApiError::not_found("path", path);
+        if (&head.method, path) == (&Method::GET, "/_listen/receiver") {
+            let mut receiver = self.inspected.receiver();
+            receiver["maySign"] = self.is_signer(head).into();
+            return Ok(Answer::data(&receiver));
+        }
         let path = path
             .strip_prefix("/_listen/deliveries")
             .ok_or_else(missing)?;
-        let parts: Vec<_> = path.split('/').skip(1).collect();
+        let parts: Vec<_> = path.split('/').skip(1).map(decoded).collect();
+        let parts: Vec<_> = parts.iter().map(String::as_str).collect();
         match (&head.method, &*parts) {
             (&Method::GET, []) => {
                 let query = Query::parse(head.uri.query().unwrap_or_default());
@@ -67,8 +86,7 @@ impl Shown {
                     search: query.text("search"),
                 };
                 let found = self.inspected.deliveries(&filter, limit);
-                let kept = self.inspected.kept();
-                Ok(Answer::list(&found, &json!({ "kept": kept })))
+                Ok(Answer::list(&found, &self.inspected.totals()))
             }
             (&Method::GET, [id]) => data(self.inspected.delivery(id)).ok_or_else(missing),
             (&Method::POST, [id, "explain"]) => {
@@ -76,12 +94,25 @@ impl Shown {
                 data(explained).ok_or_else(missing)
             }
             (&Method::POST, [id, "replay"]) => {
-                let replayed = self.blocking(id, |shown, id| shown.replay(id)).await?;
-                let told = replayed.ok_or_else(missing)?.map_err(ApiError::conflict)?;
-                Ok(Answer::data(&json!({ "told": told })))
+                told(self.blocking(id, |shown, id| shown.replay(id)).await?).ok_or_else(missing)?
+            }
+            (&Method::POST, [id, "send"]) => {
+                if !self.is_signer(head) {
+                    let message = "open the page with the address that the command printed: it has the token that this takes";
+                    return Err(ApiError::forbidden(message));
+                }
+                let body = read(body, LONGEST_BODY).await?;
+                let sent = self.blocking(id, |shown, id| shown.send(id, body)).await?;
+                told(sent).ok_or_else(missing)?
             }
             _ => Err(missing()),
         }
+    }
+
+    fn is_signer(&self, head: &request::Parts) -> bool {
+        let given = head.headers.get(AUTHORIZATION);
+        let token = given.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+        token.is_some_and(|token| is_same(&self.token, token))
     }
 
     /// Makes a call that may block, on a thread for such calls.
@@ -98,4 +129,15 @@ impl Shown {
 
 fn data(found: Option<Value>) -> Option<Answer> {
     found.map(|found| Answer::data(&found))
+}
+
+fn told(done: Option<Result<String, String>>) -> Option<Result<Answer, ApiError>> {
+    let told = |text| Answer::data(&json!({ "told": text }));
+    done.map(|done| done.map(told).map_err(ApiError::conflict))
+}
+
+/// A part of a path, which JavaScript's `encodeURIComponent` wrote.
+fn decoded(part: &str) -> String {
+    let query = Query::parse(&format!("part={}", part.replace('+', "%2B")));
+    query.text("part").unwrap_or_default().to_owned()
 }

@@ -100,13 +100,14 @@ async fn answered_by_api(
         Ok(_) => hub.faults.api(head.method != Method::GET),
         Err(_) => None,
     };
+    let mut sent = Bytes::new();
     let answer = match (&caller, fault) {
         (Err(error), _) => Err(error.clone()),
         (Ok(_), Some(ApiFault::Status(429))) => Err(ApiError::rate_limited(
             "a fault asks the client to slow down",
         )),
         (Ok(_), Some(ApiFault::Status(_))) => Err(ApiError::internal("a fault of the server")),
-        (Ok(caller), _) => called(hub, caller, head, path, body).await,
+        (Ok(caller), _) => called(hub, caller, head, path, body, &mut sent).await,
     };
     if let Some(ApiFault::Slow(delay)) = fault {
         tokio::time::sleep(delay).await;
@@ -120,6 +121,7 @@ async fn answered_by_api(
         add_rate(&mut answer, caller);
     }
     let noted = requests::Request {
+        number: 0,
         at: hub.clock.iso(),
         method: head.method.to_string(),
         path: head
@@ -132,9 +134,10 @@ async fn answered_by_api(
         code: code.map(str::to_owned),
         duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         rate: caller.map(|caller| caller.rate),
+        body: requests::Body::new(&sent),
+        answer: requests::Body::new(&answer.body),
     };
-    hub.live.tell("request", &noted);
-    hub.requests.note(noted);
+    hub.live.tell("request", hub.requests.note(noted));
     match fault {
         Some(ApiFault::ClosedAfterWrite) => Err(Closed),
         _ => Ok(answer),
@@ -147,6 +150,7 @@ async fn called(
     head: &request::Parts,
     path: &str,
     body: Incoming,
+    sent: &mut Bytes,
 ) -> Result<Answer, ApiError> {
     caller.within_rate()?;
     let found = api::endpoint(&head.method, path);
@@ -154,13 +158,13 @@ async fn called(
         ApiError::not_found("endpoint", &format!("{} {}", head.method, head.uri.path()))
     })?;
     caller.may(hub, endpoint.scope)?;
-    let body = read(body, API_BODY).await?;
+    *sent = read(body, API_BODY).await?;
     let query = Query::parse(head.uri.query().unwrap_or_default());
     endpoint.run(&Call {
         hub,
         ids,
         query: &query,
-        body: &body,
+        body: sent,
     })
 }
 

@@ -1,8 +1,8 @@
 // Requests to the server of this page. An error carries the message of the service's envelope.
 
 /** Sends a request and returns the whole JSON of its answer, or `null` where there is none. */
-export async function request(method, path, body) {
-  const init = { method, headers: {} };
+export async function request(method, path, body, headers = {}) {
+  const init = { method, headers: { ...headers } };
   if (body !== undefined) {
     init.headers['content-type'] = 'application/json';
     init.body = typeof body === 'string' ? body : JSON.stringify(body);
@@ -20,7 +20,9 @@ export async function request(method, path, body) {
   } catch {
     throw new Error(`${answer.status}: the answer is not JSON`);
   }
-  if (!answer.ok) throw new Error(json?.error?.message ?? `the answer is ${answer.status}`);
+  if (!answer.ok) {
+    throw Object.assign(new Error(json?.error?.message ?? `the answer is ${answer.status}`), { status: answer.status });
+  }
   return json;
 }
 

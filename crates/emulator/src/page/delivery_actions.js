@@ -19,6 +19,9 @@ export function tellResult(what, { state, attempts }) {
   (isBad ? failed : done)(`${what}: ${result}`);
 }
 
+/** What is said of a delivery that the emulator does not have. */
+export const gone = (id) => `The emulator keeps no delivery ${id}: it made room for newer ones, or the emulator was started again without its state.`;
+
 export const factsOf = ({ subscriptions }) => (detail) => {
   const webhook = subscriptions.value?.find((one) => one.id === detail.subscriptionId);
   return [
@@ -50,6 +53,7 @@ export const actionsOf = ({ store }) => [
   },
   {
     label: 'Why was it refused?', about: 'Tries the known mistakes on the request of the last attempt',
+    fits: ({ attempts }) => attempts.at(-1)?.status >= 400 && attempts.at(-1).status < 500,
     run: async (detail) => whyRefused(detail),
   },
 ];

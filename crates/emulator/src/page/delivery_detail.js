@@ -5,14 +5,15 @@ import { bodyShown } from './json.js';
 import { setPlace } from './place.js';
 import { moment, span } from './times.js';
 import { acting, failed } from './told.js';
-import { isAccepted, stateBadge, wordsOf } from './delivery_list.js';
+import { isAccepted, milliseconds, stateBadge, wordsOf } from './delivery_list.js';
 
 /**
- * `actions` are `[{ label, about, run(detail, panel) }]`: buttons; what `run` returns, an element, is shown below them. `facts(detail)` are
- * pairs of a name and a text. `heading(number)` is that of an attempt. `at()` are the parts of the address before the delivery's id. `closed(id)` is called at the end.
+ * `actions` are `[{ label, about, run(detail), fits(detail) }]`: a button where it fits; what `run` returns, an element, is shown below. `facts(detail)`
+ * are pairs of a name and a text. `heading(number)` is that of an attempt. `at()` are the parts of the address before the delivery's id. `gone(id)` is said
+ * of a delivery that the server does not have. `closed(id)` is called at the end.
  */
-export function deliveryDetail({ store, actions = [], facts, heading = (number) => `Attempt ${number}`, states, at, now = Date.now, closed }) {
-  const element = el('section', { class: 'panel detail', tabindex: '-1', 'aria-label': 'Delivery', hidden: true });
+export function deliveryDetail({ store, actions = [], facts, heading = (number) => `Attempt ${number}`, states, at, now = Date.now, gone, closed }) {
+  const element = el('section', { class: 'panel detail', 'aria-label': 'Delivery', hidden: true });
   let id;
   let seen;
   let next;
@@ -24,9 +25,31 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
       const detail = await store.detail(asked);
       if (asked === id) show(detail);
     } catch (error) {
-      if (asked === id) close();
-      failed(error);
+      if (asked === id && error.status === 404) showGone();
+      else {
+        if (asked === id) close();
+        failed(error);
+      }
     }
+  }
+
+  const head = (title, ...more) => el('header', {}, el('h2', { tabindex: '-1', dir: 'auto' }, title), more,
+    el('button', { class: 'quiet', 'data-focus': 'close', 'aria-label': 'Close the delivery', onclick: close }, 'Close'));
+
+  /** The heading has the focus. What was above the list stays above the delivery. */
+  function entered() {
+    element.querySelector('h2').focus({ preventScroll: true });
+    const { top } = element.getBoundingClientRect();
+    if (top < 0) scrollBy(0, top - document.getElementById('main').offsetTop);
+    else if (top > innerHeight / 2) scrollBy(0, top - 16);
+  }
+
+  function showGone() {
+    next = undefined;
+    element.dataset.delivery = id;
+    element.hidden = false;
+    fill(element, head('Not kept any more'), el('p', { role: 'status' }, gone(id)));
+    entered();
   }
 
   function show(detail) {
@@ -40,14 +63,13 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
     next = el('dd', { class: 'number' });
     const last = detail.attempts.at(-1);
     const words = wordsOf(detail, last && !isAccepted(last) ? last : undefined);
-    const buttons = actions.map(({ label, about, run }) => el('button', {
+    const buttons = actions.filter(({ fits }) => fits?.(detail) ?? true).map(({ label, about, run }) => el('button', {
       title: about, 'data-focus': label,
       onclick: acting(async () => fill(result, await run(detail))),
     }, label));
     fill(element,
-      el('header', {}, el('h2', {}, detail.eventType || '(no type)'), stateBadge(detail.state, states),
-        el('button', { class: 'quiet', 'data-focus': 'close', 'aria-label': 'Close the delivery', onclick: close }, 'Close')),
-      el('dl', {}, facts(detail).map(([name, text]) => [el('dt', {}, name), el('dd', {}, text)]),
+      head(detail.eventType || '(no type)', stateBadge(detail.state, states)),
+      el('dl', {}, facts(detail).map(([name, text]) => [el('dt', {}, name), el('dd', { dir: 'auto' }, text)]),
         detail.nextAttemptAt && [el('dt', {}, 'Next attempt'), next]),
       words && el('p', { class: 'refusal' }, words),
       buttons.length > 0 && el('p', { class: 'actions' }, buttons), result,
@@ -57,7 +79,7 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
     next.dataset.due = detail.nextAttemptAt ?? '';
     tick();
     if (focused) element.querySelector(`[data-focus="${focused}"]`)?.focus();
-    if (isNew) element.focus({ preventScroll: false });
+    if (isNew) entered();
   }
 
   function tick() {
@@ -104,17 +126,20 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
 
 function attemptShown(attempt, number, heading, isOpen) {
   const { request, answer, fault } = attempt;
+  const sent = request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),
+    headersShown(request.headers, 'Headers of the request'),
+    request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : bodyShown(request.body, request.bytes)];
+  const answered = answer && [el('h3', {}, 'Answer'), el('p', { class: isAccepted(attempt) ? 'line' : 'line failed' }, String(answer.status), attempt.meaning && `: ${attempt.meaning}`),
+    headersShown(answer.headers, 'Headers of the answer'),
+    answer.body === null ? el('p', { class: 'dim' }, 'Of this answer only the status is kept.') : bodyShown(answer.body, answer.bytes)];
   return el('details', { class: 'attempt', open: isOpen, 'data-attempt': number },
     el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, heading),
       el('span', { class: 'number' }, moment(attempt.at)),
       el('span', { class: `badge ${isAccepted(attempt) ? 'good' : 'bad'}` }, String(attempt.status ?? 'no answer')),
-      el('span', { class: 'number dim' }, `${attempt.durationMs} ms`),
+      el('span', { class: 'number dim' }, milliseconds(attempt.durationMs)),
       fault && el('span', { class: 'badge wait' }, `fault: ${fault}`)),
-    request && [el('h3', {}, 'Request'), el('p', { class: 'line' }, `${request.method} ${request.url}`),
-      headersShown(request.headers, 'Headers of the request'),
-      request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : bodyShown(request.body)],
-    answer && [el('h3', {}, 'Answer'), el('p', { class: isAccepted(attempt) ? 'line' : 'line failed' }, String(answer.status), attempt.meaning && `: ${attempt.meaning}`),
-      headersShown(answer.headers, 'Headers of the answer'), bodyShown(answer.body)],
+    // What was answered explains a failure, so it comes first there.
+    isAccepted(attempt) ? [sent, answered] : [answered, sent],
     !answer && attempt.error && [el('h3', {}, 'No answer'), el('p', { class: 'refusal' }, attempt.error)]);
 }
 

@@ -1,4 +1,11 @@
-// Makes elements. A text becomes a text node, so nothing that was received is ever read as HTML.
+// Makes elements. A text becomes a text node, so nothing that was received is ever read as HTML, and what turns the direction of writing
+// is shown as an escape.
+
+const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const SHOWN = new Set(['title', 'aria-label']);
+
+/** A text as it is shown. */
+export const shownText = (text) => String(text).replace(TURNS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** `el('button', { class: 'quiet', onclick: f }, 'Close')`. Properties without a value are left out. */
 export function el(tag, properties = {}, ...children) {
@@ -7,7 +14,7 @@ export function el(tag, properties = {}, ...children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith('on')) made.addEventListener(name.slice(2), value);
     else if (name === 'value' || name === 'checked' || name === 'selected') made[name] = value;
-    else made.setAttribute(name, value === true ? '' : value);
+    else made.setAttribute(name, value === true ? '' : SHOWN.has(name) ? shownText(value) : value);
   }
   made.append(...present(children));
   return made;
@@ -20,12 +27,14 @@ export function fill(parent, ...children) {
 }
 
 function present(children) {
-  return children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false);
+  return children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
+    .map((child) => (child instanceof Node ? child : shownText(child)));
 }
 
 /** Sets a text where it differs, so that a selection and a screen reader's place stay. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const shown = shownText(text);
+  if (element.textContent !== shown) element.textContent = shown;
 }
 
 const kept = new WeakMap();

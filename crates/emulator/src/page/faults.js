@@ -38,7 +38,8 @@ export function faultsSection({ resource, faults: on }) {
     for (const [fault, cell] of rows) {
       const entries = (on.value ?? []).filter((entry) => entry.fault === fault);
       fill(cell, entries.map(({ first, seed, hits }) => el('div', {},
-        el('span', { class: 'badge wait' }, first === null || first === undefined ? `seed ${seed}` : `first ${first}`),
+        el('span', { class: `badge ${hits >= (first ?? Infinity) ? 'calm' : 'wait'}` },
+          hits >= (first ?? Infinity) ? `off: the first ${first} came` : first === null || first === undefined ? `seed ${seed}` : `first ${first}`),
         el('span', { class: 'number' }, ` ${hits} ${hits === 1 ? 'hit' : 'hits'} `),
         el('button', { 'aria-label': `Switch ${fault} off`, onclick: acting(async () => {
           await control('DELETE', `faults/${part(fault)}`);

@@ -18,9 +18,9 @@ export function choice(options, chosen) {
 }
 
 /** Opens a form. `send` is called at its end, and the dialog closes where it does not throw. */
-export function openForm({ title, fields, button, send, danger }) {
+export function openForm({ title, fields, button, send, danger, isWide = false }) {
   const error = el('p', { class: 'refusal', role: 'alert' });
-  const dialog = el('dialog', { 'aria-label': title });
+  const dialog = el('dialog', { 'aria-label': title, class: isWide && 'wide' });
   const submit = el('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, button);
   const form = el('form', { method: 'dialog' }, el('h2', {}, title), fields, error,
     el('p', { class: 'actions' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), submit));

@@ -1,6 +1,6 @@
 // The rows of a data model as a grid: arrows move, Enter, F2, typing or a second click edits, Escape leaves a cell as it was.
 
-import { el, fill, keyed, setText } from './dom.js';
+import { el, fill, keyed, setText, shownText } from './dom.js';
 import { inputFor, shownValue, valueOf } from './values.js';
 
 const NUMERIC = new Set(['NUMBER', 'CURRENCY']);
@@ -36,14 +36,14 @@ export function grid({ change, remove, sort }) {
       const [by, direction] = (order ?? '').split(':');
       const sorted = by === property.id && (direction === 'asc' ? 'ascending' : 'descending');
       return el('th', { scope: 'col', 'aria-sort': sorted || 'none', class: NUMERIC.has(property.type) ? 'number right' : null },
-        el('button', { class: 'link', title: `${property.id} · ${property.type}`, onclick: () => sort(property) }, property.name,
+        el('button', { class: 'link', title: `${property.id} · ${property.type}`, onclick: () => sort(property) }, el('bdi', {}, property.name),
           el('span', { class: 'arrow', 'aria-hidden': 'true' }, sorted === 'ascending' ? ' ↑' : sorted ? ' ↓' : '')));
-    }), el('th', { scope: 'col' }, el('span', { class: 'unseen' }, 'Row')));
+    }), el('th', { scope: 'col' }, 'Row'));
   }
 
   function makeRow(row) {
     const cells = properties.map((property) => el('td', {
-      role: 'gridcell', tabindex: '-1', 'data-property': property.id, class: NUMERIC.has(property.type) ? 'number right' : null,
+      role: 'gridcell', tabindex: '-1', dir: 'auto', 'data-property': property.id, class: NUMERIC.has(property.type) ? 'number right' : null,
     }));
     const gone = el('button', { class: 'quiet danger', 'aria-label': `Delete ${row.id}`, title: 'Delete the row', tabindex: '-1' }, '×');
     gone.addEventListener('click', () => remove(made.row));
@@ -57,7 +57,7 @@ export function grid({ change, remove, sort }) {
     element.row = row;
     properties.forEach((property, at) => {
       const cell = element.children[at];
-      const text = shownValue(property, row.data[property.id]);
+      const text = shownText(shownValue(property, row.data[property.id]));
       if (cell.textContent === text) return;
       setText(cell, text);
       cell.title = text.length > 30 ? text : '';
@@ -117,6 +117,17 @@ export function grid({ change, remove, sort }) {
     if (cell && !editing && document.activeElement !== cell) event.preventDefault();
   });
 
+  /** While a cell has an input, its column is as wide as before. */
+  function keepWidths(kept) {
+    const cells = [...head.cells];
+    const widths = cells.map((cell) => (kept ? `${cell.offsetWidth}px` : ''));
+    table.style.width = kept ? `${table.offsetWidth}px` : '';
+    table.style.tableLayout = kept ? 'fixed' : '';
+    cells.forEach((cell, at) => {
+      cell.style.width = widths[at];
+    });
+  }
+
   function edit(cell) {
     if (editing) return;
     focusAt(cell);
@@ -129,6 +140,7 @@ export function grid({ change, remove, sort }) {
     input.setAttribute('aria-describedby', refusal.id);
     const unchanged = input.value;
     editing = { input };
+    keepWidths(true);
     fill(cell, input, refusal);
     cell.classList.add('editing');
     input.focus();
@@ -140,6 +152,7 @@ export function grid({ change, remove, sort }) {
       if (ended) return;
       ended = true;
       editing = undefined;
+      keepWidths(false);
       cell.classList.remove('editing');
       fill(cell, shownValue(property, row.data[property.id]));
       const [model, rows, order] = waiting ?? [];

@@ -24,8 +24,8 @@ function jsonText(text) {
 /** The choice for all bodies. */
 let isRaw = false;
 
-/** A body with a button to copy it, and one that shows it raw or indented. */
-export function bodyShown(text) {
+/** A body with a button to copy it, and one that shows it raw or indented. `bytes` is the length of the whole, where this is its beginning. */
+export function bodyShown(text, bytes) {
   const shown = el('div');
   const form = el('button', { class: 'quiet', onclick: () => {
     isRaw = !isRaw;
@@ -37,11 +37,12 @@ export function bodyShown(text) {
   };
   draw();
   return el('div', { class: 'body' }, text !== '' && el('p', { class: 'actions' }, form,
-    el('button', { class: 'quiet', onclick: acting(() => copy(text, 'Body')) }, 'Copy body')), shown);
+    el('button', { class: 'quiet', onclick: acting(() => copy(text, 'Body')) }, 'Copy body')), shown,
+  bytes && el('p', { class: 'dim' }, `The beginning of a body of ${bytes.toLocaleString('en')} bytes.`));
 }
 
 function plain(text) {
-  return el('pre', { class: 'json', tabindex: '0' }, text === '' ? el('span', { class: 'dim' }, '(empty)') : text);
+  return el('pre', { class: 'json', tabindex: '0', dir: 'auto' }, text === '' ? el('span', { class: 'dim' }, '(empty)') : text);
 }
 
 function block(text) {

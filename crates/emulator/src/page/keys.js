@@ -30,7 +30,7 @@ export function rateShown() {
 export function keysSection({ keys, clock }) {
   const body = el('tbody');
   const table = el('table', { class: 'list', 'aria-label': 'API keys' }, el('thead', {}, el('tr', {},
-    ['Name', 'Key', 'Scope', 'Expires', 'Requests left', ''].map((name) => el('th', { scope: 'col' }, name)))), body);
+    ['Name', 'Key', 'Scope', 'Expires', 'Requests left', 'Actions'].map((name) => el('th', { scope: 'col' }, name)))), body);
   const change = async (key, fields) => {
     await control('PATCH', `keys/${part(key.name)}`, fields);
     await keys.load();

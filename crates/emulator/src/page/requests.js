@@ -1,10 +1,17 @@
-// The requests that the API answered, the newest first, and what is left of each key's rate.
+// The requests that the API answered, the newest first, each with its bodies, and what is left of each key's rate.
 
+import { control } from './api.js';
 import { el, keyed, setText } from './dom.js';
+import { choice } from './form.js';
+import { bodyShown } from './json.js';
 import { rateShown } from './keys.js';
+import { asked, searchInput } from './search.js';
 import { timeShown } from './times.js';
+import { acting } from './told.js';
 
 const PAGE = 100;
+const ANSWERS = [['', 'every status'], ['2', '2xx'], ['4', '4xx'], ['5', '5xx']];
+const COLUMNS = ['Time', 'Request', 'Key', 'Status', 'Took', 'Left'];
 
 export function requestsSection({ keys, clock, resource }) {
   const requests = resource(() => 'requests', ['request'], 'requests');
@@ -12,27 +19,51 @@ export function requestsSection({ keys, clock, resource }) {
   const rates = el('div', { class: 'rates' });
   const body = el('tbody');
   const table = el('table', { class: 'list', 'aria-label': 'API requests' }, el('thead', {}, el('tr', {},
-    ['Time', 'Request', 'Key', 'Status', 'Took', 'Left'].map((name, at) => el('th', { scope: 'col', class: at > 3 ? 'right' : null }, name)))), body);
+    COLUMNS.map((name, at) => el('th', { scope: 'col', class: at > 3 ? 'right' : null }, name)))), body);
   const none = el('p', { class: 'empty' }, 'No request yet. The API is at ', el('code', {}, `${location.origin}/api/v1`), '.');
+  const words = el('p', { role: 'status' });
+  const noneFits = el('div', { class: 'empty' }, words, el('button', { onclick: () => {
+    search.value = status.value = '';
+    draw();
+  } }, 'Clear filters'));
   const more = el('button', { class: 'quiet', onclick: () => {
     shown += PAGE;
     draw();
   } }, 'Show more');
+  const search = searchInput({ label: 'Search requests', down: () => body.querySelector('button')?.focus() });
+  const status = choice(ANSWERS, '');
+  status.setAttribute('aria-label', 'Status');
+  asked([search, status], () => draw());
+
+  /** A click opens the bodies below the request, and a second one closes them. */
+  const turned = acting(async ({ currentTarget: button }) => {
+    const cell = button.parentElement;
+    const isOpen = cell.childElementCount > 1;
+    button.setAttribute('aria-expanded', String(!isOpen));
+    if (isOpen) return cell.lastElementChild.remove();
+    const { data } = await control('GET', `requests/${cell.parentElement.dataset.number}`);
+    const parts = [['Request', data.request], ['Answer', data.answer]];
+    return cell.append(el('div', { class: 'bodies' }, parts.map(([name, { body: text, bytes }]) => [el('h3', {}, name), bodyShown(text, bytes)])));
+  });
+  const make = ({ number, at, status: answered, method, path, key, code, durationMs, rate }) => el('tr', { 'data-number': number, 'data-status': answered },
+    el('td', { class: 'number' }, timeShown(at, clock.now())),
+    el('td', { class: 'main break' }, el('button', { class: 'link', 'aria-expanded': 'false', onclick: turned }, el('span', { class: 'method' }, method), ` ${path}`)),
+    el('td', {}, key ?? el('span', { class: 'dim' }, 'none')),
+    el('td', { class: 'number' }, el('span', { class: `badge ${answered < 400 ? 'good' : 'bad'}` }, String(answered)), code && el('small', {}, ` ${code}`)),
+    el('td', { class: 'number right' }, `${durationMs} ms`),
+    el('td', { class: 'number right' }, rate ? `${rate.remaining} / ${rate.limit}` : ''));
 
   function draw() {
     const all = requests.value ?? [];
-    const newest = all.slice(-shown).reverse();
-    body.replaceChildren(...newest.map((request) => el('tr', { 'data-status': request.status },
-      el('td', { class: 'number' }, timeShown(request.at, clock.now())),
-      el('td', { class: 'main break' }, el('span', { class: 'method' }, request.method), ` ${request.path}`),
-      el('td', {}, request.key ?? el('span', { class: 'dim' }, 'none')),
-      el('td', { class: 'number' }, el('span', { class: `badge ${request.status < 400 ? 'good' : 'bad'}` }, String(request.status)),
-        request.code && el('small', {}, ` ${request.code}`)),
-      el('td', { class: 'number right' }, `${request.durationMs} ms`),
-      el('td', { class: 'number right' }, request.rate ? `${request.rate.remaining} / ${request.rate.limit}` : ''))));
-    table.hidden = all.length === 0;
+    const text = search.value.trim().toLowerCase();
+    const fits = (one) => String(one.status).startsWith(status.value) && `${one.method} ${one.path} ${one.key ?? ''} ${one.code ?? ''}`.toLowerCase().includes(text);
+    const found = all.filter(fits);
+    keyed(body, found.slice(-shown).reverse(), (one) => one.number, make, () => {});
+    table.hidden = found.length === 0;
     none.hidden = all.length > 0;
-    more.hidden = all.length <= shown;
+    noneFits.hidden = found.length > 0 || all.length === 0;
+    setText(words, noneFits.hidden ? '' : `No request fits the filter (${all.length.toLocaleString('en')} searched).`);
+    more.hidden = found.length <= shown;
   }
   const makeRate = (key) => {
     const rate = rateShown();
@@ -51,6 +82,7 @@ export function requestsSection({ keys, clock, resource }) {
     resources: [requests],
     element: el('div', { class: 'section' },
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Rate windows')), rates),
-      el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'API requests')), el('div', { class: 'scroll' }, table, none, more))),
+      el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'API requests'), el('search', { class: 'inline' }, search, status)),
+        el('div', { class: 'scroll' }, table, none, noneFits, more))),
   };
 }

@@ -6,7 +6,7 @@ import { deliveryFilter } from './delivery_filter.js';
 import { el, fill, setText } from './dom.js';
 import { confirmed, field, openForm } from './form.js';
 import { grid } from './grid.js';
-import { actionsOf, factsOf, STATES } from './delivery_actions.js';
+import { actionsOf, factsOf, gone, STATES } from './delivery_actions.js';
 import { asked, searchInput } from './search.js';
 import { acting, done, failed } from './told.js';
 import { inputFor, valueOf } from './values.js';
@@ -41,7 +41,7 @@ export function rowsSection(context) {
   });
 
   const choose = el('div', { class: 'models', role: 'group', 'aria-label': 'Data models' });
-  const title = el('h2');
+  const title = el('h2', { dir: 'auto' });
   const about = el('p', { class: 'dim' });
   const range = el('span', { class: 'number', id: 'range', 'aria-live': 'polite' });
   const earlier = el('button', { class: 'quiet', onclick: acting(() => turn(-PAGE)), 'aria-label': 'Earlier rows' }, '‹');
@@ -52,13 +52,18 @@ export function rowsSection(context) {
     offset = 0;
     readRows().catch(failed);
   });
-  const none = el('p', { class: 'empty', role: 'status' });
+  const noneWords = el('p', { role: 'status' });
+  const clear = el('button', { onclick: () => {
+    words.value = '';
+    readRows().catch(failed);
+  } }, 'Clear the search');
+  const none = el('div', { class: 'empty' }, noneWords, clear);
 
   const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
     label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
     noneFits: 'No delivery of this data model fits the filter',
     nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
-  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id] });
+  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id], gone });
   const filter = deliveryFilter({
     store, list, states: STATES, label: 'State', search: { label: 'Search deliveries', hasKey: false }, also: () => ({ dataModelId: model.id }),
   });
@@ -103,7 +108,8 @@ export function rowsSection(context) {
     earlier.disabled = offset === 0;
     later.disabled = !meta.hasMore;
     none.hidden = rows.length > 0;
-    setText(none, words.value ? `No row fits the search (${model.rowCount.toLocaleString('en')} searched).` : 'This data model has no rows.');
+    clear.hidden = !words.value;
+    setText(noneWords, words.value ? `No row fits the search (${model.rowCount.toLocaleString('en')} searched).` : 'This data model has no rows.');
     table.draw(model, rows, order);
     list.draw();
   }
@@ -124,7 +130,7 @@ export function rowsSection(context) {
     if (!model?.properties.some((property) => order.startsWith(`${property.id}:`))) order = '';
     fill(choose, all.map((one) => el('a', {
       class: 'chip', href: `#rows/${encodeURIComponent(one.id)}`, 'aria-current': one.id === model?.id ? 'true' : null,
-    }, one.title, el('span', { class: 'number dim' }, ` ${one.rowCount}`))));
+    }, el('bdi', {}, one.title), el('span', { class: 'number dim' }, ` ${one.rowCount}`))));
     if (model && filtered !== model.id) {
       filtered = model.id;
       filter.ask();
@@ -175,6 +181,7 @@ export function rowsSection(context) {
         drawModels(models.value);
       }
       if (model) readSoon();
+      filter.shown();
       if (model && delivery) open(delivery);
       else detail.close();
     },

@@ -1,8 +1,10 @@
 // The newest deliveries, the newest first, kept up to date by the stream. It reads a small JSON interface, which `hookgate listen` has too:
 //
-//   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS&dataModelId=ID  {"data": [delivery], "meta": {"kept": the number of those that were searched}}, the newest first
+//   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS&dataModelId=ID  {"data": [delivery], "meta": totals}, the newest first
+//   totals: {"kept": the number of those that were searched}; of `listen` also "received" and "states", numbers by their state
 //   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
-//   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]}
+//   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]};
+//   of `listen` also "subject", "reason" and "authentic", and on the stream "totals"
 
 import { part, request } from './api.js';
 
@@ -18,7 +20,7 @@ export function deliveryStore(base, first = 100) {
   let limit = first;
   // Whether the server may have more than are in the list.
   let more = false;
-  let kept = 0;
+  let totals = { kept: 0 };
   let wanted = [];
   let reading = 0;
   // What the stream brings during a reading.
@@ -38,7 +40,8 @@ export function deliveryStore(base, first = 100) {
     find: (id) => list.find((delivery) => delivery.id === id),
     hasMore: () => more && limit < MAX,
     /** The number of deliveries among which the filter found none, if that is so. */
-    searched: () => (wanted.length > 0 && list.length === 0 ? kept : 0),
+    searched: () => (wanted.length > 0 && list.length === 0 ? totals.kept : 0),
+    totals: () => totals,
     /** Calls `watch` after each change, with the delivery that the stream brought, if it was that. */
     watch: (watch) => watchers.add(watch),
     async load() {
@@ -49,7 +52,7 @@ export function deliveryStore(base, first = 100) {
         const { data, meta } = await request('GET', `${base}deliveries?${query}`);
         // Where the filter has changed since, a later reading has the answer.
         if (number !== reading) return;
-        ({ kept } = meta);
+        totals = meta;
         list = data;
         more = list.length >= limit;
         taken.forEach(put);
@@ -70,6 +73,7 @@ export function deliveryStore(base, first = 100) {
     },
     /** Takes a delivery of the stream. */
     take(delivery) {
+      totals = delivery.totals ?? totals;
       // Only the server knows whether a delivery fits a search.
       if (wanted.some(([name]) => valueOf(delivery, name) === undefined)) {
         changed(delivery);

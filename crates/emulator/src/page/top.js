@@ -32,7 +32,7 @@ export function topBar({ clock, stream, faults }) {
     tick();
     done(`${sum} passed, ${attempts === 1 ? '1 attempt' : `${attempts} attempts`} made`);
   }
-  const steps = STEPS.map((sum) => el('button', { onclick: acting(() => advance(sum)), 'aria-label': `Pass ${sum}` }, `+${sum}`));
+  const steps = STEPS.map((sum) => el('button', { onclick: acting(() => advance(sum)), title: `Pass ${sum}` }, `+${sum}`));
   const form = el('form', { class: 'steps', 'aria-label': 'Pass time', onsubmit: (event) => {
     event.preventDefault();
     if (by.value.trim()) acting(() => advance(by.value.trim()))();

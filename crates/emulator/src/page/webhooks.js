@@ -1,7 +1,7 @@
 // Webhooks: the subscriptions with their settings, and all recent deliveries.
 
 import { control, part } from './api.js';
-import { actionsOf, factsOf, STATES, tellResult } from './delivery_actions.js';
+import { actionsOf, factsOf, gone, STATES, tellResult } from './delivery_actions.js';
 import { deliveries } from './deliveries.js';
 import { deliveryFilter } from './delivery_filter.js';
 import { el, keyed, setText } from './dom.js';
@@ -14,7 +14,7 @@ export function webhooksSection(context) {
   const all = () => subscriptions.value ?? [];
   const body = el('tbody');
   const table = el('table', { class: 'list', 'aria-label': 'Webhooks' },
-    el('thead', {}, el('tr', {}, ['Name', 'URL', 'Events', 'Data model', ''].map((name) => el('th', { scope: 'col' }, name)))), body);
+    el('thead', {}, el('tr', {}, ['Name', 'URL', 'Events', 'Data model', 'Actions'].map((name) => el('th', { scope: 'col' }, name)))), body);
   const none = el('p', { class: 'empty' }, 'There is no webhook: nothing is delivered.');
 
   function make(subscription) {
@@ -112,7 +112,7 @@ export function webhooksSection(context) {
   const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
     label: 'Recent deliveries', empty: 'Nothing was delivered yet.',
     nameOf: (id) => all().find((one) => one.id === id)?.name || id,
-  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['webhooks'] });
+  }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['webhooks'], gone });
   webhook.setAttribute('aria-label', 'Webhook');
   const filter = deliveryFilter({ store, list, states: STATES, label: 'State', more: { subscriptionId: webhook } });
 
@@ -139,6 +139,10 @@ export function webhooksSection(context) {
       el('div', { class: 'beside' },
         el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Recent deliveries'), filter.element), list.element),
         detail.element)),
-    show: (id) => (id ? open(id) : detail.close()),
+    show(id) {
+      filter.shown();
+      if (id) open(id);
+      else detail.close();
+    },
   };
 }

@@ -66,6 +66,6 @@ export function workspaceSection({ resource }) {
       membersPanel(workspace), pagesPanel(pages),
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'What the specification leaves open')),
         el('div', { class: 'scroll' }, el('table', { class: 'list', 'aria-label': 'Switches' }, el('thead', {}, el('tr', {},
-          ['Switch', 'Value', ''].map((name) => el('th', { scope: 'col' }, name)))), body)))),
+          ['Switch', 'Value', 'Changed'].map((name) => el('th', { scope: 'col' }, name)))), body)))),
   };
 }

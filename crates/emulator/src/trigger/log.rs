@@ -2,13 +2,12 @@
 
 use std::collections::VecDeque;
 
-use http::{HeaderMap, HeaderName};
 use serde::{Deserialize, Serialize};
 
 /// Calls that are kept, the newest ones.
 const CALLS: usize = 500;
 /// What is kept of a query, a body and the headers of a call.
-const KEPT: usize = 8 << 10;
+pub(super) const KEPT: usize = 8 << 10;
 
 /// One call of a trigger. Headers that carry a secret are not shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,25 +53,4 @@ pub(super) fn cut(text: &str) -> String {
         end -= 1;
     }
     text[..end].to_owned()
-}
-
-/// Returns headers as text, up to a limit.
-pub(super) fn headers(
-    headers: &HeaderMap,
-    hides: impl Fn(&HeaderName) -> bool,
-) -> Vec<(String, String)> {
-    let mut rest = KEPT;
-    let pairs = headers.iter().map(|(name, value)| {
-        let value = match hides(name) {
-            true => "(hidden)".into(),
-            false => String::from_utf8_lossy(value.as_bytes()),
-        };
-        (name.as_str().to_owned(), value.into_owned())
-    });
-    let fits = |(name, value): &(String, String)| {
-        let left = rest.checked_sub(name.len() + value.len());
-        rest = left.unwrap_or_default();
-        left.is_some()
-    };
-    pairs.take_while(fits).collect()
 }

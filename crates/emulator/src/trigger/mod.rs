@@ -208,7 +208,7 @@ impl Triggers {
             method: method.to_string(),
             path: path.to_owned(),
             query: log::cut(query),
-            headers: log::headers(headers, |name| trigger.auth.hides(name)),
+            headers: crate::body::headers(headers, log::KEPT, |name| trigger.auth.hides(name)),
             body: log::cut(&String::from_utf8_lossy(body)),
             status: answer.status().as_u16(),
         };

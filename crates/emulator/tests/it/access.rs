@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::Service;
 
+// fault V1: a `Host` with a user name, or with a text behind the bracket or in place of the port, passes for this machine
 #[tokio::test]
 async fn a_foreign_name_in_host_is_refused_everywhere() {
     let service = Service::orders().await;
@@ -72,6 +73,7 @@ async fn a_foreign_origin_changes_nothing() {
         .refused(403, "FORBIDDEN");
 }
 
+// fault V2: a page of another site runs a trigger that takes GET; `Sec-Fetch-Site` is read in lower case alone
 #[tokio::test]
 async fn a_foreign_site_reads_neither_control_nor_stream_and_may_link_to_the_page() {
     let service = Service::orders().await;
@@ -93,6 +95,7 @@ async fn a_foreign_site_reads_neither_control_nor_stream_and_may_link_to_the_pag
     }
 }
 
+// fault V2: a page of another site runs a trigger that takes GET; `Sec-Fetch-Site` is read in lower case alone
 #[tokio::test]
 async fn a_foreign_site_runs_no_trigger_that_takes_get() {
     let trigger =

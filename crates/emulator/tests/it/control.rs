@@ -46,6 +46,7 @@ async fn the_table_of_controls_is_answered() {
         .refused(404, "NOT_FOUND");
 }
 
+// fault V4: the emulator's time is told in whole seconds beside the times of attempts in milliseconds
 #[tokio::test]
 async fn the_clock_is_shown_and_advanced() {
     let service = Service::orders().await;
@@ -279,6 +280,21 @@ async fn requests_of_the_api_are_listed_with_their_rate() {
         (&json!(403), &json!("FORBIDDEN"))
     );
     assert_eq!(requests[1]["rate"]["remaining"], 999);
+    assert!(requests[1].get("answer").is_none(), "{requests}");
+    let one = service.control("GET", "requests/2", None).await.data();
+    assert_eq!(
+        (&one["number"], &one["path"]),
+        (&json!(2), &requests[1]["path"])
+    );
+    let answer = one["answer"]["body"].as_str().unwrap();
+    assert!(
+        answer.contains(requests[1]["code"].as_str().unwrap()),
+        "{answer}"
+    );
+    service
+        .control("GET", "requests/3", None)
+        .await
+        .refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]
@@ -431,6 +447,7 @@ async fn triggers_are_added_changed_and_deleted_at_run_time() {
     gone.refused(404, "NOT_FOUND");
 }
 
+// fault F36: a snapshot of the emulator loses the hits of faults, the logs, the rate windows, or what the attempts of a delivery were
 #[tokio::test]
 async fn a_snapshot_holds_everything_and_another_emulator_goes_on_from_it() {
     let of = async |seed: Seed| {
@@ -564,7 +581,7 @@ async fn reset_returns_to_the_faults_and_switches_of_the_start() {
     let start = shown().await;
     assert_eq!(
         start[0],
-        json!({ "fault": "status-500", "first": 1, "seed": null, "hits": 0 })
+        json!({ "fault": "status-500", "first": 1, "seed": null, "hits": 0, "on": true })
     );
     service
         .get("/datamodels")

@@ -299,6 +299,7 @@ async fn a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once() 
         .refused(404, "NOT_FOUND");
 }
 
+// fault V5: `POST` of a subscription with `{}` makes one without a URL, for every event
 #[tokio::test]
 async fn a_subscription_without_url_events_or_a_known_data_model_is_refused_by_name() {
     let service = Service::orders().await;
@@ -423,6 +424,8 @@ async fn a_test_event_and_a_redelivery_answer_with_their_result() {
         .refused(404, "NOT_FOUND");
 }
 
+// fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"
+// fault V7: the page tells a failed test event in green, with the words of the HTTP client, and its row has six lines
 #[tokio::test]
 async fn the_log_is_searched_whole_by_state_subscription_type_and_words() {
     let (service, _) = subscribed().await;

@@ -29,8 +29,12 @@ impl Inspected for Two {
         wanted.take(limit).collect()
     }
 
-    fn kept(&self) -> usize {
-        2
+    fn totals(&self) -> Value {
+        json!({ "kept": 2 })
+    }
+
+    fn receiver(&self) -> Value {
+        json!({ "url": "http://127.0.0.1:1/webhooks" })
     }
 
     fn delivery(&self, id: &str) -> Option<Value> {
@@ -47,6 +51,10 @@ impl Inspected for Two {
             "2" => Some(Err("not authentic".to_owned())),
             _ => None,
         }
+    }
+
+    fn send(&self, id: &str, body: bytes::Bytes) -> Option<Result<String, String>> {
+        (id == "evt 1/a+b@1").then(|| Ok(format!("{} bytes sent", body.len())))
     }
 }
 
@@ -123,6 +131,45 @@ async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone()
             .starts_with("default-src 'none'")
     );
     assert!(String::from_utf8_lossy(&page.body).contains("/_page/listen.js"));
+}
+
+#[tokio::test]
+async fn a_changed_body_is_sent_for_the_token_alone() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let inspector = Inspector::start(listener, Arc::new(Two)).unwrap();
+    let service = Service::orders().await;
+    let signing = inspector.signing_url();
+    let token = signing.split("token=").nth(1).unwrap();
+    assert!(token.len() == 32 && !format!("{inspector:?}").contains(token));
+    let ask = async |method: &str, path: &str, token: &str| {
+        let url = format!("{}/_listen/{path}", inspector.url());
+        let mut request = Request::builder().method(method).uri(url);
+        if !token.is_empty() {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        service
+            .send(request.body("changed".to_owned()).unwrap())
+            .await
+    };
+    let send = "deliveries/evt%201%2Fa%2Bb%401/send";
+    for wrong in ["", "made_up", &"0".repeat(32)] {
+        let refused = ask("POST", send, wrong).await;
+        refused.refused(403, "FORBIDDEN");
+        let receiver = ask("GET", "receiver", wrong).await.data();
+        assert_eq!(receiver["maySign"], false);
+    }
+    assert_eq!(
+        ask("POST", send, token).await.data(),
+        json!({ "told": "7 bytes sent" })
+    );
+    let receiver = ask("GET", "receiver", token).await.data();
+    assert_eq!(
+        (&receiver["maySign"], &receiver["url"]),
+        (&json!(true), &json!("http://127.0.0.1:1/webhooks"))
+    );
+    ask("POST", "deliveries/1/send", token)
+        .await
+        .refused(404, "NOT_FOUND");
 }
 
 #[tokio::test]

@@ -129,6 +129,7 @@ fn a_deleted_row_stays_deleted_until_it_is_created_later() {
     );
 }
 
+// fault G2: the newest event of a row comes again after another event of the same time was handled, and is told to be the newest
 #[test]
 fn the_same_event_again_is_unknown_once_another_of_its_time_was_handled() {
     let (one, other) = (created(5, 1, 1), deleted(5, 2));
@@ -143,6 +144,7 @@ fn the_same_event_again_is_unknown_once_another_of_its_time_was_handled() {
     are(&[gone.clone(), change, gone], &[NEWEST, UNKNOWN, UNKNOWN]);
 }
 
+// fault G3: the id of a deleted row is used again, and its creation, which comes after a newer update, is told to be the newest: the update's values are lost
 #[test]
 fn a_creation_that_is_older_than_a_handled_update_of_the_deleted_row_is_stale() {
     let (gone, change) = (deleted(5, 5), updated(7, 7, A, 1, 2));

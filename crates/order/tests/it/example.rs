@@ -137,6 +137,35 @@ fn a_deletion_of_the_same_time_or_without_a_time_deletes_nothing() {
     }
 }
 
+/// `02` may be any moment of its second, and is read as `02.000`, in either order of the events.
+#[test]
+fn mixed_digits_in_one_second_end_with_the_same_row_in_both_orders() {
+    for ([created, deleted], exists) in [
+        (["30:02Z", "30:02.300Z"], false),
+        (["30:02.300Z", "30:02Z"], true),
+        (["30:02Z", "30:02.000Z"], true),
+        (["30:02.000Z", "30:02Z"], true),
+        (["30:02.3Z", "30:02.300Z"], true),
+        (["30:02.300Z", "30:03Z"], false),
+        (["30:03Z", "30:02.300Z"], true),
+    ] {
+        let time = |text| format!("2026-11-21T09:{text}");
+        let events = [
+            at_place(0, Kind::Created, &time(created)),
+            at_place(1, Kind::Deleted, &time(deleted)),
+        ];
+        for order in [[0, 1], [1, 0]] {
+            let mut rows = Rows::default();
+            let ids = order.map(|at| rows.apply(events[at].clone()).unwrap());
+            let row = rows.get(&ids[0]);
+            assert_eq!(row.is_some(), exists, "{created} {deleted} {order:?}");
+        }
+    }
+}
+
+// fault G1: a property is changed and changed back; the update in between comes last and fits the present value, so that its old value stays
+// fault G6: a row's deletion is missed, its id is used again, and values of the former row stay in the new one
+// fault G7: the times of events have other numbers of digits, as senders write that drop zeros: an event is told to be the newest beside a newer one that was handled
 #[test]
 fn ordered_ends_with_the_newest_values_in_any_order() {
     let event = |id: u32, event_type: &str, data: &str| {

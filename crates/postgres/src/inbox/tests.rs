@@ -54,6 +54,10 @@ async fn database(server: &str, name: &str) -> Config {
     config
 }
 
+// fault Q3: a worker that stood still settles over its successor
+// fault Q18: what runs in this process is leased a second time, or its row, where its entry waits again
+// fault Q19: workers ask again and again for an entry whose row runs
+// fault F13: a handler commits and its process dies; days later the claim is forgotten, and the entry has a second effect
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgres_passes_the_contract() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -173,6 +177,7 @@ async fn a_row_is_looked_at_again_once_it_is_locked() {
 }
 
 /// Another program has changed the entries.
+// fault Q22: one entry that can't be read keeps all others from being listed
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -206,6 +211,7 @@ async fn an_entry_that_is_none_keeps_no_other_of_its_batch() {
 }
 
 /// The only connection is held, so that each call of the pool would wait for it.
+// fault Q26: ids are not forgotten while all connections are in use
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
     const CHUNKS: i32 = 5;

@@ -148,6 +148,7 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
 
 /// The claim has reached the server and its answer has not come back: the same call again answers that it is the caller's, and so
 /// does the commit. A connection that breaks under a statement causes no error, where it had been idle.
+// fault C4: a call whose reply was lost is not asked again, or a repeated commit is lost
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_reply_does_not_lose_the_claim() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -185,6 +186,7 @@ async fn a_lost_reply_does_not_lose_the_claim() {
 }
 
 /// A call that waits for a lock, or for another call's connection, fails in time.
+// fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_end_in_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -222,6 +224,7 @@ async fn waits_end_in_time() {
 }
 
 /// No answer comes, and no error either: each kind of call gives up by itself.
+// fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_ends_in_time_where_nothing_is_answered() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -310,6 +313,7 @@ async fn what_the_server_says_becomes_a_kind() {
 }
 
 /// After a future is dropped in the middle, as that of a cancelled request is, no other call waits for its query.
+// fault C9: a dropped call's connection goes back to the pool
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_takes_its_connection_along() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -349,6 +353,7 @@ async fn a_call_that_is_dropped_takes_its_connection_along() {
 }
 
 /// The store deletes ended records by itself, while claims go on.
+// fault C13: deletion takes what still counts
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_forgets_what_has_ended() {
     let Some(server) = migrated(&["fsync=off"]).await else {

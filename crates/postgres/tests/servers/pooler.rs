@@ -109,6 +109,7 @@ async fn left_behind(config: &str) -> Vec<(String, i64)> {
     found
 }
 
+// fault P2: through a pooler of transactions, the time-outs of our connections become those of other clients
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_in_sessions_that_others_use() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {

@@ -11,6 +11,7 @@ use hookgate_postgres::{MIGRATIONS, Postgres, PostgresStore, claim_values_in, mi
 use super::patient;
 use crate::support::{PostgresServer, client_at, migrated};
 
+// fault C17: processes that migrate at once meet, at a stricter default isolation
 #[tokio::test(flavor = "multi_thread")]
 async fn processes_that_migrate_at_once_do_not_meet() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -91,6 +92,7 @@ async fn a_database_by_its_url_makes_its_tables_and_waits_for_others() {
     assert_eq!(steps.unwrap().len(), MIGRATIONS.len());
 }
 
+// fault Q31: an upgrade keeps a large table from being written while it builds its indexes again
 #[tokio::test]
 async fn a_step_that_is_recorded_is_not_run_again_with_a_later_one() {
     let Some(server) = migrated(&["fsync=off"]).await else {

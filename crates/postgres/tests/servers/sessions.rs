@@ -56,6 +56,7 @@ async fn race(store: &PostgresStore, round: &str) {
     assert_eq!(fresh, 4, "{round}");
 }
 
+// fault C11: at a stricter default isolation, claims that meet are errors
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stricter_default_isolation_is_not_an_error() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -76,6 +77,7 @@ async fn a_stricter_default_isolation_is_not_an_error() {
 }
 
 /// At `SERIALIZABLE` most statements that run at the same time are refused, and their repetition costs most of the throughput.
+// fault P3: with a default isolation of SERIALIZABLE most work is repeated
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_choose_the_level_that_is_enough() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -134,6 +136,7 @@ async fn statements_choose_the_level_that_is_enough() {
 }
 
 /// A pool is shared with code that deallocates prepared statements.
+// fault C10: a prepared statement that somebody has deallocated fails every call that comes after
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_were_deallocated_are_prepared_again() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -162,6 +165,7 @@ async fn statements_that_were_deallocated_are_prepared_again() {
 }
 
 /// After a failover each connection to the old server is left at once, and not one a call.
+// fault C12: after a failover, each connection to the old server costs a call
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -216,6 +220,7 @@ async fn a_server_that_takes_no_writes_is_left_with_every_connection() {
 }
 
 /// An answer without a result is asked for again, within the time of one call.
+// fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_that_repeats_its_statement_ends_in_time() {
     let Some(server) = migrated(&["fsync=off"]).await else {

@@ -38,6 +38,9 @@ impl StoreUnderTest for Schemas {
     }
 }
 
+// fault C1: a shared claim is renewed, committed or released without its token
+// fault C2: commit deletes the record, as release does; what is done is released
+// fault C14: a lease that has ended still commits; a repeated commit remembers for longer
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_keeps_the_contract() {
     let Some(server) = PostgresServer::start(&[]) else {

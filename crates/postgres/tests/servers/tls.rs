@@ -35,6 +35,7 @@ async fn claim(postgres: &Postgres, id: &str) -> Result<hookgate::dedupe::Claime
     store.claim(&EventKey::new("s", id), token, LONG).await
 }
 
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     let certificates = Certificates::new();
@@ -104,6 +105,7 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
 }
 
 /// As providers give them out: bound to the connection, so that no other device between can use the login.
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_is_bound_to_the_certificate() {
     let certificates = Certificates::new();
@@ -129,6 +131,7 @@ async fn a_login_is_bound_to_the_certificate() {
     assert_eq!(claim(&postgres, "1").await.unwrap(), Fresh);
 }
 
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refused_certificate_is_reported_in_plain_words() {
     let certificates = Certificates::new();

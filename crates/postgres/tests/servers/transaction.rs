@@ -44,6 +44,7 @@ async fn two_clients() -> Option<(PostgresServer, Client, Client)> {
     Some((server, first, second))
 }
 
+// fault C3: a claim in a transaction takes no advisory lock, or waits for one
 #[tokio::test]
 async fn a_claim_goes_with_its_transaction() {
     let Some((_server, mut first, mut second)) = two_clients().await else {
@@ -174,6 +175,7 @@ async fn a_commit_while_the_statement_runs_is_not_fresh_a_second_time() {
 }
 
 /// Another event may have the same number of 64 bits, or a lock of the user's own: it is held for once, without waiting, and all else continues.
+// fault C3: a claim in a transaction takes no advisory lock, or waits for one
 #[tokio::test]
 async fn a_lock_of_the_same_number_is_held_for_once() {
     let Some((_server, mut client, mut other)) = two_clients().await else {
@@ -204,6 +206,7 @@ async fn a_lock_of_the_same_number_is_held_for_once() {
 }
 
 /// A transaction that has been open for a while remembers for as long as any other.
+// fault C15: what a transaction that has long been open has claimed is remembered for less
 #[tokio::test]
 async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -288,6 +291,7 @@ async fn a_client_that_is_gone_leaves_nothing() {
 }
 
 /// Claims go on while several calls delete ended records at a time; remembered events are not touched.
+// fault C13: deletion takes what still counts
 #[tokio::test(flavor = "multi_thread")]
 async fn what_has_ended_is_deleted_in_chunks() {
     let Some(server) = migrated(&["fsync=off"]).await else {

@@ -8,6 +8,28 @@ use hookgate_testing::DeliveryLog;
 use crate::Folder;
 use crate::process::{Example, own_secret, row_created};
 
+#[test]
+fn recorded_takes_the_published_secret_only_with_try() {
+    let folder = Folder::new();
+    let path = folder.path("deliveries.jsonl");
+    let record = ("RECORD", path.to_str().unwrap());
+    let published = "whsec_made_up_for_local_tries";
+    for (variables, expected) in [
+        (&[record][..], "WEBHOOK_SECRET"),
+        (
+            &[record, ("WEBHOOK_SECRET", published)],
+            "WEBHOOK_SECRET: this secret is published",
+        ),
+    ] {
+        let said = Example::refused("recorded", variables);
+        assert!(said.contains(expected), "{said}");
+    }
+    let mut example = Example::start_with("recorded", &["--try"], &[record]);
+    example.line_with("anyone can sign with it");
+    let body = row_created("evt_try", "{}");
+    assert_eq!(example.deliver(published, &body).status, 204);
+}
+
 #[cfg(unix)]
 #[test]
 fn recorded_writes_each_delivery_with_its_answer_and_ends_with_the_whole_log() {

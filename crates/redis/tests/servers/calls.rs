@@ -82,6 +82,7 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
     );
 }
 
+// fault C7: a script that the server has forgotten is an error
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_sent_again() {
     let Some(server) = RedisServer::start(&[]) else {

@@ -80,6 +80,7 @@ async fn each_setting_is_reported_with_its_risk() {
 }
 
 /// Without a subscriber of `tracing`, as in a program that does not use it.
+// fault P4: a Redis that may forget ids is told to nobody in a program without `tracing`
 #[tokio::test]
 async fn a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber() {
     if let Some(url) = given() {

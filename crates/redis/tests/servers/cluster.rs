@@ -1,6 +1,8 @@
 //! A cluster of three.
 
+use std::pin::pin;
 use std::process::{Command, Stdio};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -15,6 +17,8 @@ use hookgate_redis::Risk;
 use redis::RedisResult;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use tokio::sync::RwLock;
+use tokio::task::coop;
 
 use super::conformance::assert_kept;
 use super::{Direct, LONG, key, token, until};
@@ -97,6 +101,7 @@ async fn the_contract_is_kept_on_a_cluster() {
     }
 }
 
+// fault C16: one node of a cluster is taken for all of it, and nobody is told
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     let Some(mut cluster) = Cluster::start().await else {
@@ -200,4 +205,21 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
             }
         );
     }
+}
+
+/// The client of redis polls its calls and its search for the nodes in one task, and no call while it searches. The search waits for a
+/// lock that each call takes. If a call keeps the lock because the task's budget is used up, the client stops for good.
+#[tokio::test]
+async fn a_call_of_the_cluster_keeps_no_lock_when_its_budget_is_used_up() {
+    let lock = RwLock::new(());
+    while coop::has_budget_remaining() {
+        coop::consume_budget().await;
+    }
+    let mut call = pin!(lock.read());
+    let polled = call.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending());
+    assert!(
+        lock.try_write().is_ok(),
+        "see README.md, Cluster: cargo update -p tokio --precise 1.53.3"
+    );
 }

@@ -87,6 +87,9 @@ where
     }
 }
 
+// fault C1: a shared claim is renewed, committed or released without its token
+// fault C2: commit deletes the record, as release does; what is done is released
+// fault C14: a lease that has ended still commits; a repeated commit remembers for longer
 #[tokio::test(flavor = "multi_thread")]
 async fn the_contract_is_kept_in_real_time() {
     let Some(server) = RedisServer::start(&[]) else {

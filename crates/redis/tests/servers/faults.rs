@@ -37,6 +37,7 @@ async fn recovered<S: DedupeStore>(store: &S) {
         .unwrap();
 }
 
+// fault C4: a call whose reply was lost is not asked again, or a repeated commit is lost
 #[tokio::test(flavor = "multi_thread")]
 async fn each_call_whose_answer_was_lost_can_be_repeated() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -105,6 +106,7 @@ async fn a_connection_that_broke_without_a_signal_is_replaced() {
 }
 
 /// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
+// fault C8: a connection that died in silence is kept, where its callers wait less than it would
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_that_broke_without_a_signal_is_replaced_while_no_call_waits() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -260,6 +262,7 @@ async fn a_server_that_answers_with_a_fault_is_unavailable_and_stays_connected()
     assert!(proxy.taken() - taken <= 1, "{}", proxy.taken() - taken);
 }
 
+// fault C5: a call has no limit of time, or each of its statements has its own
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_out_of_reach_is_found_again() {
     let Some(server) = RedisServer::start(&[]) else {
@@ -351,6 +354,7 @@ async fn a_login_that_failed_is_tried_again() {
 }
 
 /// As after a failover, where the name now resolves to another server: the connection to the old one is given up.
+// fault C12: after a failover, each connection to the old server costs a call
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_became_a_replica_is_left() {
     let Some(server) = RedisServer::start(&[]) else {

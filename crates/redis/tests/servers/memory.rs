@@ -14,6 +14,7 @@ use super::layer::App;
 use super::{Direct, LONG, key, token};
 use crate::support::RedisServer;
 
+// fault C6: memory that is full keeps a finished run from being recorded
 #[tokio::test(flavor = "multi_thread")]
 async fn full_memory_refuses_new_events_and_forgets_none() {
     let settings = ["--maxmemory", "2mb", "--maxmemory-policy", "noeviction"];

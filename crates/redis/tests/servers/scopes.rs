@@ -15,6 +15,7 @@ fn kind(builder: ReceiverBuilder) -> Result<(), ConfigErrorKind> {
     builder.build().map(drop).map_err(|error| error.kind())
 }
 
+// fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn receivers_on_redis_are_compared_by_store() {
     // Nothing connects before it is asked.

@@ -34,6 +34,7 @@ async fn works(store: &RedisStore) {
     );
 }
 
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     let certificates = Certificates::new();
@@ -77,6 +78,7 @@ fn told(error: &StoreError, words: &str) {
 }
 
 /// Each call says it within its own limit, also calls at once, and not the first alone.
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_reports_a_refused_certificate() {
     let certificates = Certificates::new();
@@ -119,6 +121,7 @@ async fn every_call_reports_a_refused_certificate() {
 }
 
 /// The URL of TLS leads to a port without it.
+// fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_reports_a_server_without_tls() {
     // A server of Redis answers at once only where some byte of the handshake ends a line, so this one stands in for it.
@@ -149,6 +152,7 @@ async fn every_call_reports_a_server_without_tls() {
 }
 
 /// A Redis without TLS takes the handshake for the beginning of a command, and waits for its end.
+// fault P8: TLS to a server that answers without it, refuses the handshake or is silent in it, ends as a time-out without a reason
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -176,6 +180,7 @@ async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
 }
 
 /// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.
+// fault F41: a call to a Redis that speaks TLS again is refused for the reason that an earlier connection failed
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
     let certificates = Certificates::new();
@@ -220,6 +225,7 @@ async fn a_server_that_speaks_tls_again_is_not_refused_for_its_past() {
     works(&store).await;
 }
 
+// fault P1: a server that is managed by a provider can't be used for want of TLS; a Redis whose certificate is refused is a time-out without a reason
 #[test]
 fn what_is_not_a_certificate_is_refused_where_it_is_given() {
     let secured = || RedisStore::open("rediss://localhost").unwrap();

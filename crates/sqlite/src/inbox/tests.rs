@@ -87,6 +87,12 @@ fn stats(engine: &SqliteEngine) -> InboxStats {
     block_on(engine.stats()).unwrap()
 }
 
+// fault Q3: a worker that stood still settles over its successor
+// fault Q6: two jobs of one row run at a time
+// fault Q7: a retry without a wait, or with one that is not written down
+// fault Q18: what runs in this process is leased a second time, or its row, where its entry waits again
+// fault Q19: workers ask again and again for an entry whose row runs
+// fault F13: a handler commits and its process dies; days later the claim is forgotten, and the entry has a second effect
 #[tokio::test]
 async fn sqlite_passes_what_every_engine_must() {
     // Kept until the last test has ended.
@@ -165,6 +171,7 @@ async fn accept_all(engine: &Arc<SqliteEngine>, entries: impl Iterator<Item = En
 }
 
 /// The first thousand entries in time, and more, are all of one row, on which one event runs.
+// fault Q25: a lease by row reads the whole backlog of a row that runs, and events of other rows wait for seconds
 #[tokio::test]
 async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
     let (folder, clock) = (Folder::new(), manual());
@@ -209,6 +216,7 @@ async fn a_row_with_very_many_entries_keeps_no_other_waiting() {
 }
 
 /// A row has many entries, one of which runs, and each of very many other rows has one entry, which has failed and is not due yet.
+// fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test]
 async fn rows_in_back_off_keep_no_other_row_waiting() {
     const ROWS: u32 = 20_000;
@@ -250,6 +258,7 @@ async fn rows_in_back_off_keep_no_other_row_waiting() {
 }
 
 /// The caller no longer waits, so no worker would settle the leased entries.
+// fault Q15: a lease whose asker has gone keeps its entries until it ends
 #[tokio::test]
 async fn a_lease_that_nobody_takes_is_given_back() {
     let (folder, clock) = (Folder::new(), manual());

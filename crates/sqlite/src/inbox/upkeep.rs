@@ -166,6 +166,7 @@ mod tests {
     }
 
     /// Each process corrects times at its first commit, while a delivery waits for it.
+    // fault Q28: a list of running entries, by age or by event id reads the whole inbox, and the first accept after a start all that waits
     #[test]
     fn entries_that_are_due_are_not_read_to_correct_times() {
         let connection = filled(5_000, "e", "e");
@@ -177,6 +178,7 @@ mod tests {
     }
 
     /// After a long outage of the handlers' database all entries are in back-off, many of them until the same time.
+    // fault Q38: after a long outage all entries are in back-off, and the first accept after a start waits until the times of all are corrected
     #[test]
     fn one_commit_reads_few_of_the_entries_in_back_off_to_correct_times() {
         const NOW: i64 = 1_000_000;
@@ -216,6 +218,7 @@ mod tests {
     }
 
     /// A commit that fails corrects nothing, and the next one begins at the same entry.
+    // fault Q38: after a long outage all entries are in back-off, and the first accept after a start waits until the times of all are corrected
     #[test]
     fn times_of_a_commit_that_failed_are_corrected_by_the_next_one() {
         let connection = filled(1_200, "9000 + e", "5000");

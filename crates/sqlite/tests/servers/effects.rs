@@ -128,6 +128,7 @@ fn a_transaction_of_sqlite_that_meets_another_is_503_or_a_duplicate() {
     assert_eq!(known, ClaimedIn::Duplicate { same_body: true });
 }
 
+// fault H1: a handler is copied from a page that does not call `migrate`: each delivery is answered 503 until it is discarded, and a program without a hook and without `tracing` says nothing
 #[test]
 fn a_claim_without_its_table_says_so() {
     let mut empty = Connection::open_in_memory().unwrap();

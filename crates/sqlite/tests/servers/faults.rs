@@ -16,6 +16,7 @@ use rusqlite::Connection;
 use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
 use crate::support::{Child, Folder, given};
 
+// fault Q9: a delivery is acknowledged that could not be stored
 #[tokio::test]
 async fn a_full_file_is_503_until_there_is_room() {
     let folder = Folder::new();
@@ -128,6 +129,7 @@ async fn hold_the_lock(folder: &Path) {
     connection.execute_batch("ROLLBACK").unwrap();
 }
 
+// fault Q11: the file, or the log beside it, is deleted while it is open: all that is acknowledged goes with the process
 #[tokio::test]
 async fn what_would_be_written_to_a_deleted_file_is_503() {
     let folder = Folder::new();
@@ -151,6 +153,7 @@ async fn what_would_be_written_to_a_deleted_file_is_503() {
     assert!(deliver(&app, "evt_lost").await.is_success());
 }
 
+// fault Q42: a backup replaces the file, and the log that was left makes it malformed, as the file is open or at the next start
 #[tokio::test]
 async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
     let put: [fn(&Path, &Path); 2] = [
@@ -212,6 +215,7 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
 }
 
 /// As when a compressed backup is copied over the open file.
+// fault Q48: a file that is no database, such as a compressed backup, is copied over the open one: it passes for the file, and the log is written into it
 #[tokio::test]
 async fn a_file_that_is_not_a_database_is_503_and_is_not_written_over() {
     let folder = Folder::new();
@@ -233,6 +237,7 @@ async fn a_file_that_is_not_a_database_is_503_and_is_not_written_over() {
 }
 
 /// SQLite's shell makes an empty log, and the deliveries are in the one that has no name any more.
+// fault Q50: the log was deleted, and a look from outside makes an empty one: the log without a name is dropped when the file is closed
 #[tokio::test]
 async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
     let folder = Folder::new();

@@ -99,6 +99,7 @@ fn work(inbox: &Inbox) -> RunningWorkers {
         .unwrap()
 }
 
+// fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
 #[test]
 fn on_a_full_disk_accepts_are_503_and_the_work_goes_on() {
     let test = "full::on_a_full_disk_accepts_are_503_and_the_work_goes_on";
@@ -196,6 +197,7 @@ async fn on_a_full_disk(disk: &Path) {
 }
 
 /// The reserve was used, another program has taken its room, and the log has reached the end of its room.
+// fault Q45: on a full disk without a reserve, workers stop at the end of the log though copying it needs no space
 #[test]
 fn without_any_reserve_the_log_is_copied_and_the_work_goes_on() {
     let test = "full::without_any_reserve_the_log_is_copied_and_the_work_goes_on";
@@ -282,6 +284,7 @@ async fn the_largest_body(disk: &Path) {
 }
 
 /// Where the reserve can't be kept, as there is no room for it, the workers go on and no delivery is accepted.
+// fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
 #[tokio::test]
 async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
     let folder = Folder::new();
@@ -313,6 +316,7 @@ async fn without_its_reserve_an_inbox_accepts_nothing_new_and_works_on() {
 }
 
 /// A file that may not grow takes no delivery more, and each entry in it is leased, and keeps why it failed.
+// fault F14: a full disk stops the work, and the inbox can't be opened, also where an operator's change used the reserve before
 #[tokio::test]
 async fn a_full_file_at_its_limit_still_handles_its_entries() {
     let folder = Folder::new();

@@ -24,6 +24,7 @@ fn refused(path: &std::path::Path) -> (StoreErrorKind, String) {
     (error.kind(), format!("{error:?}"))
 }
 
+// fault O4: a mistyped path makes an empty inbox, and all seems well
 #[test]
 fn what_is_not_an_inbox_is_refused_and_left_alone() {
     let folder = Folder::new();
@@ -95,6 +96,7 @@ async fn a_file_of_a_newer_version_is_refused() {
 
 /// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
 /// processors bring the two together now and then.
+// fault Q24: a log stays beside a file that was closed
 #[tokio::test]
 async fn what_is_closed_leaves_one_file() {
     let folder = Folder::new();
@@ -121,6 +123,7 @@ async fn what_is_closed_leaves_one_file() {
 }
 
 /// As after a kill: the log stays beside the file, and a backup is put in the file's place.
+// fault Q42: a backup replaces the file, and the log that was left makes it malformed, as the file is open or at the next start
 #[tokio::test]
 async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
     let folder = Folder::new();
@@ -164,6 +167,7 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
 }
 
 /// As after a kill, where the file alone is moved away or emptied. SQLite deletes a log beside an empty file.
+// fault Q46: the file is moved away or emptied, and a full log stays beside it: the next start makes a new file, and SQLite deletes the log without an error
 #[tokio::test]
 async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
     let folder = Folder::new();
@@ -189,6 +193,7 @@ async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
 }
 
 /// An erasure writes the file anew, which changes its schema version by one, as the copy for a backup does.
+// fault Q47: an erasure or a second copy gives the file the schema version of its backup: the log beside a backup from before is taken for its own
 #[tokio::test]
 async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
     let folder = Folder::new();
@@ -216,6 +221,7 @@ async fn a_backup_from_before_an_erasure_is_told_from_the_file() {
 }
 
 /// The log lies beside one name only.
+// fault Q44: the file alone is mounted, or has two names: the log is in the container, or beside the other name, and what is acknowledged is not found again
 #[tokio::test]
 async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened() {
     let folder = Folder::new();
@@ -235,6 +241,7 @@ async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened
 }
 
 /// As with `docker run -v …/inbox.db:/data/inbox.db`: the log would be in the container.
+// fault Q44: the file alone is mounted, or has two names: the log is in the container, or beside the other name, and what is acknowledged is not found again
 #[tokio::test]
 async fn a_file_that_is_mounted_alone_is_refused() {
     if let Some(file) = given() {

@@ -234,6 +234,7 @@ fn rows_that_have_ended_are_forgotten_by_later_events_of_other_rows() {
     assert_eq!(order(&transaction, "next_1", 1), Order::Stale);
 }
 
+// fault H1: a handler is copied from a page that does not call `migrate`: each delivery is answered 503 until it is discarded, and a program without a hook and without `tracing` says nothing
 #[test]
 fn an_order_without_its_table_says_so() {
     let mut empty = Connection::open_in_memory().unwrap();

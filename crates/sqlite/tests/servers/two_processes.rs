@@ -17,6 +17,7 @@ use crate::support::{Child, Folder, given};
 
 const DEAD: usize = 20;
 
+// fault O6: an operator who looks holds up the work, or sees what is long past
 #[tokio::test]
 async fn a_second_process_looks_and_acts_while_the_first_one_works() {
     if let Some(folder) = given() {
@@ -103,6 +104,8 @@ async fn operator(folder: &Path) {
 }
 
 /// As a clean-up script does. The next process has an index of the log, and locks, of its own.
+// fault Q41: the index of the log is deleted beside a running receiver: the next process has another index and other locks, the file becomes malformed, and what is acknowledged is lost
+// fault Q51: the index of the log is deleted a second time: the process that has the first one copies by it over what another process has written
 #[tokio::test]
 async fn a_deleted_index_of_the_log_costs_no_delivery() {
     const EACH: usize = 300;

@@ -134,6 +134,7 @@ mod tests {
         Some((cause.kind(), cause.detail().unwrap().to_owned()))
     }
 
+    // fault X1: a delivery that is late by about a quarter of an hour, or a multiple of it, is explained by a time zone that does not exist
     #[test]
     fn an_age_is_a_zone_only_within_seconds_of_an_offset_that_exists() {
         for (signed, expected, detail) in [

@@ -1,4 +1,7 @@
-#![doc = include_str!("../../docs/explain.md")]
+//! Why a signature fails: [the guide](hookgate::guide::explain) says how to read the answer, and what
+//! is searched.
+//!
+#![cfg_attr(doctest, doc = include_str!("../../../../docs/explain.md"))]
 
 mod body;
 mod cause;

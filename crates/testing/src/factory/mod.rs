@@ -1,4 +1,4 @@
-//! Sample events: of all eight types, with properties of every format, and with values that break receivers.
+//! Sample events: of all eight types, with properties of every format.
 //!
 //! An [`EventFactory`] counts, so that no two of its events share an id. The same seed makes the same events. The result is a
 //! [`SampleEvent`]: JSON with the service's fields in the service's order. Change it with methods or by path, then send it,
@@ -24,26 +24,19 @@
 //! # Ok::<(), hookgate::event::EventError>(())
 //! ```
 //!
-//! A [`World`] makes a stream of events that are consistent with each other. [`EventFactory::edges`] has the values and
-//! bodies that often break receivers.
-//!
 //! # What is made up here
 //! The service's specification shows the payloads of `row.created`, `row.updated` and `row.deleted`. It shows **no** payload
 //! of `page.*` and `member.*`, nor of the test event: their `data` is an invention of this crate, and the service's `data`
 //! will differ. Use them to test that your receiver accepts such events, not how it reads them.
 
-mod edge;
 mod error;
 mod sample;
 mod tree;
 mod value;
-mod world;
 
-pub use edge::{EdgeEvent, EdgeValue};
 pub use error::{PathError, PathErrorKind};
 pub use sample::SampleEvent;
 pub use value::JsonText;
-pub use world::World;
 
 use std::fmt;
 use std::sync::Arc;

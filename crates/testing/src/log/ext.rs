@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, KeyRing, Receiver, Refusal,
+    ConfigError, Delivery, KeyRing, Receiver, Refusal, Scheme, Verifier,
     clock::ManualClock,
+    lookup::Keys,
     receiver::RequestHead,
     verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
 };
@@ -104,6 +105,17 @@ pub trait LoggedDeliveryExt: Sized {
     /// As [`Receiver::check_head`] and [`Receiver::verify`].
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal>;
 
+    /// As [`verdict`](Self::verdict), for the deliveries of another sender.
+    ///
+    /// # Errors
+    /// The keys do not fit the scheme; inside, those of `verdict`.
+    fn verdict_by(
+        &self,
+        scheme: Scheme,
+        keys: KeyRing,
+        window: Window,
+    ) -> Result<Result<Delivery, Refusal>, ConfigError>;
+
     /// Returns a command for sh, bash or zsh that sends the exact bytes of the body with the recorded headers to `url`.
     /// `None` where there is no body.
     ///
@@ -180,7 +192,9 @@ impl LoggedDeliveryExt for LoggedDelivery {
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
         // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
         // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
-        let signed = self.head().map(|head| head.timestamp().seconds());
+        let signed = self
+            .head()
+            .map(|head| head.timestamp().map_or(self.received_at, |at| at.seconds()));
         #[allow(clippy::expect_used)] // a ring is all that it needs
         let receiver = Receiver::builder()
             .key_ring(keys)
@@ -196,6 +210,39 @@ impl LoggedDeliveryExt for LoggedDelivery {
         window.check(signed?, self.received_at)?;
         received.push(self.body.clone().unwrap_or_default())?;
         receiver.verify(received, &head)
+    }
+
+    fn verdict_by(
+        &self,
+        scheme: Scheme,
+        keys: KeyRing,
+        window: Window,
+    ) -> Result<Result<Delivery, Refusal>, ConfigError> {
+        let keys = Keys::single(keys);
+        let builder = Receiver::builder().scheme(scheme).keys(keys.clone());
+        let (builder, verifier) = match scheme.has_timestamp() {
+            true => (builder, Verifier::for_scheme(scheme, keys)?),
+            false => (
+                builder.without_window(),
+                Verifier::without_window(scheme, keys)?,
+            ),
+        };
+        let pairs = || self.headers.iter().map(|(name, value)| (name, value));
+        let signed = verifier.headers(pairs()).ok();
+        let signed = signed.and_then(|head| Some(head.timestamp()?.seconds()));
+        // The receiver's clock is set to the signed timestamp, as in `verdict`.
+        let clock = ManualClock::at(signed.unwrap_or(self.received_at));
+        let receiver = builder.without_deduplication().clock(clock).build()?;
+        let verdict = || {
+            let head = receiver.request_head(&self.method, pairs());
+            let mut received = receiver.check_head(&head)?;
+            if let Some(signed) = signed {
+                window.check(signed, self.received_at)?;
+            }
+            received.push(self.body.clone().unwrap_or_default())?;
+            receiver.verify(received, &head)
+        };
+        Ok(verdict())
     }
 
     fn to_curl(&self, url: &str) -> Option<String> {

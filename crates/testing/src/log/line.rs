@@ -45,6 +45,10 @@ struct AnswerLine {
     scope: Option<String>,
     attempt: Option<u32>,
     claimed_subscription: Option<String>,
+    #[serde(default)]
+    headers: Vec<(String, Text)>,
+    body: Option<Text>,
+    body_bytes: Option<u64>,
 }
 
 /// A line that is not a delivery, but a note about the lines next to it.
@@ -87,19 +91,21 @@ impl Text {
 #[expect(clippy::disallowed_methods, reason = "a type without a `Value`")]
 pub(super) fn read(line: &[u8]) -> Result<LoggedDelivery, LogError> {
     let line: Line = serde_json::from_slice(line).map_err(|error| bad_json(&error))?;
-    let mut headers = Vec::with_capacity(line.headers.len());
-    for (name, value) in line.headers {
-        headers.push((name, value.into_bytes()?));
-    }
+    let headers = read_headers(line.headers)?;
     let mut delivery = LoggedDelivery::new(UnixSeconds::new(line.received_at), headers, "");
     delivery.method = line.method;
     delivery.target = line.target;
     delivery.body = line.body.map(Text::into_bytes).transpose()?;
     delivery.cut_off_at = line.cut_off_at;
-    delivery.answer = line.answer.map(AnswerLine::into_answer);
+    delivery.answer = line.answer.map(AnswerLine::into_answer).transpose()?;
     delivery.hung_up_after = line.hung_up_us.map(Duration::from_micros);
     delivery.unverifiable = line.unverifiable;
     Ok(delivery)
+}
+
+fn read_headers(line: Vec<(String, Text)>) -> Result<Vec<(String, Bytes)>, LogError> {
+    let read = |(name, value): (String, Text)| Ok((name, value.into_bytes()?));
+    line.into_iter().map(read).collect()
 }
 
 /// Holds the position, and not the parser's message: that message would repeat the text of the line.
@@ -113,7 +119,7 @@ fn bad_json(error: &serde_json::Error) -> LogError {
 }
 
 impl AnswerLine {
-    fn into_answer(self) -> LoggedAnswer {
+    fn into_answer(self) -> Result<LoggedAnswer, LogError> {
         let mut answer = LoggedAnswer::new(self.status, &self.outcome);
         answer.reason = self.reason;
         answer.elapsed = Duration::from_micros(self.elapsed_us);
@@ -121,6 +127,9 @@ impl AnswerLine {
         answer.scope = self.scope;
         answer.attempt = self.attempt;
         answer.claimed_subscription = self.claimed_subscription;
-        answer
+        answer.headers = read_headers(self.headers)?;
+        answer.body = self.body.map(Text::into_bytes).transpose()?;
+        answer.body_bytes = self.body_bytes;
+        Ok(answer)
     }
 }

@@ -30,8 +30,11 @@ impl fmt::Display for Report {
         if !self.runs_were_seen {
             writeln!(
                 f,
-                "commits were seen, runs were not: harness.layer(…) sees both"
+                "commits were seen, runs were not: receiver.layer() and .handle(…) show both"
             )?;
+        }
+        if self.skipped > 0 {
+            writeln!(f, "{} skipped, whose body was not recorded", self.skipped)?;
         }
         for event in &self.events {
             if event.verdict() != Verdict::Once {
@@ -47,6 +50,9 @@ impl fmt::Display for Report {
                 "\nbegan a run though its timestamp lay outside the window:"
             )?;
             writeln!(f, "  {attempt}")?;
+        }
+        for attempt in self.let_in_tampered() {
+            writeln!(f, "\nlet in though it was tampered with:\n  {attempt}")?;
         }
         let mut otherwise = self.answered_otherwise().peekable();
         if otherwise.peek().is_some() {

@@ -1,35 +1,26 @@
-//! A delivery of the log, examined before it is replayed: its event, and whether it was ever authentic.
+//! A delivery of the log, examined before it is replayed: its event, and whether it was ever authentic. And the secrets of the
+//! log, which verify its deliveries and sign them again.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Secret, Verified, Verifier,
+    KeyRing, Secret, Verifier,
     clock::UnixSeconds,
     dedupe::EventKey,
     event::EventHead,
-    verify::{DeliveryHeaders, Timestamp, Window},
+    lookup::Keys,
+    verify::{DeliveryHeaders, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
 };
 use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::mode::Signing;
-use super::secrets::{Secrets, stamp};
-use super::{ReplayError, ReplayErrorKind as Kind};
+use super::{ReplayError, ReplayErrorKind as Kind, Signing};
+use crate::signer::Signer;
 use crate::transport::is_of_the_connection;
 
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";
-
-/// The evidence that decides whether a delivery was authentic.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Evidence {
-    /// Its signature, under the secrets of the log.
-    Signature,
-    /// Its signature, or the answer in the log where the signature does not match: for a receiver whose secret differs from the
-    /// log's.
-    SignatureOrLog,
-}
 
 /// A delivery of the log, ready to be sent.
 pub(super) struct Entry {
@@ -48,7 +39,7 @@ pub(super) struct Entry {
     method: Method,
     uri: Uri,
     headers: HeaderMap,
-    pub(super) body: Bytes,
+    body: Bytes,
 }
 
 /// The kind of a delivery, under the secrets that were given.
@@ -67,19 +58,6 @@ pub(super) struct EventIdentity {
     pub(super) scope: String,
     pub(super) id: String,
     pub(super) event_type: String,
-}
-
-impl EventIdentity {
-    pub(super) fn of(verified: &Verified<impl hookgate::verify::SignedBytes>) -> Option<Self> {
-        let head = EventHead::from_verified(verified).ok()?;
-        let (scope, id) = (verified.scope(), head.id.as_str());
-        Some(Self {
-            key: EventKey::new(scope, id),
-            scope: scope.to_owned(),
-            id: id.to_owned(),
-            event_type: head.event_type.as_str().to_owned(),
-        })
-    }
 }
 
 impl Entry {
@@ -111,52 +89,47 @@ impl Entry {
     }
 }
 
-/// Examines every delivery that is to be replayed, and sorts them by the time at which they were received.
+/// Examines every delivery that is to be replayed, and sorts them by the time at which they were received. Without a right
+/// signature a delivery was never authentic; but with `or_log` the answer in the log decides in its place, for a receiver whose
+/// secret differs from the log's.
 ///
 /// A delivery is logged when it is answered, so a slow one may stand behind one that was received later.
 pub(super) fn examine<'l>(
     deliveries: impl Iterator<Item = (usize, &'l LoggedDelivery)>,
     secrets: &Secrets,
     signing: Signing,
-    evidence: Evidence,
+    or_log: bool,
 ) -> Result<Vec<Entry>, ReplayError> {
     let any_age = Window::default()
         .with_past(Duration::MAX)
         .with_ahead(Duration::MAX);
-    // In this case every delivery is sent as recorded, so nothing has to be known of it.
-    let verifier = if evidence == Evidence::SignatureOrLog && !secrets.are_given() {
+    // Without secrets every delivery is sent as recorded, so nothing has to be known of it.
+    let verifier = if or_log && !secrets.are_given() {
         None
     } else {
         Some(Verifier::new(secrets.keys()?).with_window(any_age))
     };
-    let examiner = Examiner {
-        verifier,
-        secrets,
-        signing,
-        evidence,
+    let keeps_recorded = Signing::Recorded {
+        redacted_too: false,
     };
     let mut entries = Vec::new();
     let [mut unverifiable, mut wrong, mut unsendable] = [const { Vec::new() }; 3];
     for (line, logged) in deliveries {
-        if logged.unverifiable
-            && matches!(
-                signing,
-                Signing::Recorded {
-                    redacted_too: false
-                }
-            )
-        {
+        if logged.unverifiable && signing == keeps_recorded {
             unverifiable.push(line);
             continue;
         }
-        let Some(entry) = examiner.examine(line, logged) else {
+        let log_decides = or_log || logged.unverifiable;
+        let entry = Entry::new(line, logged);
+        let entry = entry
+            .and_then(|it| it.examined(verifier.as_ref(), secrets, signing, log_decides, logged));
+        let Some(entry) = entry else {
             unsendable.push(line);
             continue;
         };
         let was_authentic = logged.answer.as_ref().is_some_and(|it| it.key.is_some());
-        let log_decides =
-            evidence == Evidence::SignatureOrLog || logged.unverifiable && !entry.resigned;
-        if entry.is_forged() && was_authentic && !log_decides {
+        let is_unknown = or_log || logged.unverifiable && !entry.resigned;
+        if entry.is_forged() && was_authentic && !is_unknown {
             wrong.push(line);
         }
         entries.push(entry);
@@ -177,18 +150,18 @@ pub(super) fn examine<'l>(
     Ok(entries)
 }
 
-/// Examines the deliveries of the log.
-struct Examiner<'s> {
-    verifier: Option<Verifier>,
-    secrets: &'s Secrets,
-    signing: Signing,
-    evidence: Evidence,
-}
-
-impl Examiner<'_> {
-    fn examine(&self, line: usize, logged: &LoggedDelivery) -> Option<Entry> {
+impl Entry {
+    /// `None` where no request can be made of it, or its time is one that no timestamp can express.
+    fn new(line: usize, logged: &LoggedDelivery) -> Option<Self> {
+        Timestamp::at(logged.received_at).ok()?;
+        let mut headers = HeaderMap::with_capacity(logged.headers.len());
+        let kept = logged.headers.iter();
+        for (name, value) in kept.filter(|(name, _)| !is_of_the_connection(name)) {
+            let value = HeaderValue::from_maybe_shared(value.clone()).ok()?;
+            headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
+        }
         let answer = logged.answer.as_ref();
-        let mut entry = Entry {
+        Some(Self {
             line,
             at: logged.received_at,
             timestamp: None,
@@ -198,63 +171,159 @@ impl Examiner<'_> {
             recorded: answer.map(|answer| (answer.status, answer.outcome.clone())),
             method: Method::from_bytes(logged.method.as_bytes()).ok()?,
             uri: logged.target.parse().ok()?,
-            headers: headers(logged)?,
+            headers,
             body: logged.body.clone().unwrap_or_default(),
-        };
-        // Refuses a time that no timestamp can express.
-        Timestamp::at(logged.received_at).ok()?;
-        let head = logged.head().ok();
-        entry.timestamp = head.as_ref().map(|head| head.timestamp().seconds());
-        if let Some(kind) = head.and_then(|head| self.verify(&head, &entry)) {
-            entry.kind = kind;
-            entry.secret = self.secrets.signing(logged).cloned();
-            entry.resigned = self.signing == Signing::Afresh && entry.secret.is_some();
-            return Some(entry);
+        })
+    }
+
+    /// `None` where it has to be signed again, and no secret is its own.
+    fn examined(
+        mut self,
+        verifier: Option<&Verifier>,
+        secrets: &Secrets,
+        signing: Signing,
+        log_decides: bool,
+        logged: &LoggedDelivery,
+    ) -> Option<Self> {
+        let secret = secrets.signing(logged).cloned();
+        if let Ok(head) = logged.head() {
+            self.timestamp = head.timestamp().map(|timestamp| timestamp.seconds());
+            if let Some(kind) = self.kind_by(verifier, &head) {
+                self.resigned = signing == Signing::Afresh && secret.is_some();
+                (self.kind, self.secret) = (kind, secret);
+                return Some(self);
+            }
         }
         // Where the signature can't be checked any more, the log decides. A forged delivery is never signed.
-        let was_refused = answer.is_some_and(|answer| answer.outcome == NOT_AUTHENTIC);
-        let log_decides = logged.unverifiable || self.evidence == Evidence::SignatureOrLog;
-        // Without its body, any signature would be that of another delivery.
-        if logged.body.is_some() && log_decides && !was_refused && self.signing != Signing::Raw {
-            let secret = self.secrets.signing(logged).cloned()?;
-            entry.kind = self.signed_again(logged, &secret, &entry);
-            entry.secret = Some(secret);
-            entry.resigned = true;
+        let was_refused = self
+            .recorded
+            .as_ref()
+            .is_some_and(|it| it.1 == NOT_AUTHENTIC);
+        if log_decides && !was_refused && !matches!(signing, Signing::Raw { .. }) {
+            let secret = secret?;
+            let stamped: Vec<_> = stamp(&secret, self.at, &self.body).collect();
+            let others = logged.headers.iter();
+            let others =
+                others.filter(|(name, _)| ![TIMESTAMP, SIGNATURE].contains(&name.as_str()));
+            let others = others.map(|(name, value)| (name.as_str(), &**value));
+            let stamped = stamped
+                .iter()
+                .map(|(name, value)| (*name, value.as_bytes()));
+            let head = DeliveryHeaders::from_pairs(others.chain(stamped)).ok();
+            let kind = head.and_then(|head| self.kind_by(verifier, &head));
+            self.kind = kind.unwrap_or(EntryKind::Forged);
+            (self.secret, self.resigned) = (Some(secret), true);
         }
-        Some(entry)
+        Some(self)
     }
 
     /// `None` where the signature is not right.
-    fn verify(&self, head: &DeliveryHeaders<'_>, entry: &Entry) -> Option<EntryKind> {
-        let verifier = self.verifier.as_ref()?;
-        let verified = verifier.verify(head, &*entry.body, entry.at).ok()?;
-        Some(EventIdentity::of(&verified).map_or(EntryKind::NoEvent, EntryKind::Event))
-    }
-
-    /// Returns the kind of a delivery after it is signed again.
-    fn signed_again(&self, logged: &LoggedDelivery, secret: &Secret, entry: &Entry) -> EntryKind {
-        let stamped: Vec<_> = stamp(secret, entry.at, &entry.body).collect();
-        let own = |name: &str| stamped.iter().any(|(stamped, _)| *stamped == name);
-        let others = logged.headers.iter().filter(|(name, _)| !own(name));
-        let pairs = others.map(|(name, value)| (name.as_str(), &**value)).chain(
-            stamped
-                .iter()
-                .map(|(name, value)| (*name, value.as_bytes())),
-        );
-        let head = DeliveryHeaders::from_pairs(pairs).ok();
-        let kind = head.and_then(|head| self.verify(&head, entry));
-        kind.unwrap_or(EntryKind::Forged)
+    fn kind_by(
+        &self,
+        verifier: Option<&Verifier>,
+        head: &DeliveryHeaders<'_>,
+    ) -> Option<EntryKind> {
+        let verified = verifier?.verify(head, &*self.body, self.at).ok()?;
+        let Ok(head) = EventHead::from_verified(&verified) else {
+            return Some(EntryKind::NoEvent);
+        };
+        let (scope, id) = (verified.scope(), head.id.as_str());
+        Some(EntryKind::Event(EventIdentity {
+            key: EventKey::new(scope, id),
+            scope: scope.to_owned(),
+            id: id.to_owned(),
+            event_type: head.event_type.as_str().to_owned(),
+        }))
     }
 }
 
-fn headers(logged: &LoggedDelivery) -> Option<HeaderMap> {
-    let mut headers = HeaderMap::with_capacity(logged.headers.len());
-    for (name, value) in &logged.headers {
-        if is_of_the_connection(name) {
-            continue;
-        }
-        let value = HeaderValue::from_maybe_shared(value.clone()).ok()?;
-        headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
+/// The secrets and keys, as the caller gave them.
+#[derive(Clone, Default)]
+pub(super) struct Secrets {
+    ring: Vec<(String, Secret)>,
+    by_subscription: Vec<(String, Secret)>,
+    /// These verify in place of the secrets.
+    pub(super) keys: Option<Keys>,
+}
+
+impl Secrets {
+    pub(super) fn add(&mut self, name: Option<&str>, secret: Secret) {
+        let name = match name {
+            Some(name) => name.to_owned(),
+            None if self.ring.is_empty() => "primary".to_owned(),
+            None => format!("secret {}", self.ring.len() + 1),
+        };
+        self.ring.push((name, secret));
     }
-    Some(headers)
+
+    pub(super) fn add_subscription(&mut self, id: &str, secret: Secret) {
+        self.by_subscription.push((id.to_owned(), secret));
+    }
+
+    pub(super) fn are_given(&self) -> bool {
+        !self.ring.is_empty() || !self.by_subscription.is_empty() || self.keys.is_some()
+    }
+
+    /// The keys that verify.
+    pub(super) fn keys(&self) -> Result<Keys, ReplayError> {
+        if let Some(keys) = &self.keys {
+            return Ok(keys.clone());
+        }
+        let unusable = |error| ReplayError::new(Kind::Keys).caused_by(error);
+        if self.by_subscription.is_empty() {
+            let mut ring = None;
+            for (name, secret) in &self.ring {
+                let secret = secret.clone();
+                ring = Some(match ring {
+                    None => KeyRing::named(name, secret).map_err(unusable)?,
+                    Some(ring) => KeyRing::with_key(ring, name, secret).map_err(unusable)?,
+                });
+            }
+            let ring = ring.ok_or_else(|| ReplayError::new(Kind::NoSecret))?;
+            return Ok(Keys::single(ring));
+        }
+        if !self.ring.is_empty() {
+            return Err(ReplayError::new(Kind::Keys));
+        }
+        let rings = self.by_subscription.iter();
+        let rings = rings.map(|(id, secret)| (id, secret.clone()));
+        Keys::by_subscription(rings).map_err(unusable)
+    }
+
+    /// Returns the secret that signs this delivery again: that of its subscription, or the key of the ring that had signed it,
+    /// else the first.
+    fn signing(&self, logged: &LoggedDelivery) -> Option<&Secret> {
+        let named = |list: &'_ [(String, Secret)], name: &[u8]| {
+            list.iter().position(|(other, _)| other.as_bytes() == name)
+        };
+        if !self.by_subscription.is_empty() {
+            // With a single subscription, its secret also serves deliveries without a subscription id.
+            let index = match logged.header(WEBHOOK_ID) {
+                Some(id) => named(&self.by_subscription, id)?,
+                None if self.by_subscription.len() == 1 => 0,
+                None => return None,
+            };
+            return Some(&self.by_subscription[index].1);
+        }
+        let key = logged
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.key.as_deref());
+        let index = key.and_then(|key| named(&self.ring, key.as_bytes()));
+        self.ring.get(index.unwrap_or(0)).map(|(_, secret)| secret)
+    }
+}
+
+/// Returns the headers of timestamp and signature, for this time.
+fn stamp(
+    secret: &Secret,
+    at: UnixSeconds,
+    body: &[u8],
+) -> impl Iterator<Item = (&'static str, String)> + use<> {
+    // The service writes no time before 1970 and none of more than 16 digits, and a signer would panic.
+    let at = UnixSeconds::new(at.as_i64().clamp(1, 9_999_999_999_999_999));
+    let headers = Signer::new(secret.clone()).at(at).headers(body);
+    headers
+        .into_iter()
+        .filter(|(name, _)| [TIMESTAMP, SIGNATURE].contains(name))
 }

@@ -39,8 +39,6 @@ pub enum ReplayErrorKind {
     App,
     /// The closure has taken no layer and no receiver from the harness.
     NoReceiver,
-    /// The plan has faults for the handler, but the app has no layer of the harness in front of the handler.
-    NoFaultLayer,
 }
 
 impl ReplayError {
@@ -102,9 +100,6 @@ impl ReplayErrorKind {
             Self::App => "the closure has made no app",
             Self::NoReceiver => {
                 "the app was made without the harness: guard its route with harness.layer(…)"
-            }
-            Self::NoFaultLayer => {
-                "the plan has faults for the handler, but no layer of the harness is before it: use harness.layer(…)"
             }
         }
     }

@@ -27,6 +27,7 @@ pub struct Faults {
     pub(super) reorder: bool,
     pub(super) delay: bool,
     pub(super) hang_up: bool,
+    pub(super) tampered: bool,
     pub(super) fails: u32,
     pub(super) panics: u32,
     pub(super) slow: Option<(u32, Duration)>,
@@ -82,6 +83,13 @@ impl Faults {
         self
     }
 
+    /// Sends a copy of a delivery that was changed after it was signed: another body, signature or timestamp. It must be answered
+    /// 401, and begin no run.
+    pub fn tampered(mut self) -> Self {
+        self.tampered = true;
+        self
+    }
+
     /// The first `times` runs of an event are answered 500 in the handler's place.
     pub fn handler_fails(mut self, times: u32) -> Self {
         self.fails = times;
@@ -107,10 +115,6 @@ impl Faults {
         self.restarts = times;
         self
     }
-
-    pub(super) fn affect_the_handler(&self) -> bool {
-        self.hang_up || self.fails > 0 || self.panics > 0 || self.slow.is_some()
-    }
 }
 
 impl fmt::Display for Faults {
@@ -127,6 +131,7 @@ impl fmt::Display for Faults {
             (self.reorder, "reorder"),
             (self.delay, "delay_past_window"),
             (self.hang_up, "sender_hangs_up"),
+            (self.tampered, "tampered"),
         ] {
             if set {
                 write!(f, ".{call}()")?;
@@ -135,20 +140,15 @@ impl fmt::Display for Faults {
         for (times, call) in [
             (self.fails, "handler_fails"),
             (self.panics, "handler_panics"),
+            (self.restarts, "restarts"),
         ] {
             if times > 0 {
                 write!(f, ".{call}({times})")?;
             }
         }
         if let Some((times, by)) = self.slow {
-            let millis = by.as_millis();
-            write!(
-                f,
-                ".handler_is_slow({times}, Duration::from_millis({millis}))"
-            )?;
-        }
-        if self.restarts > 0 {
-            write!(f, ".restarts({})", self.restarts)?;
+            let by = by.as_millis();
+            write!(f, ".handler_is_slow({times}, Duration::from_millis({by}))")?;
         }
         Ok(())
     }

@@ -1,6 +1,14 @@
 //! The result of a replay.
 
+use std::collections::HashMap;
+use std::mem::take;
+use std::time::Duration;
+
+use hookgate::dedupe::EventKey;
 use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, EntryKind};
+use super::harness::Process;
 
 /// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the expression that repeats the
 /// replay. It can be kept as JSON, and compared with the report of another replay.
@@ -18,8 +26,11 @@ pub struct Report {
     pub others: Vec<OtherReport>,
     /// The number of processes: one, and one more for each restart.
     pub processes: u32,
-    /// Whether a layer of the harness stood before a handler, so that the report knows the runs and not only the commits.
+    /// Whether runs were seen, and not only commits: not where the app calls the receiver's steps itself.
     pub runs_were_seen: bool,
+    /// The number of chosen deliveries that were not sent, because their bodies were not recorded.
+    #[serde(default)]
+    pub skipped: usize,
 }
 
 /// The result of one event.
@@ -47,7 +58,7 @@ pub struct EventReport {
     pub commits_unanswered: u32,
     /// The store had it as done already, by a claim that was not made in this replay.
     pub done_before: bool,
-    /// Whether a layer of the harness saw the runs.
+    /// As [`Report::runs_were_seen`].
     pub runs_were_seen: bool,
 }
 
@@ -93,6 +104,9 @@ pub struct AttemptReport {
     pub faults: Vec<String>,
     /// Its timestamp lay outside the receiver's window when it arrived.
     pub outside_window: bool,
+    /// It was changed after it was signed.
+    #[serde(default)]
+    pub tampered: bool,
     /// The status of the answer in the log, where this is the delivery as it was logged.
     pub logged_status: Option<u16>,
     /// The outcome in the log.
@@ -173,30 +187,93 @@ pub enum Verdict {
 }
 
 impl Report {
+    pub(super) fn new(entries: &[Entry], attempts: Vec<AttemptReport>, last: &Process) -> Self {
+        let mut seen = take(&mut last.observed().events);
+        let all_runs = || seen.values().flat_map(|event| &event.runs);
+        let runs_were_seen = all_runs().next().is_some();
+        let mut runs_by_attempt = HashMap::<usize, usize>::new();
+        for attempt in all_runs().filter_map(|run| run.attempt) {
+            *runs_by_attempt.entry(attempt).or_default() += 1;
+        }
+        let mut by_line = HashMap::<usize, Vec<AttemptReport>>::new();
+        for attempt in attempts {
+            by_line.entry(attempt.line).or_default().push(attempt);
+        }
+        let (mut events, mut others) = (Vec::<EventReport>::new(), Vec::new());
+        let mut places = HashMap::<EventKey, usize>::new();
+        for entry in entries {
+            let attempts = by_line.remove(&entry.line).unwrap_or_default();
+            let EntryKind::Event(event) = &entry.kind else {
+                let runs = attempts.iter();
+                let runs = runs.filter_map(|it| runs_by_attempt.get(&it.number));
+                others.push(OtherReport {
+                    line: entry.line,
+                    authentic: !entry.is_forged(),
+                    runs: runs.sum(),
+                    attempts,
+                });
+                continue;
+            };
+            let place = *places.entry(event.key).or_insert_with(|| {
+                let seen = seen.remove(&event.key).unwrap_or_default();
+                events.push(EventReport {
+                    scope: event.scope.clone(),
+                    id: event.id.clone(),
+                    event_type: event.event_type.clone(),
+                    lines: Vec::new(),
+                    attempts: Vec::new(),
+                    runs: seen.runs,
+                    commits: seen.commits,
+                    commits_lost: seen.lost,
+                    commits_unanswered: seen.unanswered,
+                    done_before: seen.done_before,
+                    runs_were_seen,
+                });
+                events.len() - 1
+            });
+            events[place].lines.push(entry.line);
+            events[place].attempts.extend(attempts);
+        }
+        for event in &mut events {
+            event.attempts.sort_by_key(|attempt| attempt.number);
+            event.lines.sort_unstable();
+        }
+        Self {
+            faults: String::new(),
+            began_at: 0,
+            events,
+            others,
+            processes: last.number + 1,
+            runs_were_seen,
+            skipped: 0,
+        }
+    }
+
     /// Whether each event was handled and committed once, and no delivery that was never authentic was let in. False where there
     /// is not an event at all: a test without events proves nothing.
     #[must_use]
     pub fn each_event_committed_once(&self) -> bool {
-        let once = |event: &EventReport| event.verdict() == Verdict::Once;
-        !self.events.is_empty()
-            && self.events.iter().all(once)
-            && self.let_in().next().is_none()
-            && self.let_in_outside_window().next().is_none()
+        self.each(|event| event.verdict() == Verdict::Once)
     }
 
     /// As [`each_event_committed_once`](Self::each_event_committed_once), for a log with failures: an event that the log never saw
     /// answered 2xx may fail again. No event may be handled or committed twice.
     #[must_use]
     pub fn each_event_committed_as_logged(&self) -> bool {
-        let as_logged = |event: &EventReport| match event.verdict() {
+        self.each(|event| match event.verdict() {
             Verdict::Once => true,
             Verdict::Never => event.failed_in_log(),
             Verdict::Twice => false,
-        };
+        })
+    }
+
+    fn each(&self, holds: impl Fn(&EventReport) -> bool) -> bool {
+        let let_in = self.let_in().next().is_some();
+        let let_in = let_in || self.let_in_outside_window().next().is_some();
         !self.events.is_empty()
-            && self.events.iter().all(as_logged)
-            && self.let_in().next().is_none()
-            && self.let_in_outside_window().next().is_none()
+            && self.events.iter().all(holds)
+            && !let_in
+            && self.let_in_tampered().next().is_none()
     }
 
     /// The events.
@@ -235,12 +312,16 @@ impl Report {
     /// The attempts whose timestamp lay outside the window, but that began a run. There must be none.
     pub fn let_in_outside_window(&self) -> impl Iterator<Item = &AttemptReport> {
         self.events.iter().flat_map(|event| {
-            let began = |attempt: &AttemptReport| {
-                let mut runs = event.runs.iter();
-                runs.any(|run| run.attempt == Some(attempt.number))
-            };
-            let attempts = event.attempts.iter();
-            attempts.filter(move |attempt| attempt.outside_window && began(attempt))
+            let late = event.attempts.iter().filter(|it| it.outside_window);
+            late.filter(|it| event.began_run(it))
+        })
+    }
+
+    /// The copies that were changed after they were signed, but that began a run or were answered 2xx. There must be none.
+    pub fn let_in_tampered(&self) -> impl Iterator<Item = &AttemptReport> {
+        self.events.iter().flat_map(|event| {
+            let tampered = event.attempts.iter().filter(|it| it.tampered);
+            tampered.filter(|it| it.is_success() || event.began_run(it))
         })
     }
 
@@ -310,6 +391,11 @@ impl EventReport {
         logged.peek().is_some() && logged.all(|status| !(200..300).contains(&status))
     }
 
+    fn began_run(&self, attempt: &AttemptReport) -> bool {
+        let mut runs = self.runs.iter();
+        runs.any(|run| run.attempt == Some(attempt.number))
+    }
+
     fn ended(&self, end: RunEnd) -> usize {
         self.runs.iter().filter(|run| run.end == end).count()
     }
@@ -333,4 +419,8 @@ impl AttemptReport {
         let logged = self.logged_status.is_some();
         logged && self.faults.is_empty() && self.logged_status != self.status
     }
+}
+
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -2,7 +2,6 @@
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -93,7 +92,7 @@ pub(super) async fn attempt(
             }
         }
         Way::Duplicated { at_once: true } => {
-            let (ended, copy) = both(once(), once()).await;
+            let (ended, copy) = tokio::join!(once(), once());
             with_copy(ended, copy)
         }
         Way::Duplicated { at_once: false } => {
@@ -177,30 +176,4 @@ fn ended(end: AttemptEnd) -> Attempted {
         elapsed: Duration::ZERO,
         copy: None,
     }
-}
-
-/// Runs both futures until both are done.
-async fn both<T>(one: impl Future<Output = T>, other: impl Future<Output = T>) -> (T, T) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let (mut first, mut second) = (None, None);
-    poll_fn(|context| {
-        if first.is_none()
-            && let Poll::Ready(done) = one.as_mut().poll(context)
-        {
-            first = Some(done);
-        }
-        if second.is_none()
-            && let Poll::Ready(done) = other.as_mut().poll(context)
-        {
-            second = Some(done);
-        }
-        match (first.take(), second.take()) {
-            (Some(first), Some(second)) => Poll::Ready((first, second)),
-            (one, other) => {
-                (first, second) = (one, other);
-                Poll::Pending
-            }
-        }
-    })
-    .await
 }

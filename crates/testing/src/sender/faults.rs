@@ -164,10 +164,13 @@ impl fmt::Display for NetworkFault {
     }
 }
 
-/// FNV-1a: the same in every process and in every version of Rust, so that the seed in a report can be used again.
 fn hash(subscription: &str, event_id: &str, attempt: u32) -> u64 {
     let bytes = subscription.bytes().chain([0]).chain(event_id.bytes());
-    let bytes = bytes.chain(attempt.to_be_bytes());
+    fnv1a(bytes.chain(attempt.to_be_bytes()))
+}
+
+/// FNV-1a: the same in every process and in every version of Rust, so that the seed in a report can be used again.
+pub(crate) fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })

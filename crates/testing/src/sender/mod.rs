@@ -1,6 +1,7 @@
-//! The delivery engine of the service, for tests and for real URLs.
+//! The delivery engine of the service, for tests and for real URLs:
+//! [the guide](hookgate::guide::sender) has a whole program.
 //!
-#![doc = include_str!("../../docs/sender.md")]
+#![cfg_attr(doctest, doc = include_str!("../../../../docs/sender.md"))]
 
 mod attempt;
 mod engine;
@@ -15,6 +16,7 @@ mod tamper;
 pub use attempt::Attempted;
 pub use engine::Sender;
 pub use error::{SenderError, SenderErrorKind};
+pub(crate) use faults::fnv1a;
 pub use faults::{NetworkFault, NetworkFaults};
 pub use meaning::meaning;
 pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent};

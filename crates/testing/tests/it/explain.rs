@@ -125,6 +125,8 @@ fn single_cases() -> Vec<Case> {
     secrets.chain(bodies).chain(signed).chain(headers).collect()
 }
 
+// fault E1: a body was parsed and written again, and neither an explanation fits nor a sign says so
+// fault E3: a receiver holds its secret decoded, or without its last `=`, and the sender is blamed
 #[test]
 fn each_mistake_alone_is_found() {
     let cases = single_cases();
@@ -132,6 +134,7 @@ fn each_mistake_alone_is_found() {
     check_all(&cases);
 }
 
+// fault E3: a receiver holds its secret decoded, or without its last `=`, and the sender is blamed
 #[test]
 fn a_mistake_of_the_body_and_one_of_the_secret_are_found_together() {
     let pairs = SECRETS.iter().flat_map(|secret| {
@@ -303,6 +306,7 @@ fn a_repeated_header_that_is_not_signed_is_named() {
 }
 
 /// A delivery that is right but for the request, and the mistakes that are found: all of them, whatever else is wrong.
+// fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[test]
 fn a_request_that_a_receiver_refuses_is_never_called_authentic_and_fresh() {
     type Change = fn(&mut LoggedDelivery);
@@ -436,6 +440,7 @@ fn the_answer_of_a_handler_that_takes_event_is_told_of_an_authentic_delivery() {
     );
 }
 
+// fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[test]
 fn a_logged_answer_is_quoted_and_believed() {
     let mut delivery = signed_at(NOW, BODY.as_bytes());
@@ -488,6 +493,7 @@ fn a_delivery_signed_by_another_key_of_the_ring_has_no_cause() {
     assert_eq!(explanation.key_name(), Some("retired"));
 }
 
+// fault E5: a secret is blamed for a delivery whose log has lost the signed bytes to a redaction
 #[test]
 fn where_none_fits_it_is_said_and_what_looks_wrong_is_marked_as_unproven() {
     let good = signed_at(NOW, BODY.as_bytes());

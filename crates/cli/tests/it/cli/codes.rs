@@ -67,6 +67,7 @@ fn exit_3_is_what_cannot_be_read() {
     assert!(error.contains("/nowhere/log.jsonl"), "{error}");
 }
 
+// fault E4: one host that does not answer hides the results of all other checks
 #[test]
 fn exit_4_is_a_host_that_does_not_answer() {
     for (url, advice) in [
@@ -160,6 +161,12 @@ reconcile --model m --url http://127.0.0.1:1/api/v1 --mirror /nowhere/m.db | 3 |
 ";
 
 #[cfg(unix)]
+// fault X4: a mirror that does not exist is said to be a file that may not be written
+// fault X5: a secret's file that can't be read ends with the code of a wrong secret, and a wrong address on the command line with that of the network
+// fault X6: a message of the command names a function of the library, or an argument in place of the event types
+// fault X9: an address of the API without its path is answered 404, and the advice is to check an id
+// fault X10: a file that is no log and has no line break passes for a log whose last line is incomplete
+// fault X11: an IPv6 address without brackets passes for a host with a port, and the command ends with the code of the network
 #[test]
 fn each_mistake_has_the_exit_code_of_its_kind_and_names_the_way_out() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

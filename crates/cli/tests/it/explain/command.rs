@@ -378,6 +378,7 @@ fn what_a_handler_that_takes_event_would_answer_is_told_by_verify_and_explain() 
 }
 
 /// The signature is right in each of them.
+// fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[test]
 fn a_request_that_a_receiver_refuses_is_named_by_verify_and_explain() {
     let folder = Folder::new("request");

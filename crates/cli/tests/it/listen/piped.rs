@@ -178,6 +178,7 @@ fn each_delivery_is_a_line_with_its_verdict_and_its_reason() {
     );
 }
 
+// fault F7: a stranger writes the log: methods of any length, and a WARN line for each request
 #[test]
 fn long_text_of_a_sender_is_shown_in_part() {
     let mut listening = Listening::start(&[]);
@@ -396,6 +397,119 @@ fn verified_deliveries_are_passed_on_byte_for_byte_and_answered_as_there() {
 }
 
 #[test]
+fn the_answer_of_the_forwarded_server_is_in_the_line_in_json_and_in_the_log() {
+    const FAILED: &str = r#"{"error":"NullPointer at line 5"}"#;
+    const ANSWER: &str = "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nSet-Cookie: a=made_up\r\nConnection: close\r\nContent-Length: 33\r\n\r\n{\"error\":\"NullPointer at line 5\"}";
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("answered-{}.jsonl", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let backend = Backend::answering(&[ANSWER, ANSWER]);
+    let to = format!("http://{}/", backend.address);
+    let mut plain = Listening::start(&["--forward", &to]);
+    assert_eq!(plain.deliver(&row_created("evt_1", "{}")).body, FAILED);
+    let line = plain.line();
+    assert!(line.ends_with(&format!("answered 500: {FAILED}")), "{line}");
+
+    let log = path.to_str().unwrap();
+    let mut json = Listening::start(&["--forward", &to, "--json", "--record", log]);
+    json.deliver(&row_created("evt_1", "{}"));
+    let line = json.json();
+    let answer = &line["delivery"]["answer"];
+    assert_eq!(
+        (&answer["status"], &answer["body"]),
+        (&500.into(), &FAILED.into())
+    );
+    let headers = answer["headers"].to_string();
+    assert!(
+        headers.contains(r#"["content-type","application/json"]"#)
+            && headers.contains(r#"["set-cookie","[redacted]"]"#),
+        "{headers}"
+    );
+    let until = Instant::now() + PATIENCE;
+    while !std::fs::read_to_string(&path).is_ok_and(|log| log.ends_with('\n')) {
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let logged = DeliveryLog::open(&path).unwrap();
+    let answer = logged.deliveries()[0].answer.clone().unwrap();
+    assert_eq!(answer.body.as_deref(), Some(FAILED.as_bytes()));
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_custom_body_answers_and_headers_are_set_on_what_is_passed_on() {
+    for (body, kind) in [
+        (r#"{"ok":true}"#, "application/json"),
+        ("thanks", "text/plain; charset=utf-8"),
+    ] {
+        let listening = Listening::start(&["--body", body]);
+        let reply = listening.deliver(&row_created("evt_1", "{}"));
+        assert_eq!((reply.status, &*reply.body), (200, body));
+        assert!(reply.has(&format!("content-type: {kind}")), "{body}");
+    }
+    let backend = Backend::answering(&["HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"]);
+    let to = format!("http://{}/", backend.address);
+    let arguments = [
+        "--forward",
+        &to,
+        "--header",
+        "X-Tenant: acme",
+        "--header",
+        "user-agent: local",
+    ];
+    let listening = Listening::start(&arguments);
+    let body = row_created("evt_1", "{}");
+    let mut headers = signed(SECRET, &body, 0);
+    headers.push(("User-Agent", "Service-Webhook/1.0".into()));
+    assert_eq!(listening.send(&headers, &body).status, 204);
+    let (head, _) = backend.requests.recv_timeout(PATIENCE).unwrap();
+    assert!(
+        head.contains("x-tenant: acme\r\n")
+            && head.contains("user-agent: local\r\n")
+            && !head.contains("Service-Webhook"),
+        "{head}"
+    );
+}
+
+#[test]
+fn other_types_than_those_of_events_go_nowhere_and_a_filter_chooses_lines() {
+    let backend = Backend::answering(&[
+        "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let to = format!("http://{}/", backend.address);
+    let mut listening = Listening::start(&["--forward", &to, "--events", "row.deleted,row.c*"]);
+    let other = r#"{"id":"evt_page","type":"page.created"}"#;
+    assert_eq!(listening.deliver(other).status, 204);
+    assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 202);
+    // The type of a forged one is not known.
+    assert_eq!(
+        listening
+            .send(&signed("whsec_made_up_and_another", other, 0), other)
+            .status,
+        401
+    );
+    assert!(listening.line().contains("evt_1"));
+    assert!(listening.line().contains("evt_page"));
+
+    let mut filtered =
+        Listening::start(&["--filter", r#"data.properties.Customer:"Ada L" type:row"#]);
+    for (id, customer) in [
+        ("evt_1", "Ada Smith"),
+        ("evt_2", "Ada Lovelace"),
+        ("evt_3", "Bo"),
+    ] {
+        filtered.deliver(&row_created(id, &format!(r#"{{"Customer":"{customer}"}}"#)));
+    }
+    assert!(filtered.line().contains("evt_2"));
+    assert!(
+        filtered
+            .lines
+            .recv_timeout(Duration::from_millis(200))
+            .is_err()
+    );
+}
+
+#[test]
 fn everything_is_recorded_and_can_be_explained() {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("recorded-{}.jsonl", std::process::id()));
@@ -537,6 +651,26 @@ fn what_can_not_work_is_said_with_a_way_out() {
         (&["--path", "webhooks"], 2, "--path", "begins with /"),
         (&["--path", "/a?b"], 2, "--path", "no query"),
         (&["--status", "100"], 2, "--status", "200 to 599"),
+        (
+            &["--status", "204", "--body", "x"],
+            2,
+            "an answer 204 has no body",
+            "--body",
+        ),
+        (
+            &["--events", "row.created, x"],
+            2,
+            "--events",
+            "without blanks",
+        ),
+        (&["--header", "X: 1"], 2, "--forward", "required"),
+        (&["--log", "x.jsonl"], 2, "--page", "required"),
+        (
+            &["--page", "--log", "/no/such/log.jsonl"],
+            3,
+            "can't be read",
+            "hookgate listen --record",
+        ),
         (&["--delay", "6"], 2, "--delay", "30s"),
         (
             &["--status", "500", "--forward", "http://localhost:1/"],

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
-use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
+use hookgate_record::LoggedAnswer;
+use hookgate_testing::log::DeliveryLog;
 use serde_json::{Value, json};
 
 use super::{Folder, delivery, delivery_of};
@@ -67,6 +67,7 @@ fn lines(ran: &Ran) -> Vec<Value> {
         .collect()
 }
 
+// fault E9: the command that explains a delivery takes `--line`, and the list of deliveries refuses it
 #[test]
 fn list_has_a_line_for_each_delivery_and_filters() {
     let folder = Folder::new();
@@ -543,6 +544,7 @@ fn curl_says_what_can_not_be_sent_as_it_was() {
     curl.fault();
 }
 
+// fault X8: what one command takes, another does not: a data model behind `rows`, the kind `data-model`, `--id`
 #[test]
 fn a_line_and_an_id_are_named_by_their_options_for_every_command() {
     let folder = Folder::new();

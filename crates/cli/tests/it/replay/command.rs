@@ -250,6 +250,7 @@ fn raw_deliveries_are_as_old_as_they_are_and_need_no_secret() {
     assert!(text.contains("compare it with the path of"), "{text}");
 }
 
+// fault X2: a replay signs an empty body for a delivery whose body was not recorded, and sends it
 #[test]
 fn a_delivery_without_a_recorded_body_is_skipped_and_counted() {
     let (_example, url) = receiver();

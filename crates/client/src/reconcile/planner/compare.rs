@@ -1,6 +1,6 @@
 //! A row that was read, compared with its state in the mirror.
 
-use hookgate::{Properties, event::RowId};
+use hookgate::Properties;
 
 use super::super::difference::{Difference, Was};
 use super::super::finding::{

@@ -156,6 +156,7 @@ async fn a_write_whose_answer_is_lost_has_an_echo() {
     assert_eq!(house.seen().await, ["row.created sync"]);
 }
 
+// fault L5: a ledger on the machine's clock beside an emulator whose clock was advanced calls each write of unknown outcome foreign, and no page says why
 #[tokio::test(flavor = "multi_thread")]
 async fn a_ledger_needs_the_services_clock_to_know_a_write_of_unknown_outcome() {
     let own = House::new().await;

@@ -142,6 +142,7 @@ async fn an_event_whose_answer_does_not_come_is_recognised_by_what_was_written()
     );
 }
 
+// fault L2: an update of other properties waits a second for the answer of a write that can't be its cause
 #[tokio::test(start_paused = true)]
 async fn an_update_of_other_properties_waits_for_no_answer() {
     let held = held(usual);

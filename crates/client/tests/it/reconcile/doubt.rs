@@ -62,6 +62,7 @@ async fn renamed_to_bo() -> (Source, Arc<MemoryMirror>) {
     (source, mirror)
 }
 
+// fault M21: the process is killed in a handler, and the event does not come again: the table stays wrong, and the mirror equals the service
 #[tokio::test]
 async fn an_event_that_does_not_end_leaves_its_row_to_the_next_pass() {
     let (source, mirror) = renamed_to_bo().await;
@@ -89,6 +90,7 @@ async fn an_event_that_does_not_end_leaves_its_row_to_the_next_pass() {
     }
 }
 
+// fault M19: two events of one row overlap, or their order is unknown: the user's table stays wrong, and as the mirror is right no pass repairs it
 #[tokio::test]
 async fn an_event_whose_order_is_not_certain_leaves_its_row_to_the_next_pass() {
     for order in [Order::Stale, Order::Unknown] {
@@ -114,6 +116,7 @@ async fn an_event_whose_order_is_not_certain_leaves_its_row_to_the_next_pass() {
 }
 
 /// A crash came between the newer event's `finish` and its record in the guard's store.
+// fault M20: the process is killed after an event was written to the mirror and before its order was recorded: its redelivery is taken as known, and never handled
 #[tokio::test]
 async fn the_newest_event_of_a_guard_is_unknown_beside_a_newer_one_of_the_mirror() {
     for (late, expected) in [
@@ -128,6 +131,7 @@ async fn the_newest_event_of_a_guard_is_unknown_beside_a_newer_one_of_the_mirror
     }
 }
 
+// fault M19: two events of one row overlap, or their order is unknown: the user's table stays wrong, and as the mirror is right no pass repairs it
 #[tokio::test]
 async fn two_events_at_the_same_time_leave_their_row_to_the_next_pass() {
     let (source, mirror) = renamed_to_bo().await;
@@ -148,6 +152,7 @@ async fn two_events_at_the_same_time_leave_their_row_to_the_next_pass() {
 }
 
 /// The table may have the older of the two states, and the process is killed before it looks again.
+// fault M22: an event overtakes the repair of its row, or the repair the event, and the process is killed before it looks at the row again
 #[tokio::test]
 async fn an_event_during_a_finding_leaves_the_row_to_the_next_pass_of_another_process() {
     for begins_before in [true, false] {
@@ -179,6 +184,7 @@ async fn an_event_during_a_finding_leaves_the_row_to_the_next_pass_of_another_pr
 }
 
 /// The event is written to the mirror after the finding, whose handler may have written the table last.
+// fault M22: an event overtakes the repair of its row, or the repair the event, and the process is killed before it looks at the row again
 #[tokio::test]
 async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
     let (source, mirror) = renamed_to_bo().await;
@@ -191,6 +197,7 @@ async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
 }
 
 /// The state is the one that was repaired before, under an id that is claimed for two days.
+// fault M23: a row is repaired, and its table is left wrong in the same state again: the claim of the first repair hides the second
 #[tokio::test]
 async fn a_row_that_is_in_doubt_again_is_handled_again_with_claims() {
     let (source, mirror) = renamed_to_bo().await;
@@ -209,6 +216,7 @@ async fn a_row_that_is_in_doubt_again_is_handled_again_with_claims() {
     }
 }
 
+// fault M19: two events of one row overlap, or their order is unknown: the user's table stays wrong, and as the mirror is right no pass repairs it
 #[tokio::test]
 async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_guard() {
     let source = Source::with_rows(100);
@@ -237,6 +245,7 @@ async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_
 }
 
 /// The mirror is fed before the order is recorded and the claim is committed: a crash in between must not hide the event.
+// fault M20: the process is killed after an event was written to the mirror and before its order was recorded: its redelivery is taken as known, and never handled
 #[test]
 fn an_event_is_known_only_once_a_pass_has_read_its_row() {
     let mirror = Arc::new(MemoryMirror::default());
@@ -268,6 +277,7 @@ fn an_event_is_known_only_once_a_pass_has_read_its_row() {
     assert_eq!((state.life, state.is_doubtful()), (Life::Deleted, false));
 }
 
+// fault M24: a filling pass fills the mirror alone: the rows are listed a second time for the table, and what changes in between is in one of the two
 #[tokio::test]
 async fn a_filling_pass_fills_the_table_too_and_reads_each_page_once() {
     let source = Source::with_rows(700);

@@ -222,6 +222,7 @@ async fn a_pass_stops_at_a_page_and_goes_on_there() {
 }
 
 /// What a pass has read may be hours old when the next one is asked for.
+// fault M15: the future of a pass is dropped, and hours later its old reading counts for deletions
 #[tokio::test]
 async fn a_pass_that_was_dropped_counts_for_no_deletion() {
     let source = Source::with_rows(1_000);
@@ -240,6 +241,7 @@ async fn a_pass_that_was_dropped_counts_for_no_deletion() {
 }
 
 /// The finding in hand is handled to its end, and the others are found again.
+// fault M16: a pass that is to stop handles all findings of its page, or all deletions, before it does
 #[tokio::test]
 async fn a_pass_stops_between_two_findings() {
     let source = Source::with_rows(100);
@@ -300,6 +302,7 @@ async fn a_failure_of_the_service_does_not_mean_absent() {
     }
 }
 
+// fault M18: some events are handled before the mirror is filled, and a hundred thousand rows are found as created
 #[tokio::test]
 async fn an_empty_mirror_is_filled_first() {
     let source = Source::with_rows(51);
@@ -347,6 +350,7 @@ pub fn rename(source: &Source, rows: &[usize]) {
 
 /// The event comes while the finding is handled: the mirror keeps the event's state, and the row is found once more, since the
 /// handler may have written the older state last.
+// fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
 #[tokio::test]
 async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
     let source = Source::with_rows(10);
@@ -389,6 +393,8 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
 
 /// A late event comes while the row's newer state is repaired, and its handler writes last. The row and its finding's id are as
 /// before, so a claim that was kept would hide it.
+// fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
+// fault M9: an event overtakes the repair of its row, and the claim of the finding is kept: the same finding is never handled again, and its change is lost
 #[tokio::test]
 async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
     for (name_of_event, passes) in [("Al", 2), ("Bo", 1)] {
@@ -419,6 +425,7 @@ async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
 }
 
 /// The findings of a page are handled one after the other. An event for the last row comes while the first is handled.
+// fault M3: handlers are slow, and a repair from minutes ago overwrites what an event has written since, for good
 #[tokio::test]
 async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {
     let source = Source::with_rows(10);
@@ -443,6 +450,7 @@ async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {
     assert_eq!(handled.into_inner().unwrap(), 1);
 }
 
+// fault M4: a handler takes longer than the claim of its finding, and another replica runs it too
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_renewed_while_its_handler_runs() {
     let source = Source::with_rows(10);
@@ -484,6 +492,7 @@ async fn a_claim_is_renewed_while_its_handler_runs() {
     assert_eq!(other.pass(quick).await.unwrap().handled, 1);
 }
 
+// fault M5: the states of deleted rows are kept for ever
 #[tokio::test(start_paused = true)]
 async fn a_deleted_row_is_forgotten_after_a_week_and_three_complete_passes() {
     const DAY: Duration = Duration::from_secs(86_400);

@@ -166,6 +166,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
+// fault M20: the process is killed after an event was written to the mirror and before its order was recorded: its redelivery is taken as known, and never handled
+// fault M21: the process is killed in a handler, and the event does not come again: the table stays wrong, and the mirror equals the service
 #[test]
 fn a_table_ends_equal_to_the_service_whatever_step_its_program_is_killed_at() {
     let seeds = match number("HOOKGATE_SEED") {
@@ -188,6 +190,7 @@ fn a_table_ends_equal_to_the_service_whatever_step_its_program_is_killed_at() {
     assert!(kills > 0 && repairs > 0, "{kills} {repairs}");
 }
 
+// fault M24: a filling pass fills the mirror alone: the rows are listed a second time for the table, and what changes in between is in one of the two
 #[tokio::test(flavor = "multi_thread")]
 async fn the_example_has_the_services_rows_after_an_outage() {
     let rows = example::followed().await.unwrap();
@@ -197,6 +200,7 @@ async fn the_example_has_the_services_rows_after_an_outage() {
 }
 
 /// As after a crash that came before the record of the update.
+// fault G9: the process is killed between the handler of an update and its record: a late creation is told to be the newest, and the update's values are lost
 #[test]
 fn a_creation_that_a_guard_calls_the_newest_leaves_what_a_newer_event_has_named() {
     let table = example::Table::default();
@@ -220,6 +224,7 @@ fn a_creation_that_a_guard_calls_the_newest_leaves_what_a_newer_event_has_named(
 }
 
 /// The program that is killed here is the one that the page shows.
+// fault M24: a filling pass fills the mirror alone: the rows are listed a second time for the table, and what changes in between is in one of the two
 #[test]
 fn the_page_shows_the_program_that_is_killed() {
     let example = include_str!("../../../examples/repaired.rs");

@@ -29,6 +29,7 @@ fn each_alert_fires_when_it_should_and_not_before() {
 
 /// A filling pass compares nothing, so the alert on passes that stopped must not be quiet for it.
 #[cfg(feature = "metrics")]
+// fault M17: a filling pass each day keeps the alert on passes quiet, though nothing is compared
 #[test]
 fn a_filling_pass_is_not_the_last_complete_pass_of_the_metrics() {
     use metrics_exporter_prometheus::PrometheusBuilder;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use crate::support::{Fake, answer};
 
+// fault K4: a reconciliation takes a greater share of the rate than its client is given, and other times and retries
 #[tokio::test(start_paused = true)]
 async fn a_reconciliation_keeps_the_options_of_its_client() {
     let model = DataModelId::from("dm_orders");

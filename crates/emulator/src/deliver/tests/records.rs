@@ -34,6 +34,7 @@ async fn records_have_the_fixed_form() {
     assert!(!detail.to_string().contains(SECRET));
 }
 
+// fault F36: a snapshot of the emulator loses the hits of faults, the logs, the rate windows, or what the attempts of a delivery were
 #[tokio::test(start_paused = true)]
 async fn a_snapshot_goes_on_where_it_was_made() {
     let room = room(500);
@@ -170,6 +171,7 @@ async fn settings_are_checked_with_what_is_expected() {
 }
 
 /// Such a search, for each event that was discarded, made a batch of 100,000 rows last 11 s.
+// fault V3: each event beyond the limit of waiting deliveries costs a search through all that wait: a batch of 100,000 rows takes 11 s
 #[tokio::test(start_paused = true)]
 async fn the_end_of_a_waiting_delivery_costs_no_search_through_the_others() {
     let room = room_on(ManualClock::at(START), |_, _| (200, Duration::from_secs(1)));

@@ -41,6 +41,8 @@ async fn after<A: IntoAnswer + 'static>(
     (attempt, bench.listed("evt_1").await)
 }
 
+// fault Q8: what a handler found done is run again, or makes a success of a failure
+// fault Q16: an event that kills its process does so for ever
 #[tokio::test(start_paused = true)]
 async fn an_answer_means_to_an_entry_what_it_means_to_the_layer() {
     let retry = Disposition::Retry { after: secs(1) };
@@ -244,6 +246,7 @@ impl Service<Request<VerifiedBody>> for Broken {
     }
 }
 
+// fault F30: a handler panics, and the operator learns only that it did, unless the panic hook's output is kept
 #[tokio::test(start_paused = true)]
 async fn a_broken_service_is_a_failure_each_time() {
     for (broken, failure) in [
@@ -294,6 +297,7 @@ async fn hooks_that_panic_harm_nothing() {
     assert_eq!(running.shutdown(secs(1)).await, 0);
 }
 
+// fault Q14: a dead letter that nobody is told of
 #[tokio::test(start_paused = true)]
 async fn what_is_not_an_entry_is_dead_lettered_without_its_content() {
     let bench = Bench::new();

@@ -13,6 +13,7 @@ fn dead_lettering(bench: &Bench, reason: &'static str) -> RunningWorkers {
         .unwrap()
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(start_paused = true)]
 async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_worker() {
     let bench = Bench::with(&["evt_1", "evt_2"]).await;
@@ -34,6 +35,7 @@ async fn a_settlement_that_is_refused_for_good_is_told_once_more_and_frees_its_w
     drop(running);
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(start_paused = true)]
 async fn a_settlement_without_a_reason_is_told_once_where_it_is_refused_for_good() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -48,6 +50,7 @@ async fn a_settlement_without_a_reason_is_told_once_where_it_is_refused_for_good
     drop(running);
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(start_paused = true)]
 async fn a_reason_that_is_refused_is_kept_in_plain_letters() {
     for (reason, kept) in [

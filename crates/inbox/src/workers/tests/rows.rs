@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::*;
 use crate::cases::each_case;
 
+// fault Q6: two jobs of one row run at a time
 #[tokio::test(start_paused = true)]
 async fn one_of_a_row_at_a_time_and_others_beside_it() {
     let bench = Bench::new();

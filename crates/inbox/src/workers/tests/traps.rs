@@ -4,6 +4,7 @@ use super::*;
 use tokio::sync::Notify;
 
 /// In that library, acknowledgements and heartbeats waited while a buffer of fetched jobs was not empty: finished jobs ran again.
+// fault Q4: acknowledgements and renewals wait behind a full buffer, or never come
 #[tokio::test(start_paused = true)]
 async fn a_settlement_and_a_renewal_wait_behind_nothing() {
     let bench = Bench::with(&["evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"]).await;
@@ -39,6 +40,7 @@ async fn a_settlement_and_a_renewal_wait_behind_nothing() {
 }
 
 /// In that library, a job that panicked stayed *running*: not retried, not dead.
+// fault Q5: a job that panicked stays *running*
 #[tokio::test(start_paused = true)]
 async fn a_panicked_job_is_not_left_running() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -58,6 +60,7 @@ async fn a_panicked_job_is_not_left_running() {
 }
 
 /// In that library, an error was retried at once: three tries within ten milliseconds.
+// fault Q7: a retry without a wait, or with one that is not written down
 #[tokio::test(start_paused = true)]
 async fn a_retry_always_waits_and_longer_each_time() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -85,6 +88,7 @@ async fn a_retry_always_waits_and_longer_each_time() {
 }
 
 /// In that library, a worker with the name of a killed one refused to start for half a minute.
+// fault Q10: a worker that refuses to start again under its name
 #[tokio::test(start_paused = true)]
 async fn a_restart_at_once_works_at_once() {
     let bench = Bench::with(&["evt_1"]).await;
@@ -152,6 +156,8 @@ async fn a_store_that_fails_hangs_or_panics_ends_no_worker() {
 }
 
 /// An event whose handler kills the process each time: its runs are counted, and it becomes a dead letter.
+// fault Q14: a dead letter that nobody is told of
+// fault Q16: an event that kills its process does so for ever
 #[tokio::test(start_paused = true)]
 async fn a_poison_pill_becomes_a_dead_letter() {
     let bench = Bench::with(&["evt_pill"]).await;

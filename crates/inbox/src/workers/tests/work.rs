@@ -54,6 +54,7 @@ async fn runs_that_end_together_are_followed_by_one_lease() {
     drop(running);
 }
 
+// fault Q4: acknowledgements and renewals wait behind a full buffer, or never come
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_renewed_at_a_third_until_the_end() {
     let bench = Bench::with(&["evt_1"]).await;

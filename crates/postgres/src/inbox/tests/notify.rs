@@ -17,6 +17,7 @@ async fn until_listening(client: &Client, processes: i64) {
 }
 
 /// Each table is a process, with one worker that waits.
+// fault Q27: each new entry wakes the idle workers of all processes
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_notification_wakes_one_process_and_none_of_another_inbox() {
     const PROCESSES: usize = 12;

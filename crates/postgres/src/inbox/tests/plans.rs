@@ -39,6 +39,7 @@ async fn a_lease_reads_no_more_than_it_takes() {
 }
 
 /// The entries that wait longest are all of one row, in which one runs.
+// fault Q25: a lease by row reads the whole backlog of a row that runs, and events of other rows wait for seconds
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_backlog_in_one_row_is_not_read_to_find_the_entries_of_others() {
     const OTHERS: i32 = 40;
@@ -110,6 +111,7 @@ pub(super) fn reads_few_rows(plan: &str) {
 }
 
 /// An operator's call uses an index as well: on a large table it could otherwise not end within its time limit.
+// fault Q23: an operator's command reads a large table whole, and reaches no end
 #[tokio::test]
 async fn a_command_reads_no_more_than_it_changes() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -147,6 +149,7 @@ async fn a_command_reads_no_more_than_it_changes() {
 }
 
 /// Most entries wait, and few are running or old.
+// fault Q28: a list of running entries, by age or by event id reads the whole inbox, and the first accept after a start all that waits
 #[tokio::test]
 async fn a_list_reads_no_more_than_it_shows() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {

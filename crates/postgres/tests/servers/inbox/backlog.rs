@@ -17,6 +17,7 @@ const BACKLOG: &str = "INSERT INTO hookgate_inbox (namespace, key, row_key, dige
     CASE WHEN e <= 2000 THEN 0 ELSE 1 END, CASE WHEN e <= 2000 THEN NULL ELSE decode(md5('token'), 'hex') END
   FROM generate_series(1, 62000) AS e ORDER BY e";
 
+// fault Q32: a hundred thousand rows in back-off keep an event of another row waiting for 25 s, beside a backlog of a row that runs
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_event_is_handled_in_three_seconds_beside_rows_in_back_off() {
     let Some(server) = migrated(&["fsync=off"]).await else {

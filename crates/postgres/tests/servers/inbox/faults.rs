@@ -242,6 +242,7 @@ async fn workers_outlive_their_server() {
 
 /// The server goes on with a lease even if no worker waits for it any more, and each such lease uses up a try of an entry that
 /// never ran.
+// fault Q17: a lease that is slow is given up, and goes on in the server: tries are used up of entries that never ran
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_that_takes_long_is_waited_for() {
     /// Longer than a delivery would wait for its insert.

@@ -34,6 +34,7 @@ fn work(inbox: &Inbox, is_serial: bool) -> (RunningWorkers, Handled) {
     (workers.start_handler(handler).unwrap(), handled)
 }
 
+// fault F17: two programs in one schema silence each other's events and run each other's entries
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -80,6 +81,7 @@ async fn programs_of_two_names_on_one_table_see_nothing_of_each_other() {
     assert!(orders.show(listed[0].id).await.unwrap().is_some());
 }
 
+// fault F17: two programs in one schema silence each other's events and run each other's entries
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_under_one_name_hides_no_id_of_another_name() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -117,6 +119,7 @@ async fn a_claim_under_one_name_hides_no_id_of_another_name() {
     }
 }
 
+// fault F17: two programs in one schema silence each other's events and run each other's entries
 #[tokio::test]
 async fn what_is_not_a_name_of_an_inbox_is_refused_at_the_start() {
     let postgres = Postgres::new(Config::from_str("host=127.0.0.1").unwrap(), NoTls);

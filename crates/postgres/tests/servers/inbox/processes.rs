@@ -98,6 +98,7 @@ async fn each_entry_is_handled_by_one_process() {
     assert_eq!(of.len(), 2, "one process did all: {of:?}");
 }
 
+// fault Q6: two jobs of one row run at a time
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_processes_handle_one_of_a_row_at_a_time() {
     const ROWS: usize = 4;

@@ -35,6 +35,7 @@ async fn with_tables(config: &str) {
     }
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test]
 async fn a_database_in_another_encoding_is_refused_at_the_start() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -60,6 +61,7 @@ async fn a_database_in_another_encoding_is_refused_at_the_start() {
 }
 
 /// As after a dump of a database in UTF8 was restored into one in another encoding.
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test]
 async fn another_encoding_is_refused_also_where_all_steps_are_recorded() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -77,6 +79,7 @@ async fn another_encoding_is_refused_also_where_all_steps_are_recorded() {
     assert!(format!("{error:?}").contains("LATIN1"), "{error:?}");
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worker() {
     let Some(server) = PostgresServer::start(&["fsync=off"]) else {
@@ -113,6 +116,7 @@ async fn what_the_encoding_has_no_room_for_is_refused_at_once_and_holds_no_worke
     }
 }
 
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -151,6 +155,7 @@ async fn a_settlement_that_the_server_refuses_for_good_is_given_up_at_once() {
 }
 
 /// By the class of the server's error: a fault of the call is refused for good, and every other kind is temporary.
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -198,6 +203,7 @@ async fn errors_of_the_server_are_permanent_or_transient_by_their_class() {
 }
 
 /// No text from a sender or a handler holds U+0000, and a body may hold its escape.
+// fault F16: a settlement that the database refuses for good holds its worker for ten minutes; a database whose encoding has no room for an id refuses it until the sender gives up
 #[tokio::test]
 async fn a_property_with_a_nul_is_stored_and_comes_back() {
     let Some(server) = migrated(&["fsync=off"]).await else {

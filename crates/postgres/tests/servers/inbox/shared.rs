@@ -41,6 +41,7 @@ fn work(inbox: &Inbox, pool: Pool, runs: &Runs) -> RunningWorkers {
 }
 
 /// Two processes, each with its own pool, so that a lease that one of them loses is taken by the other.
+// fault F15: handlers that hold all connections of a shared pool keep leases from being renewed: events run twice
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
     let Some(server) = migrated(&["fsync=off"]).await else {
@@ -67,6 +68,7 @@ async fn handlers_that_hold_every_connection_of_a_shared_pool_cost_no_lease() {
 }
 
 /// The handlers hold every connection until the lease was renewed on others, although those that were kept for it were ended before.
+// fault F15: handlers that hold all connections of a shared pool keep leases from being renewed: events run twice
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_connection_that_is_kept_for_renewals_is_replaced_when_it_breaks() {
     const DUE: &str = "SELECT due_at::text FROM hookgate_inbox";

@@ -7,6 +7,7 @@ use hookgate::clock::{Clock, Monotonic, SystemClock};
 use super::*;
 
 /// The process may have been killed before it had flushed its writes: a copy of such a delivery would be answered as a duplicate.
+// fault Q20: a copy of what a killed process had written and not flushed is answered as known
 #[test]
 fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
     let (folder, killed) = (Folder::new(), Folder::new());
@@ -30,6 +31,7 @@ fn what_a_killed_process_has_left_in_the_log_is_flushed_at_the_next_start() {
 }
 
 /// A lease begins when its holder can have it, and not when the call began to wait for the file.
+// fault Q21: a wait for the file's lock shortens a lease
 #[test]
 fn a_wait_for_the_file_shortens_no_lease() {
     let (folder, clock) = (Folder::new(), manual());
@@ -55,6 +57,7 @@ fn a_wait_for_the_file_shortens_no_lease() {
 }
 
 /// Read back here and not only where it was set, since SQLite refuses a setting without an error.
+// fault Q1: commits are not flushed, on one of several connections
 #[test]
 fn every_connection_flushes_each_commit() {
     let folder = Folder::new();
@@ -75,6 +78,7 @@ fn every_connection_flushes_each_commit() {
     }
 }
 
+// fault Q2: the answer goes before the commit
 #[test]
 fn what_is_answered_is_committed_by_then() {
     let (folder, clock) = (Folder::new(), manual());
@@ -106,6 +110,7 @@ impl Clock for Breaking {
     }
 }
 
+// fault Q13: a panic ends the thread that writes, and each delivery is refused until a restart
 #[test]
 fn a_panic_is_one_calls_failure_and_ends_no_thread() {
     let folder = Folder::new();
@@ -136,6 +141,7 @@ fn a_panic_is_one_calls_failure_and_ends_no_thread() {
 
 /// SQLite would go on to write commits into the deleted log, and they would be lost at the end of the process.
 #[cfg(unix)]
+// fault Q11: the file, or the log beside it, is deleted while it is open: all that is acknowledged goes with the process
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
     let (folder, clock) = (Folder::new(), manual());
@@ -151,6 +157,7 @@ fn nothing_is_acknowledged_into_a_log_that_was_deleted() {
 
 /// What is written into the whole part of a damaged file might never be read again.
 #[cfg(unix)]
+// fault Q43: a file that was found to be malformed takes more deliveries
 #[test]
 fn once_the_file_is_found_damaged_no_delivery_is_acknowledged() {
     use std::os::unix::fs::FileExt;
@@ -181,6 +188,8 @@ fn once_the_file_is_found_damaged_no_delivery_is_acknowledged() {
 }
 
 /// Another program has changed the entries, or the disk has damaged them.
+// fault Q12: one entry that can't be read keeps all others from their turn
+// fault Q22: one entry that can't be read keeps all others from being listed
 #[test]
 fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
     let (folder, clock) = (Folder::new(), manual());
@@ -218,6 +227,7 @@ fn an_entry_that_is_none_keeps_no_other_from_its_turn() {
 }
 
 /// The caller stops waiting after the answer was sent, and before it has received it.
+// fault Q15: a lease whose asker has gone keeps its entries until it ends
 #[tokio::test]
 async fn a_lease_that_is_answered_and_not_received_is_given_back() {
     let (folder, clock) = (Folder::new(), manual());

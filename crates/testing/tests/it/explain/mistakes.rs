@@ -14,8 +14,9 @@ use hookgate_testing::explain::{CauseKind, Explainer, Explanation};
 use ring::hmac;
 
 pub(super) const NOW: i64 = 1_763_690_000;
-/// Base64 and hex behind its prefix, so that it can be decoded either way.
-pub(super) const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
+pub(super) const SECRET: &str = "whsec_made_up_secret_of_the_mistakes";
+/// Base64 and hex behind its prefix, so that it can be decoded either way: no text of `made_up_` can.
+const DECODABLE: &str = "whsec_0123456789abcdef0123456789abcdef";
 const OTHER: &str = "whsec_made_up_secret_of_another_one";
 /// As the service writes it: compact, its own order of keys, characters as they are.
 pub(super) const BODY: &str = r#"{"id":"evt_1","type":"row.created","createdAt":"2025-11-21T01:53:20Z","data":{"rowId":"r/1","properties":{"Größe":"5 < 6 é","n":1.50,"a":[1,{"b":2}]},"createdBy":{"id":"u","name":"Zoë"}}}"#;
@@ -209,6 +210,7 @@ fn signature(value: String) -> Vec<(String, String)> {
 
 pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
     let random = SECRET.strip_prefix("whsec_").unwrap();
+    let digits = DECODABLE.strip_prefix("whsec_").unwrap();
     let mistake =
         |name, kind: &'static [&'static str], configured: &[u8], key: &[u8]| SecretMistake {
             name,
@@ -268,14 +270,14 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
         mistake(
             "the last sign lost",
             &["secret_padding_lost"],
-            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE",
-            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
+            b"whsec_made_up_with_one_sign_at_its_end0000000",
+            b"whsec_made_up_with_one_sign_at_its_end0000000=",
         ),
         mistake(
             "both last signs lost",
             &["secret_padding_lost"],
-            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ",
-            b"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMQ==",
+            b"whsec_made_up_with_two_signs_at_its_end_",
+            b"whsec_made_up_with_two_signs_at_its_end_==",
         ),
         signed(
             "prefix stripped",
@@ -287,15 +289,17 @@ pub(super) static SECRETS: LazyLock<Vec<SecretMistake>> = LazyLock::new(|| {
             &["secret_prefix_repeated"],
             format!("whsec_{SECRET}").as_bytes(),
         ),
-        signed(
+        mistake(
             "decoded from base64",
             &["secret_base64_decoded"],
-            &STANDARD.decode(random).unwrap(),
+            DECODABLE.as_bytes(),
+            &STANDARD.decode(digits).unwrap(),
         ),
-        signed(
+        mistake(
             "decoded from hex",
             &["secret_hex_decoded"],
-            &hex::decode(random).unwrap(),
+            DECODABLE.as_bytes(),
+            &hex::decode(digits).unwrap(),
         ),
         mistake(
             "decoded whole",

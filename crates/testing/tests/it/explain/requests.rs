@@ -194,6 +194,7 @@ async fn answered(delivery: &LoggedDelivery) -> (u16, Reason) {
     (response.status().as_u16(), reason)
 }
 
+// fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[tokio::test]
 async fn a_layer_a_verdict_and_an_explanation_agree_on_every_request() {
     let (mut accepted, mut refused) = (0, std::collections::BTreeSet::new());

@@ -31,6 +31,7 @@ fn of_secret(explanation: &Explanation) -> Vec<(CauseKind, Option<&str>)> {
     causes.map(|cause| (cause.kind(), cause.detail())).collect()
 }
 
+// fault E6: a receiver holds the bytes that its secret decodes to, and no sign says so
 #[test]
 fn what_looks_like_a_decoded_secret_is_said_to_be() {
     let signed = format!("whsec_{}", STANDARD.encode(BYTES));
@@ -64,6 +65,7 @@ fn what_looks_like_a_decoded_secret_is_said_to_be() {
     }
 }
 
+// fault E8: a byte order mark in a secret's file is called white space, and pasting again repairs nothing
 #[test]
 fn a_byte_order_mark_in_front_of_a_secret_has_its_own_repair() {
     let signed = "whsec_made_up_for_this_test";

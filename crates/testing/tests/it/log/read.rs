@@ -22,10 +22,15 @@ prop_compose! {
         scope in any::<Option<String>>(),
         attempt in any::<Option<u32>>(),
         claimed in any::<Option<String>>(),
+        response in prop::option::of(prop::collection::vec(any::<u8>(), 0..20)),
     ) -> LoggedAnswer {
         let mut answer = LoggedAnswer::new(status, &outcome);
         (answer.reason, answer.elapsed, answer.attempt) = (reason, elapsed, attempt);
         (answer.key, answer.scope, answer.claimed_subscription) = (key, scope, claimed);
+        if let Some(body) = response {
+            answer.headers = vec![("x-from-there".to_owned(), body.clone().into())];
+            (answer.body, answer.body_bytes) = (Some(body.into()), Some(u64::from(status)));
+        }
         answer
     }
 }

@@ -1,14 +1,10 @@
 //! Stores, handlers and receivers that give false reports, none of which deceives the replay's report.
 
-use std::convert::Infallible;
 use std::fmt;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::post;
-use hookgate::layer::VerifiedBody;
 use hookgate::{
     DeadLetter, DedupeStore, Delivery, MemoryStore, Receiver, ReceiverBuilder,
     dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
@@ -16,9 +12,7 @@ use hookgate::{
 };
 use hookgate_testing::replay::{ReplayError, Report, Verdict};
 use hookgate_testing::{Faults, Harness, Replay};
-use http::{Request, Response, StatusCode};
-use http_body_util::Full;
-use tower::{Layer, Service, ServiceExt};
+use http::StatusCode;
 
 use super::*;
 
@@ -194,94 +188,6 @@ async fn done_does_not_commit_where_nothing_ran() {
     );
 }
 
-/// A receiver with a planted bug. It stands between the gate and the faults, and acts on each request that passes there.
-#[derive(Clone)]
-struct Mutant<S> {
-    how: How,
-    inner: S,
-}
-
-#[derive(Clone, Copy)]
-enum How {
-    /// Runs the handler twice for one claim.
-    RunsTwice,
-    /// Answers 2xx in the handler's place.
-    RunsNothing,
-}
-
-impl<S> Layer<S> for How {
-    type Service = Mutant<S>;
-
-    fn layer(&self, inner: S) -> Mutant<S> {
-        Mutant { how: *self, inner }
-    }
-}
-
-impl<S, R> Service<Request<VerifiedBody>> for Mutant<S>
-where
-    S: Service<Request<VerifiedBody>, Response = Response<R>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send,
-    R: Default + Send,
-{
-    type Response = Response<R>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<VerifiedBody>) -> Self::Future {
-        let (how, inner) = (self.how, self.inner.clone());
-        Box::pin(async move {
-            match how {
-                How::RunsNothing => Ok(Response::new(R::default())),
-                How::RunsTwice => {
-                    let (parts, _) = request.into_parts();
-                    let make = || Request::from_parts(parts.clone(), VerifiedBody::default());
-                    inner.clone().oneshot(make()).await?;
-                    inner.oneshot(make()).await
-                }
-            }
-        })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_receiver_that_runs_twice_or_never_is_found_by_its_runs() {
-    for (how, verdict) in [
-        (How::RunsTwice, Verdict::Twice),
-        (How::RunsNothing, Verdict::Never),
-    ] {
-        let report = Replay::of(small_log())
-            .secret(secret())
-            .against(|harness| {
-                let store = MemoryStore::default().with_clock(harness.clock());
-                let receiver = harness.receiver(Receiver::builder().store(store))?;
-                let handler = tower::service_fn(|_: Request<VerifiedBody>| async {
-                    Ok::<_, Infallible>(Response::new(Full::<bytes::Bytes>::default()))
-                });
-                let inner = how.layer(harness.faults().layer(handler));
-                Ok::<_, ReplayError>(receiver.layer().layer(inner))
-            })
-            .await
-            .unwrap();
-        for event in report.events() {
-            // One commit each, and 200 to the sender: only the number of runs shows the bug.
-            assert_eq!(
-                (event.commits.len(), event.attempts[0].status),
-                (1, Some(200)),
-                "{report}"
-            );
-            assert_eq!(event.verdict(), verdict, "{report}");
-        }
-        assert!(!report.each_event_committed_once());
-    }
-}
-
 /// A receiver that knows another secret as well accepts deliveries that were refused when the log was made.
 #[tokio::test(start_paused = true)]
 async fn what_never_was_authentic_must_stay_refused() {
@@ -374,4 +280,37 @@ async fn dead_letters_count_once_they_are_committed() {
         assert_eq!(event.verdict(), verdict, "{report}");
         assert_eq!(event.runs.len(), if taken { 1 } else { 6 }, "{report}");
     }
+}
+
+/// A receiver without a window, and one that takes every copy of a delivery with any signature.
+#[tokio::test(start_paused = true)]
+async fn a_copy_that_was_tampered_with_must_be_refused() {
+    let faults = || Faults::seeded(7).share(1.0).tampered();
+    let right = Replay::of(small_log()).secret(secret()).with(faults());
+    let right = right.against(|harness| {
+        let store = MemoryStore::default().with_clock(harness.clock());
+        guarded(&harness, Receiver::builder().store(store))
+    });
+    let report = right.await.unwrap();
+    assert!(report.each_event_committed_once(), "{report}");
+    let tampered: Vec<_> = report.attempts().filter(|it| it.tampered).collect();
+    assert_eq!(tampered.len(), 6, "each authentic delivery once: {report}");
+    assert!(tampered.iter().all(|it| it.status == Some(401)), "{report}");
+    assert!(
+        report
+            .to_string()
+            .ends_with("Faults::seeded(7).share(1.0).tampered()")
+    );
+
+    // The gate is gone: every request is answered 2xx.
+    let open = Replay::of(small_log()).secret(secret()).with(faults());
+    let open = open.against(|harness| {
+        harness.receiver(Receiver::builder().store(MemoryStore::default()))?;
+        let handler = async || StatusCode::NO_CONTENT;
+        Ok::<_, ReplayError>(Router::new().route("/webhooks", post(handler)))
+    });
+    let report = open.await.unwrap();
+    assert_eq!(report.let_in_tampered().count(), 6, "{report}");
+    assert!(!report.each_event_committed_once());
+    assert!(report.to_string().contains("tampered with"), "{report}");
 }

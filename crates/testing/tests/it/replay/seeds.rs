@@ -12,7 +12,7 @@ use super::*;
 
 /// Of every kind, few enough that an attempt is left: the late one, two that fail, one that panics, one whose process ends.
 fn plans() -> impl Strategy<Value = Faults> {
-    let kinds = proptest::collection::vec(any::<bool>(), 4);
+    let kinds = proptest::collection::vec(any::<bool>(), 5);
     let shares = prop_oneof![Just(None), (0.1..1.0_f64).prop_map(Some)];
     (
         any::<u64>(),
@@ -37,6 +37,7 @@ fn plans() -> impl Strategy<Value = Faults> {
                 Faults::reorder,
                 Faults::delay_past_window,
                 Faults::sender_hangs_up,
+                Faults::tampered,
             ]);
             kinds
                 .filter(|(set, _)| **set)

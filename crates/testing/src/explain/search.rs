@@ -58,6 +58,7 @@ impl Search<'_> {
             secrets: self.keys.len(),
             timestamps: self.stamps.len(),
             signatures: self.claims.len(),
+            bodies: 1,
             ..Tried::default()
         };
         let mut fit = None;
@@ -69,25 +70,25 @@ impl Search<'_> {
     }
 
     fn all(&self, tried: &mut Tried, fit: &mut Option<Fit>) -> ControlFlow<()> {
+        // The mistakes of secret and timestamp, which are tried with the received body.
+        self.with_body((0, 0), None, self.body, tried, fit)?;
+        self.with_body((1, 0), None, self.body, tried, fit)?;
+        self.bodies(0, tried, fit)?;
+        self.with_body((0, 1), None, self.body, tried, fit)?;
+        self.bodies(1, tried, fit)
+    }
+
+    /// Tries the bodies with one mistake, with this number of mistakes of the secret.
+    fn bodies(&self, secrets: usize, tried: &mut Tried, fit: &mut Option<Fit>) -> ControlFlow<()> {
         let mut seen = HashSet::from([hash(self.body)]);
-        tried.bodies = 1;
-        // The mistakes of secret and timestamp that are tried with the received body, and those with another.
-        for most in [(0, 0), (1, 0), (0, 1)] {
-            self.with_body(most, None, self.body, tried, fit)?;
-        }
-        for secrets in [0, 1] {
-            seen.clear();
-            seen.insert(hash(self.body));
-            body::each(self.body, &mut |cause, body| {
-                tried.bytes = tried.bytes.saturating_add(body.len() as u64);
-                match seen.insert(hash(body)) {
-                    true => self.with_body((secrets, 0), Some(&cause), body, tried, fit),
-                    false => self.within_limit(tried),
-                }
-            })?;
-            tried.bodies = seen.len();
-        }
-        ControlFlow::Continue(())
+        body::each(self.body, &mut |cause, body| {
+            tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+            if !seen.insert(hash(body)) {
+                return self.within_limit(tried);
+            }
+            tried.bodies = tried.bodies.max(seen.len());
+            self.with_body((secrets, 0), Some(&cause), body, tried, fit)
+        })
     }
 
     /// Tries one body, with this number of mistakes of the secret and of the timestamp.

@@ -38,7 +38,7 @@ macro_rules! pages {
             #[doc = "[answers page]: crate::guide::answers"]
             #[doc = "[handlers-end page]: crate::guide::handlers#the-end-of-the-server"]
             #[doc = "[layer page]: crate::guide::layer"]
-            #[doc = "[router page]: crate::route"]
+            #[doc = "[router page]: https://docs.rs/hookgate/latest/hookgate/route/"]
             #[doc = "[log page]: https://docs.rs/hookgate-record"]
             #[doc = "[rotation page]: crate::guide::rotation"]
             #[doc = "[rotation-example page]: https://docs.rs/crate/hookgate/latest/source/examples/secret_rotation.rs"]

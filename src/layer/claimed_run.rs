@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::body::{VerifiedBody, request};
 use super::judge::{ask_dead_letter_hook, judge};
 use super::marks::DeadLetter;
-use super::receiver_inner::ReceiverInner;
+use super::receiver_inner::{ReceiverInner, Replayed};
 use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
 use super::waiting_copies::TooManyWait;
 use crate::catch_panic::catch_panic_in;
@@ -109,15 +109,6 @@ where
         reply.send(end);
     }
 }
-
-/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
-/// counts as stored.
-#[doc(hidden)]
-pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
-
-/// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.
-pub(crate) type Replayed =
-    dyn for<'a> Fn(&Delivery, &Extensions, ReplayedCall<'a>) -> ReplayedCall<'a> + Send + Sync;
 
 /// Lets a replay delay the handler, or answer in its place.
 async fn under_replay<R: Send, E: Send>(

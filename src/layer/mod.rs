@@ -77,11 +77,11 @@ pub(crate) mod service;
 mod waiting_copies;
 
 pub use body::{ResponseBody, VerifiedBody};
-#[doc(hidden)]
-pub use claimed_run::ReplayedCall;
 pub use handler::{FromDelivery, IntoAnswer};
 pub use marks::{AlreadyHandled, Unhandled};
 pub(crate) use marks::{DeadLetter, HandlerError};
+#[doc(hidden)]
+pub use receiver_inner::ReplayedCall;
 pub(crate) use service::WebhookLayer;
 pub use service::{ResponseFuture, WebhookService, handler_service};
 

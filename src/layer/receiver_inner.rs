@@ -1,18 +1,19 @@
 //! What all clones of a receiver or of an acceptor share: its policy and its settings.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{Response, StatusCode};
+use http::{Extensions, Response, StatusCode};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::body::ResponseBody;
 use super::budget::BodyBudget;
-use super::claimed_run::Replayed;
 use super::marks::{DeadLetterHook, mark_as_replayed};
 use super::waiting_copies::WaitingCopies;
 use crate::catch_panic::catch_panic;
@@ -172,6 +173,15 @@ impl LayerSettings {
         in_range("run_limit", self.run_limit, Duration::ZERO, Duration::MAX)
     }
 }
+
+/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
+/// counts as stored.
+#[doc(hidden)]
+pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+
+/// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.
+pub(crate) type Replayed =
+    dyn for<'a> Fn(&Delivery, &Extensions, ReplayedCall<'a>) -> ReplayedCall<'a> + Send + Sync;
 
 /// Shapes a response that the receiver makes itself.
 pub(crate) type Shape = dyn Fn(Outcome, Response<Bytes>) -> Response<Bytes> + Send + Sync;

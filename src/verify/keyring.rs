@@ -39,7 +39,7 @@ pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
     /// The texts of the keys' secrets, until it is known by the scheme how they become keys.
-    texts: Vec<Secret>,
+    texts: Box<[Secret]>,
     /// How the sender signs; `None` is the default scheme.
     scheme: Option<Arc<SchemeOfRing>>,
     /// The last timestamp that each key signs, if it has an end date.
@@ -123,7 +123,9 @@ impl KeyRing {
             ));
         }
         self.keys.push(key);
-        self.texts.push(secret);
+        let mut texts = std::mem::take(&mut self.texts).into_vec();
+        texts.push(secret);
+        self.texts = texts.into();
         Ok(self)
     }
 
@@ -246,7 +248,7 @@ impl KeyRing {
 
     fn of_secret(name: Arc<str>, secret: Secret) -> Self {
         Self {
-            texts: vec![secret.clone()],
+            texts: [secret.clone()].into(),
             ..Self::with_keys(vec![Key::new(name, &secret)])
         }
     }
@@ -254,7 +256,7 @@ impl KeyRing {
     fn with_keys(keys: Vec<Key>) -> Self {
         Self {
             keys,
-            texts: Vec::new(),
+            texts: Box::default(),
             scheme: None,
             ends: [None; Self::MAX_KEYS],
             scope: None,

@@ -70,9 +70,10 @@ fn options_of_secrets_stand_under_their_own_heading() {
 /// Those without it take all deliveries of a log that their filters leave, measure them together, or write one.
 #[test]
 fn every_command_that_takes_a_delivery_of_a_log_takes_its_line() {
-    const ALL: [&str; 3] = [
+    const ALL: [&str; 4] = [
         "hookgate doctor",
         "hookgate inbox erase",
+        "hookgate listen",
         "hookgate simulate",
     ];
     let mut with_line = Vec::new();

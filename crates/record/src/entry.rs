@@ -12,7 +12,7 @@ use http::Response;
 use serde::Serialize;
 
 use crate::line;
-use crate::redact::header_as_logged;
+use crate::redaction::header_as_logged;
 
 /// The bytes of a response's body that an entry keeps.
 const MOST_OF_A_RESPONSE: usize = 64 << 10;

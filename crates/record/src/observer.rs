@@ -12,7 +12,8 @@ use hookgate::{
 use http::request::Parts;
 
 use crate::entry::{LoggedAnswer, LoggedDelivery};
-use crate::redact::{header_as_logged, target_as_logged};
+use crate::redact::target_as_logged;
+use crate::redaction::header_as_logged;
 
 /// Returns an observer that gives each delivery to a function, in place of a file.
 ///

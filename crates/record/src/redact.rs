@@ -4,27 +4,10 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
-use http::{HeaderName, HeaderValue};
 
 use crate::entry::LoggedDelivery;
-use crate::redaction::{REDACTED, Redaction};
+use crate::redaction::{REDACTED, Redaction, is_credential};
 use crate::scan::redact_body;
-
-/// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
-/// receiver.
-const CREDENTIALS: [&str; 11] = [
-    "apikey",
-    "api-key",
-    "api_key",
-    "auth",
-    "cookie",
-    "credential",
-    "jwt",
-    "password",
-    "secret",
-    "session",
-    "token",
-];
 
 /// Full names of parameters that are credentials.
 const PARAMETERS: [&str; 4] = ["code", "key", "sig", "signature"];
@@ -70,22 +53,6 @@ impl LoggedDelivery {
         }
         self
     }
-}
-
-/// Returns whether a header of this name, in lower case, carries credentials for another system. No signed or checked header
-/// does.
-fn is_credential(name: &str) -> bool {
-    CREDENTIALS.iter().any(|word| name.contains(word))
-}
-
-/// Returns a header as it is logged with any setting.
-pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
-    let value = if value.is_sensitive() || is_credential(name.as_str()) {
-        Bytes::from_static(REDACTED.as_bytes())
-    } else {
-        Bytes::copy_from_slice(value.as_bytes())
-    };
-    (name.as_str().to_owned(), value)
 }
 
 /// Returns the decoded name of a query parameter: `%74oken` is `token`.

@@ -2,8 +2,27 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue};
+
 /// The text in the place of a text that was removed.
 pub const REDACTED: &str = "[redacted]";
+
+/// Parts of names of headers, and of parameters in a query, that carry credentials for a proxy or server in front of the
+/// receiver.
+const CREDENTIALS: [&str; 11] = [
+    "apikey",
+    "api-key",
+    "api_key",
+    "auth",
+    "cookie",
+    "credential",
+    "jwt",
+    "password",
+    "secret",
+    "session",
+    "token",
+];
 
 /// The values to remove from deliveries before they are written: values of the body by path or by name, and further headers.
 ///
@@ -128,4 +147,20 @@ fn eq_ignore_case(one: &str, other: &str) -> bool {
 fn folded(name: &str) -> impl Iterator<Item = char> {
     let upper = name.chars().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase)
+}
+
+/// Returns whether a header of this name, in lower case, carries credentials for another system. No signed or checked header
+/// does.
+pub(crate) fn is_credential(name: &str) -> bool {
+    CREDENTIALS.iter().any(|word| name.contains(word))
+}
+
+/// Returns a header as it is logged with any setting.
+pub(crate) fn header_as_logged(name: &HeaderName, value: &HeaderValue) -> (String, Bytes) {
+    let value = if value.is_sensitive() || is_credential(name.as_str()) {
+        Bytes::from_static(REDACTED.as_bytes())
+    } else {
+        Bytes::copy_from_slice(value.as_bytes())
+    };
+    (name.as_str().to_owned(), value)
 }

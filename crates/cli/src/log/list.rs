@@ -43,7 +43,7 @@ pub(crate) struct ListArgs {
     /// Only deliveries that arrived at this time or later: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixSeconds>,
-    /// Only deliveries that arrived before this time, written in the same way
+    /// Only deliveries that arrived before this time: Unix seconds, ISO 8601, or an age (`2h`, `1d`)
     #[arg(long, value_name = "TIME", value_parser = since)]
     until: Option<UnixSeconds>,
     /// Only deliveries with this text in body, headers, target, outcome or reason, in any case

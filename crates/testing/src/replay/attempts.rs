@@ -1,26 +1,42 @@
 //! Runs a plan: one loop that sends what is due, takes answers, sends retries as the sender would, and ends processes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::take;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::{clock::UnixSeconds, layer::Answer, verify::Window};
+use hookgate::{
+    clock::UnixSeconds,
+    dedupe::{EventKey, RetrySchedule},
+    layer::Answer,
+    verify::Window,
+};
 use http::Response;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::entry::Entry;
+use super::clock::ReplayClock;
+use super::entry::{Entry, EntryKind, Signing};
+use super::error::{ReplayError, ReplayErrorKind as Kind};
 use super::harness::{AttemptNumber, Process};
 use super::plan::{Plan, Planned, at};
-use super::report::{AttemptReport, Origin, millis};
-use super::{Replay, ReplayError, ReplayErrorKind as Kind, Signing};
+use super::report::{AttemptReport, EventReport, Origin, OtherReport, Report, millis};
 use crate::messages::chain;
 use crate::transport::Transport;
 
+/// How a replay sends: the signatures, the sender's schedule, and the clock.
+pub(super) struct Sending<'a> {
+    pub(super) signing: Signing,
+    pub(super) schedule: &'a RetrySchedule,
+    pub(super) signs_retries: bool,
+    pub(super) longest_wait: Option<Duration>,
+    pub(super) clock: &'a ReplayClock,
+}
+
 /// A replay that runs.
-pub(super) struct Attempts<'a, M, T, F> {
-    replay: &'a Replay<M>,
+pub(super) struct Attempts<'a, T, F> {
+    sending: Sending<'a>,
     entries: &'a [Entry],
     begin: UnixSeconds,
     /// Makes the app of a process.
@@ -42,14 +58,14 @@ enum Due {
     Restart,
 }
 
-impl<'a, M, T, F> Attempts<'a, M, T, F>
+impl<'a, T, F> Attempts<'a, T, F>
 where
     T: Transport,
     F: FnMut(&Arc<Process>) -> Result<T, ReplayError>,
 {
     /// Starts the first process.
     pub(super) fn begin(
-        replay: &'a Replay<M>,
+        sending: Sending<'a>,
         entries: &'a [Entry],
         begin: UnixSeconds,
         process: Arc<Process>,
@@ -58,7 +74,7 @@ where
         let app = start(&process)?;
         let window = process.window();
         Ok(Self {
-            replay,
+            sending,
             entries,
             begin,
             start,
@@ -90,15 +106,15 @@ where
             if next.is_none() && self.tasks.is_empty() {
                 break;
             }
-            let passed = self.replay.clock.passed();
+            let passed = self.sending.clock.passed();
             let left = next.unwrap_or_default().saturating_sub(passed);
-            let wait = self.replay.longest_wait.map_or(left, |it| it.min(left));
+            let wait = self.sending.longest_wait.map_or(left, |it| it.min(left));
             tokio::select! {
                 biased;
                 // An answer that is here by now came before what is due.
                 Some(ended) = self.tasks.join_next_with_id() => self.answered(ended),
                 () = pause(wait), if next.is_some() => {
-                    self.replay.clock.skip(left - wait);
+                    self.sending.clock.skip(left - wait);
                     match self.due.pop_first() {
                         Some((_, Due::Send(planned))) => self.send(planned),
                         Some((_, Due::Restart)) => self.restart().await?,
@@ -118,10 +134,10 @@ where
 
     fn send(&mut self, planned: Planned) {
         let entry = &self.entries[planned.entry];
-        let passed = self.replay.clock.passed();
+        let passed = self.sending.clock.passed();
         let now = at(self.begin, passed);
         let is_retry = planned.attempt > 1;
-        let signs_retry = is_retry && self.replay.signs_retries;
+        let signs_retry = is_retry && self.sending.signs_retries;
         let signed_at = (entry.resigned || signs_retry).then(|| match signs_retry {
             true => now,
             false => at(self.begin, planned.sent),
@@ -134,7 +150,7 @@ where
             request = tamper.apply(request);
         }
         request.extensions_mut().insert(AttemptNumber(number));
-        let longest = self.replay.schedule.attempt_timeout();
+        let longest = self.sending.schedule.attempt_timeout();
         let limit = planned.hang_up_after.unwrap_or(longest);
         let app = self.app.clone();
         let task = self.tasks.spawn(async move {
@@ -191,14 +207,14 @@ where
             }
             Err(why) => report.outcome = why,
         }
-        let is_raw = matches!(self.replay.signing, Signing::Raw { .. });
+        let is_raw = matches!(self.sending.signing, Signing::Raw { .. });
         if report.is_success() || is_raw || !planned.retried {
             return;
         }
-        let waits = self.replay.schedule.waits();
+        let waits = self.sending.schedule.waits();
         let wait = usize::try_from(planned.attempt - 1).ok();
         if let Some(wait) = wait.and_then(|at| waits.get(at)) {
-            let due = self.replay.clock.passed().saturating_add(*wait);
+            let due = self.sending.clock.passed().saturating_add(*wait);
             self.add(due, Due::Send(planned.retry()));
         }
     }
@@ -212,6 +228,14 @@ where
         while let Some(task) = self.tasks.join_next_with_id().await {
             ended.push(task);
         }
+        // They end in any order. The same seed makes the same replay.
+        ended.sort_by_key(|task| {
+            let id = match task {
+                Ok((id, _)) => *id,
+                Err(error) => error.id(),
+            };
+            self.in_flight.get(&id).map(|(number, _)| *number)
+        });
         self.process.drain(Duration::ZERO).await;
         for task in ended {
             self.answered(task);
@@ -228,5 +252,68 @@ where
 async fn pause(wait: Duration) {
     if !wait.is_zero() {
         sleep(wait).await;
+    }
+}
+
+/// Makes the report of a replay that has ended: `last` is its last process.
+pub(super) fn report(entries: &[Entry], attempts: Vec<AttemptReport>, last: &Process) -> Report {
+    let mut seen = take(&mut last.observed().events);
+    let all_runs = || seen.values().flat_map(|event| &event.runs);
+    let runs_were_seen = all_runs().next().is_some();
+    let mut runs_by_attempt = HashMap::<usize, usize>::new();
+    for attempt in all_runs().filter_map(|run| run.attempt) {
+        *runs_by_attempt.entry(attempt).or_default() += 1;
+    }
+    let mut by_line = HashMap::<usize, Vec<AttemptReport>>::new();
+    for attempt in attempts {
+        by_line.entry(attempt.line).or_default().push(attempt);
+    }
+    let (mut events, mut others) = (Vec::<EventReport>::new(), Vec::new());
+    let mut places = HashMap::<EventKey, usize>::new();
+    for entry in entries {
+        let attempts = by_line.remove(&entry.line).unwrap_or_default();
+        let EntryKind::Event(event) = &entry.kind else {
+            let runs = attempts.iter();
+            let runs = runs.filter_map(|it| runs_by_attempt.get(&it.number));
+            others.push(OtherReport {
+                line: entry.line,
+                authentic: !entry.is_forged(),
+                runs: runs.sum(),
+                attempts,
+            });
+            continue;
+        };
+        let place = *places.entry(event.key).or_insert_with(|| {
+            let seen = seen.remove(&event.key).unwrap_or_default();
+            events.push(EventReport {
+                scope: event.scope.clone(),
+                id: event.id.clone(),
+                event_type: event.event_type.clone(),
+                lines: Vec::new(),
+                attempts: Vec::new(),
+                runs: seen.runs,
+                commits: seen.commits,
+                commits_lost: seen.lost,
+                commits_unanswered: seen.unanswered,
+                done_before: seen.done_before,
+                runs_were_seen,
+            });
+            events.len() - 1
+        });
+        events[place].lines.push(entry.line);
+        events[place].attempts.extend(attempts);
+    }
+    for event in &mut events {
+        event.attempts.sort_by_key(|attempt| attempt.number);
+        event.lines.sort_unstable();
+    }
+    Report {
+        faults: String::new(),
+        began_at: 0,
+        events,
+        others,
+        processes: last.number + 1,
+        runs_were_seen,
+        skipped: 0,
     }
 }

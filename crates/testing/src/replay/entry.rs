@@ -15,12 +15,23 @@ use hookgate::{
 use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
-use super::{ReplayError, ReplayErrorKind as Kind, Signing};
+use super::error::{ReplayError, ReplayErrorKind as Kind};
 use crate::signer::Signer;
 use crate::transport::is_of_the_connection;
 
 /// The outcome of a delivery that was not authentic.
 const NOT_AUTHENTIC: &str = "not_authentic";
+
+/// The signatures with which the deliveries are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signing {
+    /// The recorded ones. Redacted deliveries are signed again, where that is allowed.
+    Recorded { redacted_too: bool },
+    /// Signed for the moment at which they are sent.
+    Afresh,
+    /// The recorded ones, at another time.
+    Raw { at: Option<UnixSeconds> },
+}
 
 /// A delivery of the log, ready to be sent.
 pub(super) struct Entry {

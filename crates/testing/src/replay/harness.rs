@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::clock::ReplayClock;
+use super::error::{ReplayError, ReplayErrorKind as Kind};
 use super::plan::RunFault;
 use super::report::{CommitReport, RunEnd, RunReport, millis};
-use super::{ReplayError, ReplayErrorKind as Kind};
 
 /// Connects your app to the replay: clock, keys, the probe that sees runs and commits, and the faults. Each process of a replay,
 /// and so each call of the closure, gets its own harness.

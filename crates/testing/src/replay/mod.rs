@@ -44,9 +44,9 @@ use http_body_util::Full;
 use tower_service::Service;
 
 use ReplayErrorKind as Kind;
-use attempts::Attempts;
+use attempts::{Attempts, Sending, report};
 use clock::time_is_paused;
-use entry::{Entry, Secrets, examine};
+use entry::{Entry, Secrets, Signing, examine};
 use harness::Process;
 use plan::Plan;
 
@@ -99,17 +99,6 @@ mod sealed {
 impl<M: sealed::Sealed + Send + Sync + 'static> Mode for M {}
 impl Portable for Resigned {}
 impl Portable for Raw {}
-
-/// The signatures with which the deliveries are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Signing {
-    /// The recorded ones. Redacted deliveries are signed again, where that is allowed.
-    Recorded { redacted_too: bool },
-    /// Signed for the moment at which they are sent.
-    Afresh,
-    /// The recorded ones, at another time.
-    Raw { at: Option<UnixSeconds> },
-}
 
 impl Replay {
     /// Replays at the recorded time, with the recorded signatures, and without faults.
@@ -269,11 +258,18 @@ impl<M: Mode> Replay<M> {
             let app = make(Harness(Arc::clone(process))).map_err(app_error)?;
             Ok(InProcess::new(app))
         };
+        let sending = Sending {
+            signing: self.signing,
+            schedule: &self.schedule,
+            signs_retries: self.signs_retries,
+            longest_wait: self.longest_wait,
+            clock: &self.clock,
+        };
         let process = Process::new(self.clock.clone(), self.secrets.keys()?);
-        let attempts = Attempts::begin(&self, &entries, begin, Arc::new(process), start)?;
+        let attempts = Attempts::begin(sending, &entries, begin, Arc::new(process), start)?;
         let plan = Plan::new(&entries, &self.faults, attempts.window, begin);
         let (attempts, last) = attempts.run(plan).await?;
-        let mut report = Report::new(&entries, attempts, &last);
+        let mut report = report(&entries, attempts, &last);
         report.faults = self.faults.to_string();
         report.began_at = begin.as_i64();
         report.skipped = self.chosen.len() - entries.len();

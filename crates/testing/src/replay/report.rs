@@ -1,14 +1,8 @@
 //! The result of a replay.
 
-use std::collections::HashMap;
-use std::mem::take;
 use std::time::Duration;
 
-use hookgate::dedupe::EventKey;
 use serde::{Deserialize, Serialize};
-
-use super::entry::{Entry, EntryKind};
-use super::harness::Process;
 
 /// The result of a replay, event by event. Its `Display` is for a failed test, and ends with the expression that repeats the
 /// replay. It can be kept as JSON, and compared with the report of another replay.
@@ -187,68 +181,6 @@ pub enum Verdict {
 }
 
 impl Report {
-    pub(super) fn new(entries: &[Entry], attempts: Vec<AttemptReport>, last: &Process) -> Self {
-        let mut seen = take(&mut last.observed().events);
-        let all_runs = || seen.values().flat_map(|event| &event.runs);
-        let runs_were_seen = all_runs().next().is_some();
-        let mut runs_by_attempt = HashMap::<usize, usize>::new();
-        for attempt in all_runs().filter_map(|run| run.attempt) {
-            *runs_by_attempt.entry(attempt).or_default() += 1;
-        }
-        let mut by_line = HashMap::<usize, Vec<AttemptReport>>::new();
-        for attempt in attempts {
-            by_line.entry(attempt.line).or_default().push(attempt);
-        }
-        let (mut events, mut others) = (Vec::<EventReport>::new(), Vec::new());
-        let mut places = HashMap::<EventKey, usize>::new();
-        for entry in entries {
-            let attempts = by_line.remove(&entry.line).unwrap_or_default();
-            let EntryKind::Event(event) = &entry.kind else {
-                let runs = attempts.iter();
-                let runs = runs.filter_map(|it| runs_by_attempt.get(&it.number));
-                others.push(OtherReport {
-                    line: entry.line,
-                    authentic: !entry.is_forged(),
-                    runs: runs.sum(),
-                    attempts,
-                });
-                continue;
-            };
-            let place = *places.entry(event.key).or_insert_with(|| {
-                let seen = seen.remove(&event.key).unwrap_or_default();
-                events.push(EventReport {
-                    scope: event.scope.clone(),
-                    id: event.id.clone(),
-                    event_type: event.event_type.clone(),
-                    lines: Vec::new(),
-                    attempts: Vec::new(),
-                    runs: seen.runs,
-                    commits: seen.commits,
-                    commits_lost: seen.lost,
-                    commits_unanswered: seen.unanswered,
-                    done_before: seen.done_before,
-                    runs_were_seen,
-                });
-                events.len() - 1
-            });
-            events[place].lines.push(entry.line);
-            events[place].attempts.extend(attempts);
-        }
-        for event in &mut events {
-            event.attempts.sort_by_key(|attempt| attempt.number);
-            event.lines.sort_unstable();
-        }
-        Self {
-            faults: String::new(),
-            began_at: 0,
-            events,
-            others,
-            processes: last.number + 1,
-            runs_were_seen,
-            skipped: 0,
-        }
-    }
-
     /// Whether each event was handled and committed once, and no delivery that was never authentic was let in. False where there
     /// is not an event at all: a test without events proves nothing.
     #[must_use]

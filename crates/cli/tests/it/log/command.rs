@@ -326,7 +326,8 @@ fn show_prints_head_answer_and_body() {
     assert_eq!(json["receivedAt"], 1_763_690_060);
     assert_eq!(json["answer"]["elapsedUs"], 1_500);
     assert_eq!(json["answer"]["claimedSubscription"], "wh_\u{1b}1");
-    assert_eq!(json["headers"][0][0], "x-service-timestamp");
+    let headers = json["headers"].as_array().unwrap();
+    assert!(headers.iter().any(|pair| pair[0] == "x-service-timestamp"));
 
     let ambiguous = ran(&["show", &path, "evt_1", "--json"]);
     assert_eq!(ambiguous.code, Some(3));

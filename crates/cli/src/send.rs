@@ -256,7 +256,7 @@ fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
     if let (false, Some(meant)) = (known, meant) {
         let message = format!("{event_type} is none of the service's types: did you mean {meant}?");
         return Err(Fault::new(Class::Usage, message).advise(format!(
-            "to send it all the same, add --set type={event_type} to hookgate send {meant}"
+            "to send it all the same, give {meant} and --set type={event_type}"
         )));
     }
     if !known {

@@ -4,7 +4,6 @@ use std::fs;
 
 use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::log::LoggedDeliveryExt;
 
 use super::{Ran, SECRET, Scratch, hookgate};
 use crate::terminal::Terminal;

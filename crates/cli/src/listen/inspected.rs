@@ -127,8 +127,9 @@ impl Kept {
     pub(crate) fn load(&self, log: &Path, keys: &Verifier) -> Result<(), Fault> {
         let unreadable = |error: &dyn std::error::Error| {
             let what = format!("the log {} can't be read", log.display());
-            Fault::caused_by(Class::Input, &what, error)
-                .advise("give a file that `hookgate listen --record` or a recorder has written")
+            Fault::caused_by(Class::Input, &what, error).advise(
+                "give a file that `hookgate listen`, with --record, or a recorder has written",
+            )
         };
         let file = File::open(log).map_err(|error| unreadable(&error))?;
         for delivery in DeliveryLog::lines(BufReader::new(file)) {

@@ -669,7 +669,7 @@ fn what_can_not_work_is_said_with_a_way_out() {
             &["--page", "--log", "/no/such/log.jsonl"],
             3,
             "can't be read",
-            "hookgate listen --record",
+            "`hookgate listen`, with --record",
         ),
         (&["--delay", "6"], 2, "--delay", "30s"),
         (

@@ -6,6 +6,7 @@ use hookgate::Secret;
 use hookgate::verify::SIGNATURE;
 use hookgate_record::LoggedDelivery;
 
+use super::body::utf16_decoded;
 use super::cause::Cause;
 use super::json::{Node, Style};
 use super::request::RequestFault;
@@ -110,7 +111,11 @@ pub(super) fn all(
     of_signature(delivery, &mut say);
     for secret in secrets {
         // The message names the fault, and never contains the text.
-        let text = std::str::from_utf8(&secret.text).map_err(|_| "it is not UTF-8".to_owned());
+        let text = std::str::from_utf8(&secret.text);
+        let text = text.map_err(|_| match utf16_decoded(&secret.text) {
+            Some(_) => "it is UTF-16: save its file as UTF-8".to_owned(),
+            None => "it is not UTF-8".to_owned(),
+        });
         let refused = text.and_then(|text| match Secret::new(text) {
             Ok(_) => Ok(()),
             Err(error) => Err(error.to_string()),

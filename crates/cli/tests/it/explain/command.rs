@@ -251,10 +251,7 @@ fn verify_says_the_verdict_and_the_exact_error() {
             &[&explain[..], &[&at(0), "--secret-file", &file]].concat(),
         );
         assert!(
-            told.0 == 1
-                && ["byte order mark", "UTF-16", "not UTF-8"]
-                    .iter()
-                    .any(|said| told.1.contains(said)),
+            told.0 == 1 && (told.1.contains("byte order mark") || told.1.contains("UTF-16")),
             "{}",
             told.1
         );

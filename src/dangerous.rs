@@ -67,19 +67,18 @@ pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
         stored.pinned_workspace.as_deref(),
         &stored.scheme,
     );
-    // Only a scheme without a timestamp has none.
-    let has_none =
-        stored.timestamp.is_empty() && ring.scheme().is_none_or(|scheme| !scheme.has_timestamp());
-    let timestamp = match has_none {
-        true => None,
-        false => Some(Timestamp::parse(stored.timestamp.as_bytes())?),
-    };
-    let scheme = ring.scheme();
-    let in_header = scheme.is_some_and(|scheme| scheme.id_in_header());
-    let head = SignedHead {
-        parts: scheme.map_or(&[], |scheme| scheme.parts()),
-        timestamp,
-        id: in_header.then(|| stored.event_id.as_str().into()),
+    let head = match ring.scheme() {
+        Some(scheme) => SignedHead::of_stored(scheme, &stored.timestamp, &stored.event_id)
+            .map_err(|_| Malformed)?,
+        // A row of your own, of which only the name was stored.
+        None => SignedHead {
+            parts: &[],
+            timestamp: match stored.timestamp.as_str() {
+                "" => None,
+                text => Some(Timestamp::parse(text.as_bytes())?),
+            },
+            id: None,
+        },
     };
     let verified = Verified::restored(head, stored.signature, ring, stored.body.clone());
     Ok(Delivery::from_stored(verified, event, stored))

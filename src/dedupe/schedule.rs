@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::scheme::{SERVICE_WAITS, Scheme, Window};
+use crate::scheme::{Scheme, Window};
 
 /// The times at which the sender tries again.
 ///
@@ -74,18 +74,14 @@ impl Default for RetrySchedule {
 
 impl RetrySchedule {
     /// The schedule of the Workspace Data Service.
-    pub const SERVICE: Self = Self {
-        waits: Cow::Borrowed(SERVICE_WAITS),
-        attempt_timeout: Duration::from_secs(5),
-        fewest_attempts: 5,
-    };
+    pub const SERVICE: Self = Self::of_scheme(&Scheme::WORKSPACE);
 
     /// Returns the schedule of this sender.
     #[must_use]
-    pub fn of_scheme(scheme: &Scheme) -> Self {
+    pub const fn of_scheme(scheme: &Scheme) -> Self {
         let (waits, attempt_timeout, fewest_attempts) = scheme.schedule();
         Self {
-            waits: waits.into(),
+            waits: Cow::Borrowed(waits),
             attempt_timeout,
             fewest_attempts,
         }

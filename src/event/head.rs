@@ -14,7 +14,8 @@ use crate::clock::UnixSeconds;
 use crate::scheme::{Scheme, UNTYPED};
 use crate::verify::{Malformed, SignedBytes, Verified, digest};
 
-/// An event's id and type, from the bytes that were signed.
+/// An event's id and type, from the bytes that were signed. Under a [scheme](crate::Scheme) that signs no type, the type is `untyped`, or
+/// in a delivery of a receiver the hint of a header.
 ///
 /// Deduplication needs no more than this, and it is cheap: reading stops as soon as both are known, and a `data` before them
 /// is skipped. The text after that point is not read, unless the keys are pinned to a workspace;
@@ -102,8 +103,7 @@ fn read_other<B: SignedBytes>(
                 Some(id) => Cow::Borrowed(&**id),
                 None => format!("sha256:{}", hex::encode(digest(head, body))).into(),
             };
-            EventId::parse(&text)
-                .map_err(|Malformed| EventError::new(Kind::Unusable).at_path("id"))?
+            usable(Some(Ok(text)), "id", EventId::parse)?
         }
     };
     let untyped = || usable(Some(Ok(UNTYPED.into())), "type", EventType::parse);

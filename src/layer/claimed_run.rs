@@ -1,4 +1,4 @@
-//! The run: claim, handler and commit in one task, which no end of the request cuts off.
+//! The run: claim, handler and commit, which no end of the request cuts off.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -59,18 +59,16 @@ where
     };
     let started = Instant::now();
     let handled = async {
-        let is_replay = receiver.settings.replayed.is_some();
-        let extensions = is_replay.then(|| head.extensions.clone());
+        let replayed = receiver.settings.replayed.as_ref();
+        let replayed = replayed.map(|replayed| (replayed, head.extensions.clone()));
         let request = request(head, &delivery);
-        let mut call = pin!(async move {
+        let call = pin!(async move {
             let called = pin!(async move { service.call(request).await });
             judge(catch_panic_in(called).await)
         });
-        let judged = match (&receiver.settings.replayed, extensions) {
-            (Some(replayed), Some(at)) => {
-                under_replay(&**replayed, &delivery, &at, call.as_mut()).await
-            }
-            _ => call.await,
+        let judged = match replayed {
+            Some((replayed, at)) => under_replay(&**replayed, &delivery, &at, call).await,
+            None => call.await,
         };
         match judged {
             Ok(end) => end,

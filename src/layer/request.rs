@@ -115,12 +115,12 @@ impl<N> RequestContext<N> {
         let checked = auth.check_age(headers, now)?;
         let look_up = match auth.keys().find(checked.subscription()) {
             Ok(RingSearch::Found(ring)) => {
-                let received = auth.begin_body::<Refusal>(&checked, Ok(ring))?;
+                let received = auth.begin_body::<Refusal>(checked, Ok(ring))?;
                 return Ok((received, self.body_deadline(self.observation.started)));
             }
             Ok(RingSearch::Pending(look_up)) => look_up,
             Err(error) => {
-                let received = auth.begin_body(&checked, Err(error))?;
+                let received = auth.begin_body(checked, Err(error))?;
                 return Ok((received, self.body_deadline(self.observation.started)));
             }
         };
@@ -130,7 +130,7 @@ impl<N> RequestContext<N> {
         let left = self.answer_due().saturating_duration_since(Instant::now());
         let found = timeout(longest.min(left), look_up).await;
         let found = found.unwrap_or_else(|_| Err(Arc::new(LookupError::TimedOut)));
-        let received = auth.begin_body(&checked, found)?;
+        let received = auth.begin_body(checked, found)?;
         // The time of the receiver's own look-up does not count as slowness of the sender.
         Ok((received, self.body_deadline(Instant::now())))
     }

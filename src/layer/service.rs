@@ -41,7 +41,7 @@ impl<S> Layer<S> for WebhookLayer {
 
 /// A guarded service; made by [`WebhookLayer`].
 ///
-/// If the future of a call is dropped, a run that has begun goes on in its task, and commits or
+/// If the future of a call is dropped, a run that has begun goes on in a task of its own, and commits or
 /// releases its claim at its end.
 #[derive(Clone, Debug)]
 pub struct WebhookService<S> {

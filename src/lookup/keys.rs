@@ -68,6 +68,26 @@ impl KeyTable {
             decoy: KeyRing::decoy(most_keys.unwrap_or_default()),
         }
     }
+
+    /// Gives all rings this scheme, or none.
+    fn set_scheme(&mut self, scheme: &Scheme) -> Result<(), ConfigError> {
+        let rings: Vec<_> = match self {
+            Self::Single(ring) => vec![ring],
+            Self::BySubscription { .. } if scheme.subscription_header().is_none() => {
+                let fault = "no header of it names a subscription: set one ring, by .key_ring(…)";
+                return Err(scheme::unusable(scheme, fault));
+            }
+            Self::BySubscription { rings, .. } => rings.values_mut().collect(),
+        };
+        // A ring is shared with deliveries only after this.
+        let own = rings
+            .into_iter()
+            .map(Arc::get_mut)
+            .collect::<Option<Vec<_>>>();
+        let own = own.ok_or_else(|| scheme::unusable(scheme, "these keys are in use"))?;
+        own.iter().try_for_each(|ring| ring.check_scheme(scheme))?;
+        own.into_iter().try_for_each(|ring| ring.set_scheme(scheme))
+    }
 }
 
 impl Keys {
@@ -129,50 +149,35 @@ impl Keys {
     /// `UnusableScheme`, `UnusableKeys`, `UnusableSecret`: the keys do not fit it, or are those of another scheme.
     pub(crate) fn set_scheme(&self, scheme: Scheme) -> Result<(), ConfigError> {
         scheme.check()?;
-        if self.0.scheme.get().is_some() {
-            let fault = "these keys are in use with another scheme";
-            return match self.scheme().is_same(&scheme) {
+        #[cfg(feature = "lookup")]
+        if let Rings::LookedUp(_) = &self.0.rings {
+            let fault = "a provider looks up the subscriptions of the default scheme: set the keys by .key_ring(…)";
+            return match scheme.is_workspace() {
                 true => Ok(()),
                 false => Err(scheme::unusable(&scheme, fault)),
             };
         }
-        let mut table = match &self.0.rings {
-            Rings::Held(table) => table.write().unwrap_or_else(PoisonError::into_inner),
-            #[cfg(feature = "lookup")]
-            Rings::LookedUp(_) if !scheme.is_workspace() => {
-                let fault = "a provider looks up the subscriptions of the default scheme: set the keys by .key_ring(…)";
+        let mut table = self.table()?;
+        match self.0.scheme.get() {
+            Some(_) if self.scheme().is_same(&scheme) => {}
+            Some(_) => {
+                let fault = "these keys are in use with another scheme";
                 return Err(scheme::unusable(&scheme, fault));
             }
-            #[cfg(feature = "lookup")]
-            Rings::LookedUp(_) => {
-                self.0
-                    .scheme
-                    .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
-                return Ok(());
-            }
-        };
-        let rings: &mut dyn Iterator<Item = &mut Arc<KeyRing>> = match &mut *table {
-            KeyTable::Single(ring) => &mut std::iter::once(ring),
-            KeyTable::BySubscription { .. } if scheme.subscription_header().is_none() => {
-                let fault = "no header of it names a subscription: set one ring, by .key_ring(…)";
-                return Err(scheme::unusable(&scheme, fault));
-            }
-            KeyTable::BySubscription { rings, .. } => &mut rings.values_mut(),
-        };
-        for ring in rings {
-            // A ring is shared with deliveries only after this.
-            match Arc::get_mut(ring) {
-                Some(ring) => ring.set_scheme(&scheme)?,
-                None => return Err(scheme::unusable(&scheme, "these keys are in use")),
+            None => {
+                table.set_scheme(&scheme)?;
+                let other = (!scheme.is_workspace()).then_some(scheme);
+                self.0.scheme.get_or_init(|| other);
             }
         }
-        self.0
-            .scheme
-            .get_or_init(|| (!scheme.is_workspace()).then_some(scheme));
-        Ok(())
+        match &*table {
+            // Two texts may stand for the same key under this scheme.
+            KeyTable::BySubscription { rings, .. } => one_scope_a_secret(rings.values()),
+            KeyTable::Single(_) => Ok(()),
+        }
     }
 
-    /// Keys a new ring as the others are.
+    /// Gives a new ring the scheme of the others.
     fn keyed(&self, mut ring: KeyRing) -> Result<KeyRing, ConfigError> {
         if self.0.scheme.get().is_some() {
             ring.set_scheme(self.scheme())?;
@@ -186,8 +191,9 @@ impl Keys {
     /// `UnusableKeys` where rings are held by subscription id or looked up.
     pub fn replace(&self, ring: impl Into<KeyRing>) -> Result<(), ConfigError> {
         // The conversion may be code from outside this crate, so it comes before the lock.
-        let ring = self.keyed(ring.into())?;
+        let ring = ring.into();
         let mut table = self.table()?;
+        let ring = self.keyed(ring)?;
         match &mut *table {
             KeyTable::Single(current) => {
                 *current = Arc::new(current.succeeded_by(ring));
@@ -210,8 +216,9 @@ impl Keys {
         ring: impl Into<KeyRing>,
     ) -> Result<(), ConfigError> {
         let id = usable_name(id)?;
-        let ring = self.keyed(ring.into())?;
+        let ring = ring.into();
         let mut table = self.table()?;
+        let ring = self.keyed(ring)?;
         let KeyTable::BySubscription { rings, .. } = &mut *table else {
             return Err(unusable(ONE_RING));
         };

@@ -2,11 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 
 use moka::{notification::RemovalCause, policy::EvictionPolicy, sync::Cache};
@@ -15,9 +13,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
 use super::provider::{LookupError, LookupResult, SecretProvider, SubscriptionId, as_looked_up};
-use crate::catch_panic::catch_panic;
+use crate::catch_panic::catch_panic_in;
 use crate::clock::{Clock, Monotonic};
-use crate::scheme::Scheme;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::verify::KeyRing;
 
@@ -288,7 +285,7 @@ impl Flight {
 
     async fn ask(&self, is_task: bool) -> Result<Option<KeyRing>, LookupError> {
         let id = SubscriptionId(Arc::clone(&self.id));
-        let mut call = pin!(async {
+        let call = pin!(async {
             let answer = self.resolver.provider.look_up(&id);
             if !is_task {
                 return Ok(answer.await?);
@@ -299,29 +296,22 @@ impl Flight {
             }
         });
         // The message of a panic may hold a secret, so only the panic hook gets it.
-        poll_fn(|context| {
-            let polled = catch_panic(|| call.as_mut().poll(context));
-            polled.unwrap_or(Poll::Ready(Err(LookupError::Panicked)))
-        })
-        .await
+        let answer = catch_panic_in(call).await;
+        answer.unwrap_or(Err(LookupError::Panicked))
     }
 
     /// Gives the answer to all waiting deliveries, and remembers it unless the id was forgotten meanwhile.
     fn end(self, answer: Result<Option<KeyRing>, LookupError>, began: Monotonic) -> LookupResult {
         let resolver = &self.resolver;
         let now = resolver.clock.monotonic();
-        // A provider serves the default scheme.
-        let answer = match answer {
-            Ok(Some(mut ring)) => ring
-                .set_scheme(Scheme::workspace())
-                .map(|()| Some(ring))
-                .map_err(|error| LookupError::Unusable(error.into())),
-            other => other,
-        };
         let result = match answer {
             // An answer that arrives after its lifetime has ended is not used.
             Ok(_) if now.saturating_since(began) >= LIFETIME => Err(LookupError::TimedOut),
-            Ok(Some(ring)) => Ok(Arc::new(ring.with_subscription(&self.id))),
+            Ok(Some(mut ring)) => {
+                // A provider serves the default scheme.
+                ring.forget_texts();
+                Ok(Arc::new(ring.with_subscription(&self.id)))
+            }
             Ok(None) => Ok(resolver.decoys.get(now)),
             Err(error) => Err(error),
         };

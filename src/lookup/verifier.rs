@@ -51,8 +51,8 @@ impl Verifier {
     /// Returns a verifier for a scheme that signs no timestamp.
     ///
     /// # Security
-    /// Nothing is *fresh*: a delivery that was copied stays valid for as long as its key lives. Only a store that remembers it, for as
-    /// long as it does, holds a replay off.
+    /// Nothing is *fresh*: a delivery that was copied stays valid for as long as its key lives. Only a store refuses a replay, and only while
+    /// it remembers the event.
     ///
     /// # Errors
     /// As [`for_scheme`](Self::for_scheme), and `UnusableScheme` for a scheme that has a timestamp.
@@ -147,7 +147,7 @@ impl Verifier {
     /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
     /// [`SystemClock`](crate::clock::SystemClock)`.now()` with the trait [`Clock`](crate::clock::Clock) in scope.
     ///
-    /// No heap allocation, for any result; the cache of keys that were looked up has some housekeeping.
+    /// No heap allocation, for any result, under a scheme with one signature and no signed header for the id; the cache of keys that were looked up has some housekeeping.
     ///
     /// # Errors
     /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
@@ -178,7 +178,7 @@ impl Verifier {
     ) -> Result<BodyVerifier, VerifyError> {
         head.check(self.keys.scheme(), self.window, now)?;
         let ring = self.keys.select(head.webhook_id())?;
-        Ok(BodyVerifier::new(ring, head, limit))
+        Ok(BodyVerifier::new(ring, head.clone(), limit))
     }
 }
 

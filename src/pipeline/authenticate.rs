@@ -55,14 +55,14 @@ impl Authenticator {
     /// Begins to receive the body, or refuses a delivery whose keys were not found.
     pub(crate) fn begin_body<E: Into<Refusal>>(
         &self,
-        head: &CheckedHead<'_>,
+        head: CheckedHead<'_>,
         ring: Result<Arc<KeyRing>, E>,
     ) -> Result<BodyVerifier, Refusal> {
         let ring = ring.map_err(E::into)?;
-        Ok(BodyVerifier::new(ring, &head.headers, self.max_body))
+        Ok(BodyVerifier::new(ring, head.headers, self.max_body))
     }
 
-    /// Compares the signature, and reads id and type from the signed body.
+    /// Compares the signature, and reads id and type.
     pub(crate) fn verify(
         &self,
         body: BodyVerifier,

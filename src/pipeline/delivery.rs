@@ -19,7 +19,7 @@ use crate::outcome::Refusal;
 use crate::scheme::{self, Scheme, SignedHead};
 use crate::verify::{KeyRing, Signature, Verified, VerifyError, VerifyErrorKind as Kind};
 
-/// An authentic delivery with the id and type from its signed body. Cheap to clone.
+/// An authentic delivery with its id and type: from the signed body, or where the [scheme](crate::Scheme) has them. Cheap to clone.
 ///
 /// Only [`Receiver::verify`](crate::Receiver::verify) makes one, so a `Delivery` is proof that it is authentic; and, from a
 /// store or a queue, the two ways back that [`Verified`] compares.
@@ -101,19 +101,20 @@ impl Delivery {
         self.0.verified.bytes()
     }
 
-    /// Returns id and type, from the signed body.
+    /// Returns id and type: from the signed body under the default scheme. See [`EventHead`] for others.
     #[must_use]
     pub fn head(&self) -> &EventHead {
         &self.0.head
     }
 
-    /// Returns the event's id, from the signed body.
+    /// Returns the event's id, which was signed.
     #[must_use]
     pub fn event_id(&self) -> &str {
         self.0.head.id.as_str()
     }
 
-    /// Returns the event's type, from the signed body.
+    /// Returns the event's type. Under a scheme that [signs no type](crate::Scheme::signs_type) it is a hint from a header that any carrier
+    /// can change.
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.0.head.event_type.as_str()
@@ -278,7 +279,7 @@ const RECEIVED_AT: &str = "hookgate-received-at";
 ///
 /// | | reads | proves |
 /// |---|---|---|
-/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | scheme, body, timestamp, signature, subscription, scope; id and type from what is signed; the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
+/// | [`Receiver::verify_stored`](crate::Receiver::verify_stored), [`Verifier::verify_stored`](crate::Verifier::verify_stored) | scheme, body, timestamp, signature, subscription, scope; id and type from what is signed (a type that nothing signs is taken as stored); the key's name only to explain an error | authentic, under a key that is live now; neither fresh nor once |
 /// | [`dangerous::restore`](crate::dangerous::restore) | all parts | nothing: the store is trusted |
 ///
 /// Both take over `received_at` and `traceparent`, which are not signed.
@@ -294,9 +295,9 @@ pub struct StoredDelivery {
     pub timestamp: String,
     /// The signature that matched, if it is stored: text by [`Signature::to_header_value`], back by [`Signature::parse`].
     pub signature: Option<Signature>,
-    /// The event's id, as in the body.
+    /// The event's id.
     pub event_id: String,
-    /// The event's type, as in the body.
+    /// The event's type.
     pub event_type: String,
     /// When the delivery was received. Not signed.
     pub received_at: UnixSeconds,
@@ -409,7 +410,7 @@ impl StoredDelivery {
     pub(crate) async fn verify(&self, verifier: &Verifier) -> Result<Delivery, Refusal> {
         let keys = verifier.keys();
         let ring = match keys.find(self.subscription())? {
-            RingSearch::Found(ring) => match self.verified_by(ring) {
+            RingSearch::Found(ring) => match self.verified_by(ring, keys.scheme()) {
                 Err(refusal) if self.may_be_older_than_its_ring(&refusal, keys) => {
                     match keys.find(self.subscription())? {
                         RingSearch::Found(ring) => ring,
@@ -420,7 +421,7 @@ impl StoredDelivery {
             },
             RingSearch::Pending(waiting) => waiting.await?,
         };
-        self.verified_by(ring)
+        self.verified_by(ring, keys.scheme())
     }
 
     /// Whether a ring that was looked up may have been replaced since, so that it was forgotten here: another process has accepted the
@@ -434,16 +435,15 @@ impl StoredDelivery {
         self.subscription_id.as_deref().map(str::as_bytes)
     }
 
-    fn verified_by(&self, ring: Arc<KeyRing>) -> Result<Delivery, Refusal> {
-        let verified = self.authentic(ring)?;
-        let signs_type = verified.scheme().is_some_and(Scheme::signs_type);
+    fn verified_by(&self, ring: Arc<KeyRing>, scheme: &Scheme) -> Result<Delivery, Refusal> {
+        let verified = self.authentic(ring, scheme)?;
         match EventHead::from_verified(&verified) {
             Ok(mut head) => {
-                if let Some(kind) = EventType::parse(&self.event_type)
-                    .ok()
-                    .filter(|_| !signs_type)
+                // A type that was not signed is that of its header, which was stored.
+                if !scheme.signs_type()
+                    && let Ok(event_type) = EventType::parse(&self.event_type)
                 {
-                    head.event_type = kind;
+                    head.event_type = event_type;
                 }
                 Ok(Delivery::from_stored(verified, head, self))
             }
@@ -452,16 +452,14 @@ impl StoredDelivery {
     }
 
     /// Computes the MAC again.
-    fn authentic(&self, ring: Arc<KeyRing>) -> Result<Verified, VerifyError> {
+    fn authentic(&self, ring: Arc<KeyRing>, scheme: &Scheme) -> Result<Verified, VerifyError> {
+        if scheme.name() != self.scheme {
+            return Err(VerifyError::new(Kind::SchemeMismatch));
+        }
         let signature = self.signature.as_ref();
-        let mismatch = VerifyError::new(Kind::SchemeMismatch);
-        let scheme = ring.scheme().ok_or(mismatch)?;
         let missing = Kind::HeaderMissing(scheme.signature_header());
         let signature = signature.ok_or(VerifyError::new(missing))?;
         let head = SignedHead::of_stored(scheme, &self.timestamp, &self.event_id)?;
-        if !ring.is_decoy && scheme.name() != self.scheme {
-            return Err(mismatch);
-        }
         // An unknown subscription has a decoy, and the error of that.
         if !ring.is_decoy && ring.scope() != self.scope {
             return Err(VerifyError::new(Kind::ScopeMismatch));
@@ -485,7 +483,8 @@ impl Verifier {
     /// # Security
     /// As there: authentic, and neither fresh nor once.
     pub fn verify_stored(&self, stored: &StoredDelivery) -> Result<Delivery, Refusal> {
-        stored.verified_by(self.keys().select(stored.subscription())?)
+        let ring = self.keys().select(stored.subscription())?;
+        stored.verified_by(ring, self.keys().scheme())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::event::{EventHead, EventType};
 use crate::outcome::{Refusal, RefusalDetail, RefusalKind};
-use crate::scheme::{DeliveryHeaders, HeaderSlots, Scheme};
+use crate::scheme::{DeliveryHeaders, HeaderSlots, Scheme, UNTYPED};
 use crate::verify::{VerifyError, VerifyErrorKind};
 
 /// Method and headers of a request, borrowed from the server.
@@ -115,7 +115,12 @@ impl<'h> RequestHead<'h> {
     pub(super) fn differs_from(&self, event: &EventHead) -> Option<Refusal> {
         let scheme = self.found.scheme();
         let id = scheme.id_field().map(|_| event.id.as_bytes());
-        let kind = scheme.kind_field().map(|_| event.event_type.as_str());
+        // A body may have no type where the scheme does not ask for one.
+        let has_type = |required| required || event.event_type.as_str() != UNTYPED;
+        let kind = scheme
+            .kind_field()
+            .filter(|(_, required)| has_type(*required));
+        let kind = kind.map(|_| event.event_type.as_str());
         let signed = [id, kind.map(str::as_bytes)];
         let mut hints = self.found.event_hints().into_iter().zip(signed);
         let differs = |((_, hint), signed): &((_, Option<&[u8]>), Option<&[u8]>)| {

@@ -324,7 +324,7 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Builds what an acceptor shares. `next` gets the time for which its sink remembers an event. Setting a store is an error.
+    /// Builds what an acceptor shares. `backend` gets the time for which its sink remembers an event. Setting a store is an error.
     /// `scopes` is the list of the sink.
     #[cfg(feature = "tower")]
     pub(crate) fn build_to_accept<N>(
@@ -347,7 +347,7 @@ impl ReceiverBuilder {
     /// # Errors
     /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or both; a
     /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
-    /// schedule, 5 s an attempt and both limits of the window; a lease, budget or limit out of its range. See
+    /// schedule, 5 s an attempt and both limits of the window; a lease, a time or a limit out of its range. See
     /// [`ConfigErrorKind`](crate::ConfigErrorKind).
     pub fn build(mut self) -> Result<Receiver, ConfigError> {
         let keys = self.take_keys()?;
@@ -376,7 +376,7 @@ impl ReceiverBuilder {
         })
     }
 
-    /// The retention.
+    /// Returns the retention that is set, or its default.
     fn remembered_for(&self) -> Duration {
         let least = RetrySchedule::of_scheme(&self.scheme).minimum_retention(&Window::default());
         self.retention.unwrap_or(least.max(TWO_DAYS))
@@ -414,7 +414,7 @@ impl ReceiverBuilder {
 
     /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `backend` makes its claims or its sink with the lease.
     fn check<N>(
-        #[cfg_attr(not(feature = "tower"), expect(unused_mut))] mut self,
+        self,
         keys: Keys,
         remembers: bool,
         scopes: Option<ScopesInUse>,
@@ -436,13 +436,17 @@ impl ReceiverBuilder {
             in_range("lease", lease, SHORTEST_LEASE, first_wait)?;
         }
         #[cfg(feature = "tower")]
-        {
+        let settings = {
             // A tenth of the sender's time is for the way of the answer.
-            let longest = of_scheme.attempt_timeout().mul_f32(0.9);
+            let longest = of_scheme.attempt_timeout() / 10 * 9;
             let default = longest.min(Duration::from_millis(4_500));
-            self.layer.answer_within = self.answer_within.unwrap_or(default);
-            self.layer.check(&schedule, self.max_body)?;
-        }
+            let settings = LayerSettings {
+                answer_within: self.answer_within.unwrap_or(default),
+                ..self.layer
+            };
+            settings.check(&schedule, self.max_body)?;
+            settings
+        };
         for (setting, value) in [("max_runs", self.max_runs), ("max_body", self.max_body)] {
             if value == 0 {
                 return Err(ConfigError::new(Kind::Zero { setting }));
@@ -464,7 +468,7 @@ impl ReceiverBuilder {
         Ok(ReceiverInner {
             auth,
             #[cfg(feature = "tower")]
-            settings: self.layer,
+            settings,
             backend: backend(lease),
         })
     }

@@ -58,7 +58,7 @@ impl Receiver {
     pub fn check_head(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = self.read_head(head).and_then(|checked| {
             let ring = self.keys().select(checked.subscription());
-            self.auth().begin_body(&checked, ring)
+            self.auth().begin_body(checked, ring)
         });
         begun.map_err(|refusal| head.named_in(refusal))
     }
@@ -108,17 +108,15 @@ impl Receiver {
         let begun = async {
             let checked = self.read_head(head)?;
             match self.keys().find(checked.subscription()) {
-                Ok(RingSearch::Pending(waiting)) => self.auth().begin_body(&checked, waiting.await),
-                Ok(RingSearch::Found(ring)) => {
-                    self.auth().begin_body::<Refusal>(&checked, Ok(ring))
-                }
-                Err(error) => self.auth().begin_body(&checked, Err(error)),
+                Ok(RingSearch::Pending(waiting)) => self.auth().begin_body(checked, waiting.await),
+                Ok(RingSearch::Found(ring)) => self.auth().begin_body::<Refusal>(checked, Ok(ring)),
+                Err(error) => self.auth().begin_body(checked, Err(error)),
             }
         };
         begun.await.map_err(|refusal| head.named_in(refusal))
     }
 
-    /// Compares the signature, and reads id and type from the signed body.
+    /// Compares the signature, and reads id and type.
     ///
     /// # Errors
     /// Not authentic, from a workspace to which the keys are not pinned, no usable id and type, or headers that name another
@@ -202,8 +200,7 @@ impl Receiver {
     ///
     /// # Cancel safety
     /// If this future is dropped half way, a claim may stay behind in a store that is reached over a network: the event can
-    /// then be claimed again when its lease ends. If requests can be cancelled, await this in its own task, as the tower layer
-    /// does.
+    /// then be claimed again when its lease ends. If requests can be cancelled, await this in a task of its own.
     ///
     /// # Errors
     /// No permit is free, the receiver is shutting down, or the store did not answer, or not within the lease. In the last two

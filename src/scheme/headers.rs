@@ -1,7 +1,8 @@
 //! The headers of a delivery, read in one walk and borrowed.
 
+use super::timestamp::signed_id;
 use super::verify_error::VerifyErrorKind as Kind;
-use super::{Malformed, Part, Scheme, Signatures, SignedHead, Timestamp, VerifyError, Window};
+use super::{Malformed, Scheme, Signatures, SignedHead, Timestamp, VerifyError, Window};
 use crate::clock::UnixSeconds;
 
 /// The headers that a delivery is verified with, borrowed from the request.
@@ -135,17 +136,9 @@ enum HeaderSlot<'h> {
 impl<'h> HeaderSlots<'h> {
     #[inline]
     pub(crate) fn new(scheme: &'h Scheme) -> Self {
-        let timestamp = scheme.timestamp_header();
         let names = [
             scheme.signature_header(),
-            // An element of the signature's header has no header of its own.
-            if timestamp.len() == scheme.signature_header().len()
-                && timestamp == scheme.signature_header()
-            {
-                ""
-            } else {
-                timestamp
-            },
+            scheme.own_timestamp_header().unwrap_or_default(),
             scheme.subscription_header().unwrap_or_default(),
             scheme.id_header().unwrap_or_default(),
             scheme.kind_header().unwrap_or_default(),
@@ -256,20 +249,6 @@ fn at_most_once<'h>((name, slot): Slot<'h>) -> Result<Option<&'h [u8]>, VerifyEr
 #[inline]
 fn required<'h>(slot: Slot<'h>) -> Result<&'h [u8], VerifyError> {
     at_most_once(slot)?.ok_or(VerifyError::new(Kind::HeaderMissing(slot.0)))
-}
-
-/// Returns an id of a header: 1 to 256 visible characters of ASCII, without the character that follows it in what is signed. With that
-/// one in it, the id could give bytes to the timestamp, or take some, under the same signature.
-fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str, Malformed> {
-    let text = std::str::from_utf8(header).map_err(|_| Malformed)?;
-    let is_behind = |pair: &&[Part]| pair[0] == Part::Id;
-    let ends = match scheme.parts().windows(2).find(is_behind) {
-        Some([_, Part::Text(end)]) => end.chars().next().is_none_or(|first| text.contains(first)),
-        _ => true,
-    };
-    let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
-    let is_usable = (1..=256).contains(&text.len()) && is_visible && !ends;
-    is_usable.then_some(text).ok_or(Malformed)
 }
 
 impl<'h> HeaderSlot<'h> {

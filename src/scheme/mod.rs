@@ -88,7 +88,7 @@ pub struct Scheme {
 pub enum Form {
     /// One signature behind this prefix, which may be empty: `sha256=…`.
     One(&'static str),
-    /// Up to eight elements, separated by one character. An element that begins with `version` is a signature; any other begins with
+    /// Up to eight elements beside the timestamp, separated by one character. An element that begins with `version` is a signature; any other begins with
     /// another name and the last character of `version`, and is skipped: `v1,… v1,… v1a,…` or `t=…,v1=…,v0=…`.
     List {
         /// Stands between two elements.
@@ -152,15 +152,6 @@ pub(crate) const UNTYPED: &str = "untyped";
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 
-/// The waits of the Workspace Data Service.
-pub(crate) const SERVICE_WAITS: &[Duration] = &[
-    Duration::from_secs(MINUTE),
-    Duration::from_secs(5 * MINUTE),
-    Duration::from_secs(30 * MINUTE),
-    Duration::from_secs(2 * HOUR),
-    Duration::from_secs(24 * HOUR),
-];
-
 /// The rows that ship, each with the page that it is read from.
 impl Scheme {
     /// The Workspace Data Service, and the default.
@@ -172,7 +163,13 @@ impl Scheme {
         .event_type(Place::Json("type"))
         .hints(EVENT_ID, EVENT_TYPE)
         .subscription(WEBHOOK_ID)
-        .retries(SERVICE_WAITS)
+        .retries(&[
+            Duration::from_secs(MINUTE),
+            Duration::from_secs(5 * MINUTE),
+            Duration::from_secs(30 * MINUTE),
+            Duration::from_secs(2 * HOUR),
+            Duration::from_secs(24 * HOUR),
+        ])
         .fewest_attempts(5);
 
     /// [Standard Webhooks](https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md), as Svix and others
@@ -276,7 +273,7 @@ impl Scheme {
 
 /// A row of your own.
 impl Scheme {
-    /// Begins a row. Stored deliveries and logs name it, so the name stays the same, and no two rows share one.
+    /// Begins a row. Stored deliveries and logs name it, so the name stays the same. Rows of one name have the same signature.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -372,7 +369,7 @@ impl Scheme {
     }
 
     /// Returns the sender's waits, how long it waits for an answer, and its least number of attempts.
-    pub(crate) fn schedule(&self) -> (&'static [Duration], Duration, u32) {
+    pub(crate) const fn schedule(&self) -> (&'static [Duration], Duration, u32) {
         (self.waits, self.attempt_timeout, self.fewest_attempts)
     }
 
@@ -402,7 +399,17 @@ impl Scheme {
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other) || self == other
+        std::ptr::eq(self, other) || self.without_times() == other.without_times()
+    }
+
+    /// Returns the row without the sender's times, which say nothing about a signature.
+    fn without_times(self) -> Self {
+        Self {
+            waits: &[],
+            fewest_attempts: 0,
+            attempt_timeout: Duration::ZERO,
+            ..self
+        }
     }
 
     pub(crate) fn key_form(&self) -> Key {
@@ -417,12 +424,17 @@ impl Scheme {
         self.signature
     }
 
-    /// The header that has the timestamp.
-    pub(crate) fn timestamp_header(&self) -> &'static str {
+    /// The header of the timestamp. An element of the signature's list has none.
+    pub(crate) fn own_timestamp_header(&self) -> Option<&'static str> {
         match self.timestamp {
-            Some(Place::Header(name)) => name,
-            _ => self.signature,
+            Some(Place::Header(name)) => Some(name),
+            _ => None,
         }
+    }
+
+    /// The header in which the timestamp stands.
+    pub(crate) fn timestamp_header(&self) -> &'static str {
+        self.own_timestamp_header().unwrap_or(self.signature)
     }
 
     /// The header of the id, signed or as a hint.
@@ -451,14 +463,10 @@ impl Scheme {
         &self,
         [timestamp, subscription, id, kind]: [Option<&'v str>; 4],
     ) -> impl Iterator<Item = (&'static str, &'v str)> {
-        let timestamp_header = match self.timestamp {
-            Some(Place::Header(name)) => Some(name),
-            _ => None,
-        };
         // An id that is a digest was in no header.
         let id_header = self.id_header().filter(|_| self.id.is_some());
         let pairs = [
-            (timestamp_header, timestamp),
+            (self.own_timestamp_header(), timestamp),
             (self.subscription, subscription),
             (id_header, id),
             (self.kind_hint, kind),
@@ -507,7 +515,7 @@ impl Scheme {
             .filter(|(_, part)| !matches!(part, Part::Text(_)));
         let headers = [
             Some(self.signature),
-            Some(self.timestamp_header()).filter(|name| *name != self.signature),
+            self.own_timestamp_header(),
             self.id_header(),
             self.kind_hint,
             self.subscription,
@@ -515,14 +523,17 @@ impl Scheme {
         let named = || headers.iter().flatten();
         let is_lower = |name: &str| {
             let is_token = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
-            !name.is_empty() && name.bytes().all(is_token)
+            // A bit of a word stands for each length: see `HeaderSlots`.
+            (1..64).contains(&name.len()) && name.bytes().all(is_token)
         };
         let is_unlike = |name: &&str| named().filter(|other| *other == name).count() == 1;
         let is_list = matches!(self.form, Form::List { version, .. } if version.len() > 1);
         Some(match (self.timestamp, self.id, self.kind) {
             _ if self.name.is_empty() || self.name.len() > 64 => "it needs a name",
             _ if count(Part::Body) > 0 => "the body is signed once, as the last part",
-            _ if !named().all(|name| is_lower(name)) => "headers are named in lower case",
+            _ if !named().all(|name| is_lower(name)) => {
+                "headers are named in lower case, by at most 63 characters"
+            }
             _ if !named().all(is_unlike) => "one header has two meanings",
             _ if !values.all(|(at, _)| has_end(at)) => {
                 "a text must follow each signed id and timestamp, and not begin with a digit"

@@ -139,20 +139,39 @@ impl SignedHead {
         timestamp: &str,
         id: &str,
     ) -> Result<Self, VerifyError> {
-        let malformed = |name| VerifyError::new(VerifyErrorKind::HeaderMalformed(name));
-        let timestamp = match scheme.timestamp {
-            Some(_) => Some(
-                Timestamp::parse(timestamp.as_bytes())
-                    .map_err(|Malformed| malformed(scheme.timestamp_header()))?,
-            ),
-            None => None,
-        };
+        let malformed =
+            |name| move |Malformed| VerifyError::new(VerifyErrorKind::HeaderMalformed(name));
+        let timestamp = scheme
+            .has_timestamp()
+            .then(|| Timestamp::parse(timestamp.as_bytes()))
+            .transpose()
+            .map_err(malformed(scheme.timestamp_header()))?;
+        // As on arrival: a longer id with a shorter body could be signed by the same bytes.
+        let id = scheme
+            .id_in_header()
+            .then(|| signed_id(scheme, id.as_bytes()))
+            .transpose()
+            .map_err(malformed(scheme.id_header().unwrap_or_default()))?;
         Ok(Self {
             parts: scheme.signed,
             timestamp,
-            id: scheme.id_in_header().then(|| id.into()),
+            id: id.map(Into::into),
         })
     }
+}
+
+/// Returns an id of a header: 1 to 256 visible characters of ASCII, without the first character of the text that follows it in what is
+/// signed. Otherwise bytes could move between the id and what follows, under the same signature.
+pub(super) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str, Malformed> {
+    let text = std::str::from_utf8(header).map_err(|_| Malformed)?;
+    let is_behind = |pair: &&[Part]| pair[0] == Part::Id;
+    let ends = match scheme.parts().windows(2).find(is_behind) {
+        Some([_, Part::Text(end)]) => end.chars().next().is_none_or(|first| text.contains(first)),
+        _ => true,
+    };
+    let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_usable = (1..=256).contains(&text.len()) && is_visible && !ends;
+    is_usable.then_some(text).ok_or(Malformed)
 }
 
 /// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery that was delayed are two faults.

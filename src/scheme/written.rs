@@ -61,9 +61,10 @@ fn parse_list<'h>(
     let (mut found, mut timestamp): (Option<Signatures>, _) = (None, None);
     let elements = header.split(|byte| char::from(*byte) == separator);
     // The timestamp is no signature.
+    let most = MAX_ELEMENTS + usize::from(time.is_some());
     for (at, element) in elements.enumerate() {
         let time = time.and_then(|name| element.strip_prefix(name));
-        if at >= MAX_ELEMENTS + usize::from(scheme.timestamp_header() == scheme.signature) {
+        if at >= most {
             return Err(Malformed);
         } else if let Some(time) = time {
             if timestamp.replace(time).is_some() {

@@ -136,9 +136,9 @@ impl ReceiverBuilder {
     pub fn accept_into(self, sink: impl Sink) -> Result<Acceptor, ConfigError> {
         let scopes = sink.scopes_in_use().cloned();
         let sink: Box<dyn Sink> = Box::new(sink);
-        let inner = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
+        let receiver = self.build_to_accept(scopes, |retention| Storing { sink, retention })?;
         Ok(Acceptor {
-            shared: Arc::new(inner),
+            shared: Arc::new(receiver),
         })
     }
 }
@@ -249,8 +249,8 @@ where
             Ok(delivery) => delivery,
             Err(refused) => return refused,
         };
-        let (inner, stored) = (Arc::clone(&context.receiver), delivery.clone());
-        let end = answer_of(context.answer_due(), |reply| store(inner, stored, reply)).await;
+        let (receiver, stored) = (Arc::clone(&context.receiver), delivery.clone());
+        let end = answer_of(context.answer_due(), |reply| store(receiver, stored, reply)).await;
         if end.outcome == Outcome::RunsOn {
             // The sink has used up the time for the answer, so it counts as failed. Its late answer does
             // not show that it works again.
@@ -265,31 +265,31 @@ where
 
 /// Calls the sink, and reports the end like that of any run. It holds a permit, so that a drain waits.
 async fn store<R>(
-    inner: Arc<ReceiverInner<Storing>>,
+    receiver: Arc<ReceiverInner<Storing>>,
     delivery: Delivery,
     mut reply: Reply<R, Infallible>,
 ) {
-    let permit = match inner.auth.gate.enter() {
+    let permit = match receiver.auth.gate.enter() {
         Ok(permit) => permit,
         Err(kind) => {
             let refusal = Refusal::new(kind);
             let (outcome, reason) = (Outcome::Refused(kind), Arc::new(refusal.clone()));
-            inner.report_failure(delivery.verified(), Some(&delivery), outcome, Some(reason));
+            receiver.report_failure(delivery.verified(), Some(&delivery), outcome, Some(reason));
             return reply.send(RunEnd::refused(refusal));
         }
     };
     let started = Instant::now();
-    let Storing { sink, retention } = &inner.backend;
+    let Storing { sink, retention } = &receiver.backend;
     let call =
         async { catch_panic_in(pin!(async { sink.accept(&delivery, *retention).await })).await };
-    let longest = inner.settings.run_limit.min(LATE_STORE_CALL);
+    let longest = receiver.settings.run_limit.min(LATE_STORE_CALL);
     let answer = tokio::select! {
         biased;
         answer = call => Ok(answer.unwrap_or_else(|panicked| {
             let below = format!("the sink panicked: {panicked}");
             Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(below))
         })),
-        failure = reply.until_abort(&inner.settings.drained, started + longest) => match failure {
+        failure = reply.until_abort(&receiver.settings.drained, started + longest) => match failure {
             Failure::RunLimit => {
                 let below = format!("the sink has not answered for {} ms", longest.as_millis());
                 Ok(Err(StoreError::new(StoreErrorKind::TimedOut).caused_by(below)))
@@ -297,7 +297,7 @@ async fn store<R>(
             failure => Err(failure),
         },
     };
-    let health_signs = &inner.auth.gate.health_signs;
+    let health_signs = &receiver.auth.gate.health_signs;
     if let Ok(answer) = &answer
         && !reply.is_sent()
     {
@@ -318,7 +318,7 @@ async fn store<R>(
         }
         Err(failure) => (Outcome::Failed(failure), None),
     };
-    inner.report_run(&Settled {
+    receiver.report_run(&Settled {
         outcome,
         delivery,
         reason: refusal.clone().map(|refusal| Arc::new(refusal) as Reason),

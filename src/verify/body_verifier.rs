@@ -82,11 +82,11 @@ impl BodyTooLarge {
 
 impl BodyVerifier {
     /// Begins with the ring of the delivery. The body may have `limit` bytes at most; exactly `limit` is accepted.
-    pub(crate) fn new(ring: Arc<KeyRing>, head: &DeliveryHeaders<'_>, limit: usize) -> Self {
+    pub(crate) fn new(ring: Arc<KeyRing>, head: DeliveryHeaders<'_>, limit: usize) -> Self {
         Self {
             ring,
-            head: head.signed.clone(),
-            signatures: head.signatures.clone(),
+            head: head.signed,
+            signatures: head.signatures,
             received: Received::Nothing,
             length: 0,
             limit,

@@ -38,7 +38,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
-    /// The texts of the keys' secrets, until it is known by the scheme how they become keys.
+    /// The texts of the secrets, until the scheme is known: it says how a text becomes a key. A box is smaller than a list, and empty
+    /// in each ring in use.
     texts: Box<[Secret]>,
     /// How the sender signs; `None` is the default scheme.
     scheme: Option<Arc<SchemeOfRing>>,
@@ -310,9 +311,11 @@ impl KeyRing {
 
     /// Returns whether this key had ended when the delivery was signed.
     pub(super) fn has_ended(&self, key: u8, head: &SignedHead) -> bool {
-        let signed = head.timestamp.as_ref().map(scheme::Timestamp::seconds);
-        let end = self.ends[usize::from(key)].zip(signed);
-        end.is_some_and(|(end, signed)| signed > end)
+        let Some(end) = self.ends[usize::from(key)] else {
+            return false;
+        };
+        let signed = head.timestamp.as_ref();
+        signed.is_some_and(|signed| signed.seconds() > end)
     }
 
     /// Checks that the ring can serve this scheme.
@@ -332,7 +335,13 @@ impl KeyRing {
         texts.try_for_each(|text| text.to_key(scheme.key_form()).map(drop))
     }
 
-    /// Keys the ring as the scheme asks for, and forgets the texts of its secrets.
+    /// Forgets the texts of the secrets: their keys are those of the default scheme.
+    #[cfg(feature = "lookup")]
+    pub(crate) fn forget_texts(&mut self) {
+        self.texts = Box::default();
+    }
+
+    /// Computes the keys that the scheme asks for, and forgets the texts of the secrets.
     ///
     /// # Errors
     /// As [`check_scheme`](Self::check_scheme).

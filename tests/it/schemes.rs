@@ -439,6 +439,27 @@ async fn an_id_decides_only_if_it_was_signed() {
 
 #[tokio::test]
 async fn a_body_without_its_id_or_type_is_400_where_the_scheme_has_them_there() {
+    // A body without the type that it may leave out is not compared with the header of one.
+    let hinted = Scheme::new("acme")
+        .signature("x-signature", Form::One(""), Encoding::Hex)
+        .timestamp(Place::Header("x-time"))
+        .signs(&[Part::Timestamp, Part::Text("."), Part::Body])
+        .event_type(Place::JsonIfPresent("type"))
+        .hints("x-id", "x-type");
+    for (body, status) in [
+        ("{}", 204),
+        (r#"{"type":"a"}"#, 400),
+        (r#"{"type":"b"}"#, 204),
+    ] {
+        let receiver = builder(hinted).build().unwrap();
+        let mut headers = good(hinted, "", body);
+        headers.push(("x-type".to_owned(), "b".to_owned()));
+        assert_eq!(
+            handled(&receiver, &headers, body).await.status(),
+            status,
+            "{body}"
+        );
+    }
     for (scheme, body, status) in [
         (Scheme::STRIPE, r#"{"type":"a"}"#, 400),
         (Scheme::STRIPE, r#"{"id":"evt_1"}"#, 400),
@@ -499,6 +520,8 @@ fn without_a_timestamp_nothing_builds_but_without_a_window() {
 #[test]
 fn a_row_that_cannot_be_safe_does_not_build() {
     const DOT: Part = Part::Text(".");
+    const LONG: &str = "x-a-name-of-sixty-four-characters-that-no-sender-has-in-its-page";
+    assert_eq!(LONG.len(), 64);
     let row = Scheme::new("acme").signature("x-signature", Form::One(""), Encoding::Hex);
     let timed = row
         .timestamp(Place::Header("x-time"))
@@ -557,6 +580,11 @@ fn a_row_that_cannot_be_safe_does_not_build() {
         ),
         (timed.timestamp(Place::Element("t=")), "needs a list"),
         (timed.hints("x-signature", "x-type"), "two meanings"),
+        (
+            timed.timestamp(Place::Header("x-signature")),
+            "two meanings",
+        ),
+        (timed.subscription(LONG), "at most 63 characters"),
         (timed.subscription("X-Hook"), "lower case"),
         (timed.subscription(""), "lower case"),
         (
@@ -597,6 +625,21 @@ fn keys_that_do_not_fit_the_scheme_are_refused_with_a_sentence() {
     );
     let error = build(stripe().subscriptions([("a", text.clone())])).err();
     says(error, kind, "set one ring");
+    // Two texts of one key: without this, a delivery to one subscription could be replayed to the other.
+    let row = Scheme::STANDARD_WEBHOOKS.subscription("x-hook");
+    let texts = [BYTES, BYTES.strip_prefix("whsec_").unwrap()];
+    let [one, two] = texts.map(|text| Secret::unprefixed(text).unwrap());
+    let builder = Receiver::builder().scheme(row);
+    let error = build(builder.subscriptions([("1", one), ("2", two)])).err();
+    assert_eq!(error.unwrap().kind(), ConfigErrorKind::UnusableKeys);
+    // One ring that does not fit leaves all as they were.
+    let fits = ("1", secret_of(Scheme::STANDARD_WEBHOOKS));
+    let keys = Keys::by_subscription([fits, ("2", text.clone())]).unwrap();
+    let error = build(Receiver::builder().scheme(row).keys(keys.clone())).err();
+    assert_eq!(error.unwrap().kind(), ConfigErrorKind::UnusableSecret);
+    let mut headers = good(Scheme::WORKSPACE, "", EVENT);
+    headers.push(("x-service-webhook-id".to_owned(), "2".to_owned()));
+    assert!(verdict(&Verifier::new(keys), &headers, EVENT).is_ok());
     let ends = KeyRing::new(secret_of(Scheme::STANDARD_WEBHOOKS));
     let ends = ends
         .with_key_until("old", text.clone(), UnixSeconds::new(NOW))
@@ -861,12 +904,35 @@ fn stored_parts_name_the_scheme_and_are_verified_by_it_again() {
             assert_eq!(kind(&changed), Some(Kind::SignatureMismatch));
         }
     }
+    // Bytes of a body can't move into a longer stored id, under the same signature: live, that id has no usable form either.
+    let scheme = Scheme::STANDARD_WEBHOOKS;
+    let receiver = builder(scheme).build().unwrap();
+    let body = "10.1763690000.{}";
+    let mut stored = delivery(&receiver, &good(scheme, "msg_1", body), body).to_stored();
+    stored.event_id = format!("msg_1.{NOW}.10");
+    stored.body = Bytes::from_static(b"{}");
+    let refusal = block_on(receiver.verify_stored(&stored)).unwrap_err();
+    let kind = refusal.verify_error().map(|error| error.kind());
+    assert_eq!(kind, Some(Kind::HeaderMalformed("webhook-id")));
+    assert!(dangerous::restore(&stored).is_err());
+
     // The name of a row of your own comes back too.
     let acme = Scheme::new("acme").signature("x-signature", Form::One(""), Encoding::Hex);
     let receiver = builder(acme).build().unwrap();
     let stored = delivery(&receiver, &good(acme, "", EVENT), EVENT).to_stored();
     let restored = dangerous::restore(&stored).unwrap();
     assert_eq!(restored.to_stored().scheme, "acme");
+    // Other times of the sender are the same scheme.
+    let slower = Scheme::WORKSPACE.attempt_timeout(Duration::from_secs(9));
+    let receiver = builder(slower).build().unwrap();
+    let event = delivery(&receiver, &good(slower, "", EVENT), EVENT);
+    assert_ne!(
+        event
+            .event::<hookgate::Properties>()
+            .map_err(|error| error.kind())
+            .err(),
+        Some(hookgate::event::EventErrorKind::OtherScheme)
+    );
     assert!(restored.event::<hookgate::Properties>().is_err());
     assert_eq!(restored.signed::<Invoice>().unwrap().body.data.total, 7);
 }

@@ -1,5 +1,6 @@
 //! Numbers of a row in a program with serde_json's `arbitrary_precision`, as docs/properties.md says.
 #![cfg(test)]
+#![allow(clippy::disallowed_methods)] // A test parses what it has written itself.
 
 use std::collections::HashMap;
 

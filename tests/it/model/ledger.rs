@@ -39,8 +39,6 @@ pub(super) struct Ledger {
     pub(super) losses: usize,
     /// When the last claim ended, was given up or committed.
     ended_at: Duration,
-    /// When claims were granted.
-    granted_at: Vec<Duration>,
 }
 
 impl Ledger {
@@ -58,11 +56,6 @@ impl Ledger {
             Record::Running { ends, .. } => ends > then,
             _ => self.state(now) == State::Running || self.ended_at >= then,
         }
-    }
-
-    /// Whether a claim was granted at this time.
-    pub(super) fn was_claimed_at(&self, time: Duration) -> bool {
-        self.granted_at.contains(&time)
     }
 
     pub(super) fn holds(&self, by: ClaimToken, now: Duration) -> bool {
@@ -91,7 +84,6 @@ impl Ledger {
             ends,
             lease,
         };
-        self.granted_at.push(now);
         Claimed::Fresh
     }
 

@@ -76,8 +76,6 @@ struct Grant {
 pub(super) struct RequestStart {
     event: usize,
     at: Instant,
-    /// The same by the store's clock.
-    store_time: Duration,
     fresh: bool,
     state: State,
     disturbances: usize,
@@ -338,7 +336,6 @@ impl World {
         RequestStart {
             event,
             at: Instant::now(),
-            store_time: now,
             fresh: self.skew.load(Ordering::SeqCst).abs() <= 300,
             state: state.ledger.state(now),
             disturbances: state.faults_met + self.jumps.load(Ordering::SeqCst),
@@ -426,11 +423,9 @@ impl World {
             State::Done => self.check(replayed, || {
                 format!("a copy of event {event}, which was done, was answered {outcome:?}")
             }),
-            // A run claims in a task of its own: of two copies at one instant, both saw that the event was free, and one waits.
-            State::Free => self.check(
-                (refused.is_none() && !replayed) || state.ledger.was_claimed_at(arrival.store_time),
-                || format!("a copy of event {event}, which was free, was answered {outcome:?}"),
-            ),
+            State::Free => self.check(refused.is_none() && !replayed, || {
+                format!("a copy of event {event}, which was free, was answered {outcome:?}")
+            }),
             State::Running => match refused {
                 None => {}
                 Some(RefusalKind::StillRunning) => {

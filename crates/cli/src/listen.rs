@@ -61,7 +61,7 @@ pub(crate) struct Listen {
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
     record: Option<PathBuf>,
-    /// Set this header on what is passed on, in place of one of that name. Repeatable
+    /// Set this header on each request that is passed on; it replaces a received header of that name. May be given several times
     #[arg(long, value_name = "NAME: VALUE", requires = "forward", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
     /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered 204, and neither passed on nor

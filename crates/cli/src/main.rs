@@ -199,7 +199,7 @@ const TRIED: [(&str, &str); 2] = [
     ),
 ];
 
-/// Says what is meant, where an option is tried that no command has.
+/// Adds a hint to the error if the user tried an option that no command has.
 fn hint(error: &mut clap::Error) {
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
         return;

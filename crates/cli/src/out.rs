@@ -58,12 +58,7 @@ impl Out {
     }
 
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        self.json_text(&serde_json::to_string(value)?)
-    }
-
-    /// Prints text that is JSON already, in one line.
-    pub(crate) fn json_text(&mut self, json: &str) -> io::Result<()> {
-        self.line(&printable_json(json))
+        self.line(&printable_json(&serde_json::to_string(value)?))
     }
 
     /// Prints bytes from others unchanged; but not to a terminal that would act on them.

@@ -46,8 +46,8 @@ pub(crate) struct ReconcileArgs {
     /// Wait so long before each further pass, as in 10m: the event of a change may be under way
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = durations::parse)]
     pause: Duration,
-    /// Take so many of a hundred rows for changed, or for deleted, at once; what is more is unresolved. After an outage, that many
-    /// may really have changed
+    /// Accept at most this percentage of the rows as changed, and as many as deleted; if more differ, they are reported as
+    /// unresolved. Raise it after an outage, when that many may really have changed
     #[arg(long, value_name = "PERCENT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=100))]
     guard_percent: u64,
     #[command(flatten)]

@@ -53,7 +53,7 @@ pub(crate) struct ReplayArgs {
     /// Send this many copies after each delivery, 1000 at most
     #[arg(long, value_name = "N", default_value = "0", value_parser = clap::value_parser!(u32).range(..=1_000))]
     duplicate: u32,
-    /// Send them in another order, of a thousand at a time
+    /// Send them in another order, of up to a thousand at a time
     #[arg(long)]
     reorder: bool,
     /// The seed of --reorder's order. Without it a new one is drawn each time, and printed
@@ -355,7 +355,7 @@ impl Sender<'_> {
 /// The sums of all reports.
 #[derive(Default)]
 struct Totals {
-    /// The times are those of the last report alone.
+    /// Its latency is that of the first report, until the end.
     summary: Option<Summary>,
     /// Of reads that held nothing else.
     skipped: usize,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use serde::Serialize;
 
 use hookgate::{
@@ -273,18 +273,22 @@ fn sample(args: &SendArgs) -> Result<SampleEvent, Fault> {
         .of_type(event_type))
 }
 
+/// Sets these headers in place of all values that they had.
+pub(crate) fn set_headers(headers: &mut HeaderMap, own: &[(HeaderName, HeaderValue)]) {
+    for (name, _) in own {
+        headers.remove(name);
+    }
+    for (name, value) in own {
+        headers.append(name, value.clone());
+    }
+}
+
 fn request(args: &SendArgs, to: &Uri, signer: &Signer, body: Bytes) -> Request<Bytes> {
     // It could be written when the command began.
     let at = signed_at(args).unwrap_or_else(|_| SystemClock.now());
     let mut request = signer.clone().at(at).request("/", body);
     *request.uri_mut() = to.clone();
-    let headers = request.headers_mut();
-    for (name, _) in &args.header {
-        headers.remove(name);
-    }
-    for (name, value) in &args.header {
-        headers.append(name, value.clone());
-    }
+    set_headers(request.headers_mut(), &args.header);
     match args.tamper {
         None => request,
         Some(TamperArg::Body) => Tamper::Body.apply(request),

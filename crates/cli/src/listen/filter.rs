@@ -8,6 +8,7 @@ use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;
 
 use super::item::Item;
+use crate::event_types::is_of_type;
 
 /// Words that must all fit. A word in double quotes may have blanks. `type:row.` and `outcome:refused` search one field of the delivery,
 /// `data.properties.Customer:"Ada"` one of its body, and any other word is searched everywhere.
@@ -120,18 +121,14 @@ impl EventTypes {
     }
 
     pub(crate) fn take(&self, event_type: &str) -> bool {
-        let fits = |wanted: &String| match wanted.strip_suffix('*') {
-            Some(beginning) => event_type.starts_with(beginning),
-            None => wanted == event_type,
-        };
-        self.0.is_empty() || self.0.iter().any(fits)
+        self.0.is_empty() || self.0.iter().any(|wanted| is_of_type(wanted, event_type))
     }
 
-    /// Whether a delivery is to be shown. The type of one that is not authentic is not known.
+    /// Returns whether a delivery is shown. One that is not authentic is always shown, since nothing proves its type.
     pub(crate) fn show(&self, delivery: &LoggedDelivery) -> bool {
         let answer = delivery.answer.as_ref();
         let is_authentic = answer.is_some_and(|answer| answer.key.is_some());
-        !is_authentic || self.take(&delivery.event_type().unwrap_or_default())
+        self.0.is_empty() || !is_authentic || self.take(&delivery.event_type().unwrap_or_default())
     }
 }
 

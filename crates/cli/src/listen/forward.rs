@@ -11,6 +11,7 @@ use http::{Request, Response, StatusCode, Uri};
 
 use crate::fault::chain;
 use crate::http_client::HttpClient;
+use crate::send::set_headers;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
@@ -28,12 +29,7 @@ impl Forward {
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = self.url.clone();
         *request.headers_mut() = end_to_end(headers);
-        for (name, _) in &self.headers {
-            request.headers_mut().remove(name);
-        }
-        for (name, value) in &self.headers {
-            request.headers_mut().append(name, value.clone());
-        }
+        set_headers(request.headers_mut(), &self.headers);
         let reason = match self.client.deliver(request).await {
             Ok(mut response) => {
                 *response.headers_mut() = end_to_end(response.headers());

@@ -24,7 +24,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::again::Again;
 use super::filter::Filter;
-use super::item::{Item, Verdict};
+use super::item::Item;
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
 use crate::fault::{Class, Fault};
@@ -40,7 +40,7 @@ const KEPT_OF_SIGNATURE: usize = 15;
 
 const ALONE: &str = "--page alone takes a free port of this machine";
 
-/// What the page shows besides the deliveries, and what it needs for its buttons.
+/// The page shows these settings beside the deliveries, and its buttons use them.
 pub(crate) struct Settings {
     /// The most deliveries that are kept.
     pub(crate) most: usize,
@@ -66,7 +66,7 @@ struct Items {
     received: u64,
 }
 
-/// A delivery, and its id: that of its event, and the second of its arrival.
+/// A delivery with its id on the page, which is made of the event's id and the second of its arrival.
 #[derive(Clone)]
 struct Entry {
     id: Arc<str>,
@@ -198,18 +198,19 @@ impl Items {
             "" => "delivery",
             id => id,
         };
-        let at = item.delivery.received_at;
-        let id = format!("{name}@{}", iso8601(at));
-        let same = self
-            .newest_last
-            .iter()
-            .rev()
-            .take_while(|other| other.item.delivery.received_at >= at)
-            .filter(|other| other.id.starts_with(&id))
-            .count();
-        match same {
-            0 => id.into(),
-            before => format!("{id}.{}", before + 1).into(),
+        let id = format!("{name}@{}", iso8601(item.delivery.received_at));
+        // The number of the newest one: older ones may be gone.
+        let number =
+            self.newest_last
+                .iter()
+                .rev()
+                .find_map(|other| match other.id.strip_prefix(&*id)? {
+                    "" => Some(1),
+                    number => number.strip_prefix('.')?.parse::<usize>().ok(),
+                });
+        match number {
+            None => id.into(),
+            Some(number) => format!("{id}.{}", number + 1).into(),
         }
     }
 }
@@ -320,17 +321,16 @@ fn summary(Entry { id, item }: &Entry) -> Value {
             "at": iso8601(item.delivery.received_at),
             "status": answer.map(|answer| answer.status),
             "error": hung_up,
-            "meaning": answer.map(|answer| answer.status).filter(|status| *status / 100 != 2 && answer.is_some_and(|answer| answer.body.is_none())).map(meaning),
+            "meaning": answer.filter(|answer| answer.status / 100 != 2 && answer.body.is_none()).map(|answer| meaning(answer.status)),
             "durationMs": item.elapsed_ms,
         }],
     })
 }
 
-/// Why a delivery was not accepted; of one that failed, what the server said.
+/// Returns why a delivery was not accepted. If its run failed, this is what the server answered.
 fn reason(item: &Item) -> Option<String> {
-    let answered = item.answered().filter(|_| item.verdict == Verdict::Failed);
     let reason = Some(item.short_reason()).filter(|reason| !reason.is_empty());
-    answered.or(reason.map(str::to_owned))
+    item.answered().or(reason.map(str::to_owned))
 }
 
 fn detail(entry: &Entry, own: &Uri) -> Value {
@@ -456,6 +456,11 @@ mod tests {
         assert_eq!(kept.totals(), totals);
         kept.push(delivery("no JSON", 401, "not_authentic"));
         assert_eq!(newest(&kept, 1)[0]["id"], format!("evt_header@{at}"));
+        // No id is given twice, also where older ones are gone.
+        for number in [3, 4, 5] {
+            kept.push(handled("evt_2"));
+            assert_eq!(newest(&kept, 1)[0]["id"], format!("evt_2@{at}.{number}"));
+        }
     }
 
     // fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"

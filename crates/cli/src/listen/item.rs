@@ -171,8 +171,11 @@ impl Item {
         self.delivery.body.as_deref().unwrap_or_default()
     }
 
-    /// The beginning of the body that the forwarded server or the handler answered with.
+    /// Returns what the forwarded server or the handler said of its failure: the beginning of the answer's body.
     pub(crate) fn answered(&self) -> Option<String> {
+        if self.verdict != Verdict::Failed {
+            return None;
+        }
         let body = self.delivery.answer.as_ref()?.body.as_ref()?;
         let body = String::from_utf8_lossy(body);
         Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::display_queue::DroppedCount;
 use super::filter::Filter;
-use super::item::{Item, Verdict};
+use super::item::Item;
 use crate::out::Out;
 use crate::printable::claimed_subscription;
 
@@ -77,8 +77,7 @@ fn text(item: &Item, out: &Out) -> String {
     let claimed = claimed.map(claimed_subscription).unwrap_or_default();
     let outcome = format!("{:<18}", item.outcome);
     // What the server said of a failure is its reason.
-    let failed = Some(item.verdict == Verdict::Failed).filter(|failed| *failed);
-    let answered = failed.and_then(|_| item.answered());
+    let answered = item.answered();
     let answered = answered.map(|text| format!(": {text}")).unwrap_or_default();
     let line = format!(
         "{} {status} {} {:<14} {:<20} {:>7.1} ms  {}{answered}{claimed}",

@@ -1,5 +1,6 @@
 //! `hookgate log list`: a line for each delivery.
 
+use std::convert::Infallible;
 use std::process::ExitCode;
 
 use hookgate::clock::{Clock, SystemClock, UnixSeconds};
@@ -47,7 +48,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "TIME", value_parser = since)]
     until: Option<UnixSeconds>,
     /// Only deliveries with this text in body, headers, target, outcome or reason, in any case
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = lower)]
     search: Option<String>,
     /// End after this number of deliveries
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -125,12 +126,16 @@ impl ListArgs {
     }
 }
 
-fn has_text(delivery: &LoggedDelivery, text: &str) -> bool {
-    let wanted = text.to_lowercase();
+fn lower(text: &str) -> Result<String, Infallible> {
+    Ok(text.to_lowercase())
+}
+
+/// Returns whether a delivery has this text, which is in lower case.
+fn has_text(delivery: &LoggedDelivery, wanted: &str) -> bool {
     let has = |text: &[u8]| {
         String::from_utf8_lossy(text)
             .to_lowercase()
-            .contains(&wanted)
+            .contains(wanted)
     };
     let mut headers = delivery.headers.iter();
     let answer = delivery.answer.as_ref();

@@ -208,7 +208,6 @@ impl Read for Followed {
             if read > 0 {
                 return Ok(read);
             }
-            // What was written before the rotation comes first.
             let next = File::open(&self.path)
                 .ok()
                 .filter(|next| !is_same(&self.file, next));
@@ -216,6 +215,7 @@ impl Read for Followed {
                 std::thread::sleep(LOOK_AGAIN);
                 continue;
             };
+            // The recorder may still have written to the old file before the rotation.
             let read = self.file.read(buffer)?;
             if read > 0 {
                 return Ok(read);

@@ -81,8 +81,9 @@ async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Er
         ack_wait: LONGEST + Duration::from_secs(10),
         ..pull::Config::default()
     };
-    let handlers = context.create_consumer_on_stream(config, "webhooks");
-    let handlers = handlers.await?;
+    // An existing consumer is not written again: a server that is killed while it writes one can lose it.
+    let stream = context.get_stream("webhooks").await?;
+    let handlers = stream.get_or_create_consumer("handlers", config).await?;
     let one = handlers.stream().max_messages_per_batch(1); // `ack_wait` begins when a message is sent
     let mut messages = one.messages().await?; // an error ends this process: its supervisor starts it again
     let on_event = async |event: Event| println!("handled {}", event.id);

@@ -209,7 +209,7 @@ impl<'h> HeaderSlots<'h> {
             .transpose()
             .map_err(malformed(scheme.timestamp_header()))?;
         let webhook_id = at_most_once(subscription)?;
-        let signed_id = if scheme.id_in_header() {
+        let signed_id = if scheme.signed_id_header().is_some() {
             let text = signed_id(scheme, required(id)?).map_err(malformed(id.0))?;
             Some(text.into())
         } else {

@@ -250,7 +250,8 @@ impl Scheme {
         .fewest_attempts(1)
         .attempt_timeout(Duration::from_secs(10));
 
-    const ALL: [Self; 4] = [
+    /// The rows that ship.
+    pub const ALL: [Self; 4] = [
         Self::WORKSPACE,
         Self::STANDARD_WEBHOOKS,
         Self::STRIPE,
@@ -379,6 +380,40 @@ impl Scheme {
         self.timestamp.is_some()
     }
 
+    /// Returns the header in which the event's id stands, where it is signed there.
+    #[must_use]
+    pub const fn signed_id_header(&self) -> Option<&'static str> {
+        match self.id {
+            Some(Place::Header(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns the headers of the [hints](Self::hints).
+    pub fn hint_headers(&self) -> impl Iterator<Item = &'static str> + use<> {
+        [self.id_hint, self.kind_hint].into_iter().flatten()
+    }
+
+    /// Returns whether a receiver of this scheme reads the header of this name, in lower case.
+    ///
+    /// ```
+    /// use hookgate::Scheme;
+    ///
+    /// assert!(Scheme::STRIPE.reads("stripe-signature"));
+    /// assert!(!Scheme::STRIPE.reads("x-service-signature"));
+    /// ```
+    #[must_use]
+    pub fn reads(&self, header: &str) -> bool {
+        let named = [
+            Some(self.signature),
+            self.own_timestamp_header(),
+            self.id_header(),
+            self.kind_hint,
+            self.subscription,
+        ];
+        named.contains(&Some(header))
+    }
+
     /// Returns whether the type of an event is signed, and is no hint.
     #[must_use]
     pub const fn signs_type(&self) -> bool {
@@ -439,10 +474,7 @@ impl Scheme {
 
     /// The header of the id, signed or as a hint.
     pub(crate) fn id_header(&self) -> Option<&'static str> {
-        match self.id {
-            Some(Place::Header(name)) => Some(name),
-            _ => self.id_hint,
-        }
+        self.signed_id_header().or(self.id_hint)
     }
 
     pub(crate) fn kind_header(&self) -> Option<&'static str> {
@@ -451,11 +483,6 @@ impl Scheme {
 
     pub(crate) fn subscription_header(&self) -> Option<&'static str> {
         self.subscription
-    }
-
-    /// Whether the id stands in a header, and is signed there.
-    pub(crate) fn id_in_header(&self) -> bool {
-        matches!(self.id, Some(Place::Header(_)))
     }
 
     /// Returns the headers that a request of this sender would have, but for the signature, each with its value.

@@ -113,7 +113,7 @@ impl SignedHead {
         Self {
             parts: scheme.signed,
             timestamp: scheme.timestamp.map(|_| timestamp),
-            id: scheme.id_in_header().then(|| id.into()),
+            id: scheme.signed_id_header().map(|_| id.into()),
         }
     }
 
@@ -148,10 +148,9 @@ impl SignedHead {
             .map_err(malformed(scheme.timestamp_header()))?;
         // As on arrival: a longer id with a shorter body could be signed by the same bytes.
         let id = scheme
-            .id_in_header()
-            .then(|| signed_id(scheme, id.as_bytes()))
-            .transpose()
-            .map_err(malformed(scheme.id_header().unwrap_or_default()))?;
+            .signed_id_header()
+            .map(|name| signed_id(scheme, id.as_bytes()).map_err(malformed(name)))
+            .transpose()?;
         Ok(Self {
             parts: scheme.signed,
             timestamp,

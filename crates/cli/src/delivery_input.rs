@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hookgate::verify::EVENT_ID;
 use hookgate::{
+    Scheme,
     clock::{Clock, SystemClock, UnixSeconds},
     event::Date,
 };
@@ -186,8 +187,10 @@ fn first_few(all: &[String]) -> String {
 
 /// The id is named in the body or in the header, and the two may differ.
 fn has_id(delivery: &LoggedDelivery, id: &str) -> bool {
-    let header = delivery.header(EVENT_ID);
-    delivery.event_id().as_deref() == Some(id) || header.is_some_and(|header| header == id)
+    let signed = Scheme::ALL.iter().filter_map(|row| row.signed_id_header());
+    let mut headers = signed.chain([EVENT_ID]);
+    delivery.event_id().as_deref() == Some(id)
+        || headers.any(|name| delivery.header(name).is_some_and(|header| header == id))
 }
 
 /// A file without an end, such as a device, must not take all memory.

@@ -13,7 +13,7 @@ use crate::delivery_input::DeliveryArgs;
 use crate::fault::{Fault, answer, chain};
 use crate::out::Out;
 use crate::printable::printable;
-use crate::secrets::{SecretArgs, configured};
+use crate::secrets::{SchemeArgs, SecretArgs, configured};
 use crate::verify::{ErrorOutput, WindowArgs};
 
 /// Say why a delivery is refused, and how to fix it.
@@ -27,6 +27,8 @@ pub(crate) struct ExplainArgs {
     delivery: DeliveryArgs,
     #[command(flatten)]
     window: WindowArgs,
+    #[command(flatten)]
+    scheme: SchemeArgs,
     /// A secret that the receiver does not use and the delivery may have been signed with: a retired one, another subscription's.
     /// From this environment variable; may be given several times
     #[arg(long, value_name = "VARIABLE", help_heading = "Secret")]
@@ -40,7 +42,9 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let delivery = args.delivery.delivery()?;
-    let mut explainer = Explainer::new().window(args.window.window());
+    let mut explainer = Explainer::new()
+        .scheme(args.scheme.scheme)
+        .window(args.window.window());
     for (name, text) in args.secret.as_configured()? {
         explainer = explainer.secret(&name, &*text);
     }

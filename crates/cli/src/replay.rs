@@ -15,9 +15,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use hookgate::Secret;
+use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::log::{LogLines, LoggedDeliveryExt};
+use hookgate_testing::log::{LogLines, LoggedDeliveryExt, UnverifiedHead};
 use hookgate_testing::replay::{
     Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind, Summary,
 };
@@ -31,7 +31,7 @@ use crate::http_client::{HttpClient, target, unreachable};
 use crate::interrupt::or_interrupted;
 use crate::out::Out;
 use crate::printable::{printable, printable_lines};
-use crate::secrets::SecretArgs;
+use crate::secrets::{SchemeArgs, SecretArgs};
 
 /// Send a delivery log to a URL again, and compare the answers with the log's
 ///
@@ -67,6 +67,8 @@ pub(crate) struct ReplayArgs {
     rate: Option<f64>,
     #[command(flatten)]
     wanted: Wanted,
+    #[command(flatten)]
+    scheme: SchemeArgs,
     #[command(flatten)]
     secret: SecretArgs,
 }
@@ -169,6 +171,7 @@ pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 struct Deliveries {
     name: String,
     wanted: Wanted,
+    scheme: Scheme,
     lines: LogLines<Box<dyn BufRead + Send>>,
 }
 
@@ -198,6 +201,7 @@ impl Deliveries {
         Ok(Self {
             name: args.log.display().to_string(),
             wanted: args.wanted.clone(),
+            scheme: args.scheme.scheme,
             lines,
         })
     }
@@ -212,11 +216,12 @@ impl Deliveries {
                     .advise("a delivery log has one delivery a line, as JSON")
             })?;
             let line = self.lines.line();
-            if self.wanted.selects(line, &logged) {
+            let head = logged.read_by(self.scheme);
+            if self.wanted.selects(line, &logged, &head) {
                 names.push(Named {
                     line,
-                    event_id: logged.event_id(),
-                    event_type: logged.event_type(),
+                    event_id: head.event_id,
+                    event_type: head.event_type,
                 });
                 bytes += logged.body.as_ref().map_or(0, Bytes::len);
                 some.push(logged);
@@ -278,7 +283,7 @@ impl Sender<'_> {
             if some.is_empty() {
                 return Ok(());
             }
-            let mut replay = Replay::of(some.into_iter().collect());
+            let mut replay = Replay::of(some.into_iter().collect()).scheme(self.args.scheme.scheme);
             if self.args.raw {
                 self.send(replay.raw(), &names, stop.as_mut()).await?;
             } else {
@@ -445,10 +450,10 @@ impl Transport for UrlTransport {
 }
 
 impl Wanted {
-    fn selects(&self, line: u64, logged: &LoggedDelivery) -> bool {
+    fn selects(&self, line: u64, logged: &LoggedDelivery, head: &UnverifiedHead) -> bool {
         let is =
             |wanted: &str, what: Option<&String>| what.is_some_and(|what| is_of_type(wanted, what));
-        let (id, event_type) = (logged.event_id(), logged.event_type());
+        let (id, event_type) = (&head.event_id, &head.event_type);
         let has_outcome = |wanted: &String| {
             logged.answer.as_ref().is_some_and(|answer| {
                 answer.outcome == *wanted || answer.status.to_string() == *wanted

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+use hookgate::Scheme;
 
 use crate::entry::LoggedDelivery;
 use crate::redaction::{REDACTED, Redaction, is_credential};
@@ -27,8 +27,7 @@ impl LoggedDelivery {
         for (name, value) in &mut self.headers {
             if redaction.headers.contains(name) {
                 *value = Bytes::from_static(REDACTED.as_bytes());
-                let decides = [EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID];
-                self.unverifiable |= decides.contains(&&**name);
+                self.unverifiable |= Scheme::ALL.iter().any(|scheme| scheme.reads(name));
             }
         }
         if let Some(answer) = self.answer.as_mut().filter(|_| redaction.reasons)
@@ -96,7 +95,25 @@ pub(crate) fn target_as_logged(target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hookgate::clock::UnixSeconds;
+    use hookgate::verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, WEBHOOK_ID};
+
     use super::*;
+
+    #[test]
+    fn a_delivery_without_a_header_that_its_receiver_reads_is_unverifiable() {
+        for (header, expected) in [
+            (SIGNATURE, true),
+            ("stripe-signature", true),
+            ("webhook-id", true),
+            ("x-github-event", true),
+            ("user-agent", false),
+        ] {
+            let logged = LoggedDelivery::new(UnixSeconds::new(1), [(header, "1")], "{}");
+            let redacted = logged.redacted(&Redaction::new().header(header));
+            assert_eq!(redacted.unverifiable, expected, "{header}");
+        }
+    }
 
     #[test]
     fn credentials_are_known_by_name_and_what_is_checked_is_none() {
@@ -117,6 +134,9 @@ mod tests {
             SIGNATURE,
             TIMESTAMP,
             WEBHOOK_ID,
+            "stripe-signature",
+            "webhook-signature",
+            "x-hub-signature-256",
             "content-type",
             "content-length",
             "user-agent",
@@ -130,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_apps_own_words_go_with_everything_and_ours_stay() {
-        use hookgate::{Outcome, clock::UnixSeconds, outcome::Failure};
+        use hookgate::{Outcome, outcome::Failure};
 
         use crate::LoggedAnswer;
 
@@ -166,8 +186,6 @@ mod tests {
 
     #[test]
     fn the_body_of_an_answer_goes_with_values_of_the_body_and_with_reasons() {
-        use hookgate::clock::UnixSeconds;
-
         use crate::LoggedAnswer;
 
         let no_headers: [(&str, &str); 0] = [];

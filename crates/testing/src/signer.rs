@@ -113,14 +113,35 @@ impl Signer {
     /// [scheme](Self::scheme) that a receiver would refuse, and a secret that is not of its form.
     #[must_use]
     pub fn headers(&self, body: impl AsRef<[u8]>) -> Vec<(&'static str, String)> {
-        let body = body.as_ref();
+        self.signed(body.as_ref(), None).1
+    }
+
+    pub(crate) fn of_scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// As [`headers`](Self::headers), with the time that they are signed for. A scheme that signs its id in a header signs this one.
+    pub(crate) fn signed(
+        &self,
+        body: &[u8],
+        id: Option<&str>,
+    ) -> (UnixSeconds, Vec<(&'static str, String)>) {
         let at = self.at.unwrap_or_else(|| SystemClock.now());
         #[allow(clippy::expect_used)] // documented, and a fault of the test itself
         let timestamp = Timestamp::at(at).expect("a time that the service can write");
-        if self.scheme != Scheme::WORKSPACE {
-            return self.headers_of_scheme(&timestamp, body);
-        }
-        let signature = Signature::sign(&self.secret, &timestamp, body).to_header_value();
+        let headers = match self.scheme == Scheme::WORKSPACE {
+            true => self.headers_of_service(&timestamp, body),
+            false => self.headers_of_scheme(&timestamp, id, body),
+        };
+        (at, headers)
+    }
+
+    fn headers_of_service(
+        &self,
+        timestamp: &Timestamp,
+        body: &[u8],
+    ) -> Vec<(&'static str, String)> {
+        let signature = Signature::sign(&self.secret, timestamp, body).to_header_value();
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             ("user-agent", "Service-Webhook/1.0".to_owned()),
@@ -135,8 +156,13 @@ impl Signer {
         headers
     }
 
-    fn headers_of_scheme(&self, timestamp: &Timestamp, body: &[u8]) -> Vec<(&'static str, String)> {
-        let id = Hint::of(body).id;
+    fn headers_of_scheme(
+        &self,
+        timestamp: &Timestamp,
+        id: Option<&str>,
+        body: &[u8],
+    ) -> Vec<(&'static str, String)> {
+        let id = id.map(str::to_owned).or_else(|| Hint::of(body).id);
         let id = id.unwrap_or_else(|| format!("msg_{:016x}", body_digest(body)));
         #[allow(clippy::expect_used)] // documented, and a fault of the test itself
         let signed = sign(&self.scheme, &self.secret, timestamp, &id, body)
@@ -191,9 +217,10 @@ impl Hint {
     }
 }
 
-/// A signer with a made-up secret, and the secret.
+/// A signer with a made-up secret, and the secret: in a form that each scheme takes.
 pub(super) fn made_up() -> (Signer, Secret) {
     #[allow(clippy::expect_used)] // a constant of the right form
-    let secret = Secret::new("whsec_made_up_by_hookgate_testing").expect("a usable secret");
+    let secret =
+        Secret::new("whsec_bWFkZSB1cCBieSBob29rZ2F0ZS10ZXN0aW5n").expect("a usable secret");
     (Signer::new(secret.clone()), secret)
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use hookgate::clock::{Clock, SystemClock, UnixSeconds};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
-use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::log::UnverifiedHead;
 use serde::Serialize;
 
 use super::source::{Next, Source};
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
             out.line(&row(&HEAD))?;
             is_headed = true;
         }
-        let listed = Listed::of(line, &delivery);
+        let listed = Listed::of(line, &delivery, args.source.head_of(&delivery));
         if args.takes(&listed, &delivery) {
             let text = listed.text();
             out.say(&text, &listed)?;
@@ -167,7 +167,7 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(line: u64, delivery: &LoggedDelivery) -> Self {
+    fn of(line: u64, delivery: &LoggedDelivery, head: UnverifiedHead) -> Self {
         let answer = delivery.answer.as_ref();
         let hung_up = delivery.hung_up_after.map(|_| "hung_up".to_owned());
         let elapsed = answer
@@ -176,8 +176,8 @@ impl Listed {
         Self {
             line,
             received_at: iso8601(delivery.received_at),
-            event_type: delivery.event_type(),
-            event_id: delivery.event_id(),
+            event_type: head.event_type,
+            event_id: head.event_id,
             status: answer.map(|answer| answer.status),
             outcome: answer.map(|answer| answer.outcome.clone()).or(hung_up),
             reason: answer.and_then(|answer| answer.reason.clone()),
@@ -185,7 +185,7 @@ impl Listed {
             attempt: answer.and_then(|answer| answer.attempt),
             elapsed_ms: elapsed.map(durations::millis),
             body_bytes: delivery.body.as_ref().map(bytes::Bytes::len),
-            verifiable: delivery.is_verifiable(),
+            verifiable: head.is_verifiable,
         }
     }
 

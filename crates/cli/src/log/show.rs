@@ -54,8 +54,15 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         out.json_line(&camel_case(serde_json::json!(delivery)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    out.line(&head(&delivery))?;
+    out.line(&head(&delivery, args.source.head_of(&delivery).age))?;
     out.line(&answer(&delivery))?;
+    if let Some(body) = delivery.answer.as_ref().and_then(|it| it.body.as_ref()) {
+        out.line(&format!("its body: {} bytes\n", body.len()))?;
+        for line in pretty::lines(body, false) {
+            out.line(&line)?;
+        }
+        out.line("")?;
+    }
     match &delivery.body {
         Some(body) => {
             out.line(&format!("body: {} bytes\n", body.len()))?;
@@ -109,8 +116,8 @@ fn recorded_url(delivery: &LoggedDelivery) -> String {
     format!("{scheme}://{host}{}", delivery.target)
 }
 
-fn head(delivery: &LoggedDelivery) -> String {
-    let age = delivery.age().map(|age| match age {
+fn head(delivery: &LoggedDelivery, age: Option<i64>) -> String {
+    let age = age.map(|age| match age {
         0.. => format!(", {age} s after it was signed"),
         _ => format!(", {} s before it was signed", age.unsigned_abs()),
     });

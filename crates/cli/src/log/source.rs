@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt};
+use hookgate_testing::log::{DeliveryLog, LogError, LogLines, LoggedDeliveryExt, UnverifiedHead};
 
 use crate::fault::{Class, Fault, warn};
+use crate::secrets::SchemeArgs;
 
 /// How long a followed log is left alone at its end.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -22,6 +23,8 @@ pub(super) struct Source {
     /// Read the rotated files as well, the oldest first: LOG.2, LOG.1, LOG. Lines are numbered across all of them
     #[arg(long)]
     rotated: bool,
+    #[command(flatten)]
+    scheme: SchemeArgs,
 }
 
 /// The number of a line, or an event's id.
@@ -63,6 +66,11 @@ impl From<String> for Which {
 }
 
 impl Source {
+    /// What an unverified delivery says about itself.
+    pub(super) fn head_of(&self, delivery: &LoggedDelivery) -> UnverifiedHead {
+        delivery.read_by(self.scheme.scheme)
+    }
+
     fn name(&self) -> String {
         self.log.display().to_string()
     }
@@ -91,7 +99,7 @@ impl Source {
         self.each(false, |line, delivery| {
             let is_it = match which {
                 Which::Line(wanted) => *wanted == line,
-                Which::Event(id) => delivery.event_id().as_deref() == Some(id),
+                Which::Event(id) => self.head_of(&delivery).event_id.as_ref() == Some(id),
             };
             if is_it {
                 found.push((line, delivery));

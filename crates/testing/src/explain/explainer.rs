@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use hookgate::{
-    Properties, Secret, Verifier,
+    KeyRing, Properties, Scheme, Secret, Verifier,
     clock::UnixSeconds,
     dedupe::RetrySchedule,
     verify::{VerifyError, VerifyErrorKind, Window},
@@ -17,8 +17,10 @@ use super::explanation::Explanation;
 use super::request::RequestFault;
 use super::search::Search;
 use super::secret::KnownSecret;
+use super::trial_key::TrialKey;
 use super::{clock, header, hint, request, secret};
 use crate::event;
+use crate::log::{pairs, verifier_of};
 
 /// More than a body of 1 MiB needs for one mistake of the body and a mistake of few secrets.
 const DEFAULT_LIMIT: u64 = 1 << 32;
@@ -28,6 +30,7 @@ const DEFAULT_LIMIT: u64 = 1 << 32;
 /// See the [module docs](super) for the mistakes that it tries, and an example.
 #[must_use]
 pub struct Explainer {
+    scheme: Scheme,
     secrets: Vec<KnownSecret>,
     window: Window,
     schedule: RetrySchedule,
@@ -37,6 +40,7 @@ pub struct Explainer {
 impl Default for Explainer {
     fn default() -> Self {
         Self {
+            scheme: Scheme::WORKSPACE,
             secrets: Vec::new(),
             window: Window::default(),
             schedule: RetrySchedule::default(),
@@ -49,6 +53,20 @@ impl Explainer {
     /// Makes an explainer without a secret, with the default window.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Says how the sender signs. Default: [`Scheme::WORKSPACE`]. For another scheme the known mistakes of secret, body, request and age
+    /// are tried, and not those of a header's form; the retries of [`schedule`](Self::schedule) are not guessed.
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.scheme = scheme;
+        if !self.is_of_service() {
+            self.schedule = RetrySchedule::new([]);
+        }
+        self
+    }
+
+    fn is_of_service(&self) -> bool {
+        self.scheme == Scheme::WORKSPACE
     }
 
     /// Adds a secret that the receiver accepts, with a name for the report. Give the text **as it is configured**, with its
@@ -92,20 +110,29 @@ impl Explainer {
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();
         let announced = announced(delivery);
-        let stamps = header::stamps(delivery);
+        // Any secret finds a wrong age and unreadable headers; if both are right, it always finds a wrong signature.
+        let verifier = self.verifier_of_any_secret();
+        let (claims, stamps) = match self.is_of_service() {
+            true => (header::claims(delivery), header::stamps(delivery)),
+            false => header::of_scheme(&verifier, delivery),
+        };
+        let key_of = |text: &[u8]| match self.is_of_service() {
+            true => Some(TrialKey::new(text)),
+            false => TrialKey::of_scheme(self.scheme, text, delivery),
+        };
         let (fit, tried) = Search {
-            keys: &secret::variants(&self.secrets),
+            keys: &secret::variants(&self.secrets, key_of),
             stamps: &stamps,
-            claims: &header::claims(delivery),
+            claims: &claims,
             body,
             limit: self.limit,
         }
         .run();
         let is_right = fit.as_ref().is_some_and(|fit| fit.causes.is_empty());
-        let faults = Self::request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
+        let faults = self.request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
         let first = faults.first();
         let of_request = || first.map(|fault| fault.refusal.clone());
-        let refusal = match self.verdict(delivery, is_right) {
+        let refusal = match verdict(&verifier, delivery, is_right) {
             Ok(()) => of_request(),
             Err(error) => {
                 // A signature is known to be wrong at the end of the body alone, and a size at its end or before it.
@@ -138,11 +165,14 @@ impl Explainer {
                 let said = stamps.iter().find(|stamp| stamp.distance == 0);
                 let off = off(said.and_then(|stamp| stamp.at));
                 hints = hint::all(delivery, announced, &self.secrets, &faults, off.as_ref());
+                if !self.is_of_service() {
+                    hints.retain(|hint| !hint.kind().is_of_service());
+                }
             }
         }
         let event_error = match refusal {
-            Some(_) => None,
-            None => event::<Properties>(body).err(),
+            None if self.is_of_service() => event::<Properties>(body).err(),
+            _ => None,
         };
         Explanation {
             refusal,
@@ -158,37 +188,31 @@ impl Explainer {
 
     /// Returns the mistakes of the request. Where the body was changed on the way, the received body or the signed one may be
     /// the event that was meant: it depends on the side that has the mistake.
-    fn request_faults(delivery: &LoggedDelivery, signed: Option<&Bytes>) -> Vec<RequestFault> {
-        let faults = request::faults(delivery, delivery.body.clone());
+    fn request_faults(
+        &self,
+        delivery: &LoggedDelivery,
+        signed: Option<&Bytes>,
+    ) -> Vec<RequestFault> {
+        let faults = request::faults(self.scheme, delivery, delivery.body.clone());
         let is_unusable = |fault: &RequestFault| fault.cause.kind() == CauseKind::EventUnusable;
         let other = signed.filter(|signed| Some(*signed) != delivery.body.as_ref());
         match other {
             Some(other) if faults.iter().any(is_unusable) => {
-                request::faults(delivery, Some(other.clone()))
+                request::faults(self.scheme, delivery, Some(other.clone()))
             }
             _ => faults,
         }
     }
 
-    /// Returns the verdict of a verifier, with its order of checks.
-    fn verdict(&self, delivery: &LoggedDelivery, is_right: bool) -> Result<(), VerifyError> {
-        let head = delivery.head()?;
-        let body = delivery.body.as_deref().unwrap_or_default();
-        // A random secret. It finds a wrong age as every secret does; if the age is right, it always finds a wrong signature.
-        let made_up = format!(
-            "whsec_{:032x}{:032x}",
-            fastrand::u128(..),
-            fastrand::u128(..)
-        );
-        #[allow(clippy::expect_used)] // of the right form
+    /// Returns a verifier with a random secret.
+    fn verifier_of_any_secret(&self) -> Verifier {
+        let random = || fastrand::u128(..);
+        let made_up = format!("whsec_{:032x}{:032x}", random(), random());
+        #[allow(clippy::expect_used)] // of the form that each scheme takes
         let secret = Secret::new(&made_up).expect("a usable secret");
-        let verifier = Verifier::new(secret).with_window(self.window);
-        match verifier.verify(&head, body, delivery.received_at) {
-            Err(error) if !is_right || error.kind() != VerifyErrorKind::SignatureMismatch => {
-                Err(error)
-            }
-            _ => Ok(()),
-        }
+        let verifier = verifier_of(self.scheme, KeyRing::new(secret.clone()), self.window);
+        // A row that is not safe has no verifier: then the default one reads no header of it, and the delivery is not authentic.
+        verifier.unwrap_or_else(|_| Verifier::new(secret).with_window(self.window))
     }
 
     fn with(mut self, name: &str, text: &[u8], other: bool) -> Self {
@@ -201,6 +225,20 @@ impl Explainer {
     }
 }
 
+/// Returns the verdict of a verifier, with its order of checks.
+fn verdict(
+    verifier: &Verifier,
+    delivery: &LoggedDelivery,
+    is_right: bool,
+) -> Result<(), VerifyError> {
+    let head = verifier.headers(pairs(delivery))?;
+    let body = delivery.body.as_deref().unwrap_or_default();
+    match verifier.verify(&head, body, delivery.received_at) {
+        Err(error) if !is_right || error.kind() != VerifyErrorKind::SignatureMismatch => Err(error),
+        _ => Ok(()),
+    }
+}
+
 fn announced(delivery: &LoggedDelivery) -> Option<usize> {
     let value = delivery.header("content-length")?;
     std::str::from_utf8(value).ok()?.trim().parse().ok()
@@ -210,6 +248,7 @@ impl fmt::Debug for Explainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.secrets.iter().map(|secret| &secret.name).collect();
         f.debug_struct("Explainer")
+            .field("scheme", &self.scheme.name())
             .field("secrets", &names)
             .field("window", &self.window)
             .field("limit_bytes", &self.limit)

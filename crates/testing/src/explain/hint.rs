@@ -168,6 +168,14 @@ pub(super) fn all(
 }
 
 impl HintKind {
+    /// Whether it is a sign of how the Workspace Data Service writes, or wants its secrets.
+    pub(super) fn is_of_service(self) -> bool {
+        matches!(
+            self,
+            Self::SecretRefused | Self::WrittenAgain | Self::NumbersWrittenAgain | Self::KeysSorted
+        )
+    }
+
     /// Whether a delivery with this sign is refused whatever its body is.
     fn explains_alone(self) -> bool {
         matches!(

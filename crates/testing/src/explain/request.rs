@@ -5,10 +5,10 @@
 
 use bytes::Bytes;
 use hookgate::{
-    KeyRing, Refusal,
+    KeyRing, Refusal, Scheme,
     clock::UnixSeconds,
     outcome::RefusalKind,
-    verify::{EVENT_ID, EVENT_TYPE, VerifyErrorKind, Window},
+    verify::{VerifyErrorKind, Window},
 };
 use hookgate_record::LoggedDelivery;
 
@@ -42,8 +42,13 @@ impl RequestFault {
 }
 
 /// Returns every mistake of the request, in the order in which a receiver finds them. Without a body, those of the head.
-pub(super) fn faults(delivery: &LoggedDelivery, body: Option<Bytes>) -> Vec<RequestFault> {
+pub(super) fn faults(
+    scheme: Scheme,
+    delivery: &LoggedDelivery,
+    body: Option<Bytes>,
+) -> Vec<RequestFault> {
     let (signer, secret) = made_up();
+    let signer = signer.scheme(scheme);
     let is_read = body.is_some();
     let mut delivery = delivery.clone();
     delivery.body = Some(body.unwrap_or_default());
@@ -51,9 +56,16 @@ pub(super) fn faults(delivery: &LoggedDelivery, body: Option<Bytes>) -> Vec<Requ
         return Vec::new();
     };
     let mut faults = Vec::new();
+    let verdict = |delivery: &LoggedDelivery| match scheme == Scheme::WORKSPACE {
+        true => Some(delivery.verdict(KeyRing::new(secret.clone()), Window::default())),
+        false => {
+            let ring = KeyRing::new(secret.clone());
+            delivery.verdict_by(scheme, ring, Window::default()).ok()
+        }
+    };
     // Each repair removes the reason of a refusal, so that there are fewer turns than reasons.
-    while let Err(refusal) = delivery.verdict(KeyRing::new(secret.clone()), Window::default()) {
-        let Some(cause) = repair(&mut delivery, &refusal) else {
+    while let Some(Err(refusal)) = verdict(&delivery) {
+        let Some(cause) = repair(&scheme, &mut delivery, &refusal) else {
             break;
         };
         let is_unread = matches!(cause.kind(), Kind::EventUnusable | Kind::EventHeader) && !is_read;
@@ -69,7 +81,7 @@ pub(super) fn faults(delivery: &LoggedDelivery, body: Option<Bytes>) -> Vec<Requ
 }
 
 /// Repairs what the receiver refuses, if it can be repaired. `None` for what is not a mistake of the request.
-fn repair(delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
+fn repair(scheme: &Scheme, delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
     let without = |delivery: &mut LoggedDelivery, name: &str| {
         delivery.headers.retain(|(other, _)| other != name);
     };
@@ -98,10 +110,7 @@ fn repair(delivery: &mut LoggedDelivery, refusal: &Refusal) -> Option<Cause> {
             });
         }
         RefusalKind::HeaderDiffers => {
-            let name = match is_about(EVENT_ID) {
-                true => EVENT_ID,
-                false => EVENT_TYPE,
-            };
+            let name = scheme.hint_headers().find(|name| is_about(name))?;
             without(delivery, name);
             return Some(Cause::with(Kind::EventHeader, name));
         }

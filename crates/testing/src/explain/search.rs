@@ -105,12 +105,11 @@ impl Search<'_> {
         for key in keys {
             let stamps = self.stamps.iter();
             for stamp in stamps.filter(|stamp| stamp.distance == times) {
-                let pieces = [&*stamp.text, b".", body];
                 tried.combinations += 1;
                 // Each HMAC also hashes two blocks of padding and length.
                 let length = stamp.text.len() + 1 + body.len() + 128;
                 tried.bytes = tried.bytes.saturating_add(length as u64);
-                if let Some(claim) = key.key.signed(&pieces, &claimed) {
+                if let Some(claim) = key.key.signed(&stamp.text, body, &claimed) {
                     let of_header = self.claims.get(claim).map(|claim| &*claim.causes);
                     let mut causes = key.causes.clone();
                     causes.extend(of_body.cloned());

@@ -35,8 +35,11 @@ pub(super) struct KeyVariant {
     pub(super) key: TrialKey,
 }
 
-/// Returns every key to try, those without a mistake first.
-pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
+/// Returns every key to try, those without a mistake first. A text of which `key_of` makes no key is left out.
+pub(super) fn variants(
+    secrets: &[KnownSecret],
+    key_of: impl Fn(&[u8]) -> Option<TrialKey>,
+) -> Vec<KeyVariant> {
     let mut texts: Vec<(Vec<Cause>, &str, Text)> = Vec::new();
     // A text that is known already is skipped, even if it belongs to another secret.
     let mut add = |causes: Vec<Cause>, name, text: Text| {
@@ -59,11 +62,13 @@ pub(super) fn variants(secrets: &[KnownSecret]) -> Vec<KeyVariant> {
             add(causes, &secret.name, repaired);
         }
     }
-    let variants = texts.into_iter().map(|(causes, name, text)| KeyVariant {
-        distance: usize::from(!causes.is_empty()),
-        causes,
-        name: name.to_owned(),
-        key: TrialKey::new(&text),
+    let variants = texts.into_iter().filter_map(|(causes, name, text)| {
+        Some(KeyVariant {
+            distance: usize::from(!causes.is_empty()),
+            causes,
+            name: name.to_owned(),
+            key: key_of(&text)?,
+        })
     });
     variants.collect()
 }

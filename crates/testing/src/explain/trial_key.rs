@@ -1,22 +1,60 @@
 //! A key of any bytes, to find out how a signature that does not match was made.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
+use hookgate::{KeyRing, Scheme, Secret, Verifier, clock::UnixSeconds, verify::Window};
+use hookgate_record::LoggedDelivery;
 use sha2::Sha256;
 
+use crate::log::verifier_of;
+
 /// Answers with an index: no MAC leaves this file.
-pub(super) struct TrialKey(Hmac<Sha256>);
+pub(super) enum TrialKey {
+    /// Of the default scheme: also a key that no secret gives, over a timestamp that no header has.
+    Service(Box<Hmac<Sha256>>),
+    /// Of another scheme, with the headers as they were received.
+    Other(Box<Verifier>, Vec<(String, Bytes)>),
+}
 
 impl TrialKey {
     pub(super) fn new(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
-        Self(Hmac::new_from_slice(key).expect("HMAC takes keys of any length"))
+        let mac = Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
+        Self::Service(Box::new(mac))
     }
 
-    /// Returns the index of the first of the claimed signatures that is this key's over the pieces. Compares in constant time,
-    /// and with all of them. For a diagnosis: a signature over other bytes than a delivery's must never let a delivery pass.
-    pub(super) fn signed(&self, pieces: &[&[u8]], claimed: &[[u8; 32]]) -> Option<usize> {
-        let mut mac = self.0.clone();
-        for piece in pieces {
+    /// Returns a key of another scheme; `None` for a text that is no secret of it.
+    pub(super) fn of_scheme(
+        scheme: Scheme,
+        text: &[u8],
+        delivery: &LoggedDelivery,
+    ) -> Option<Self> {
+        let any_age = Window::default()
+            .with_past(Duration::MAX)
+            .with_ahead(Duration::MAX);
+        let secret = Secret::unprefixed(std::str::from_utf8(text).ok()?).ok()?;
+        let verifier = verifier_of(scheme, KeyRing::new(secret), any_age).ok()?;
+        Some(Self::Other(Box::new(verifier), delivery.headers.clone()))
+    }
+
+    /// Returns the index of the first of the claimed signatures that is this key's over `stamp`, a dot and the body, or over what
+    /// another scheme signs. Compares in constant time, and with all of them. For a diagnosis: a signature over other bytes than a
+    /// delivery's must never let a delivery pass.
+    pub(super) fn signed(&self, stamp: &[u8], body: &[u8], claimed: &[[u8; 32]]) -> Option<usize> {
+        let mut mac = match self {
+            Self::Service(mac) => mac.clone(),
+            Self::Other(verifier, headers) => {
+                let pairs = headers.iter().map(|(name, value)| (name, value));
+                let head = verifier.headers(pairs).ok()?;
+                return verifier
+                    .verify(&head, body, UnixSeconds::new(1))
+                    .ok()
+                    .map(|_| 0);
+            }
+        };
+        for piece in [stamp, b".", body] {
             mac.update(piece);
         }
         let mut first = None;
@@ -48,12 +86,12 @@ mod tests {
         hex::decode_to_slice(&header.to_header_value()["sha256=".len()..], &mut right).unwrap();
         let wrong = [7; 32];
         let key = TrialKey::new(text.as_bytes());
-        let pieces: [&[u8]; 3] = [b"1763690000.", &body[..70], &body[70..]];
+        let signed = |key: &TrialKey, body, claimed| key.signed(b"1763690000", body, claimed);
         let claimed = [wrong, right, wrong, right];
-        assert_eq!(key.signed(&pieces, &claimed), Some(1));
-        assert_eq!(key.signed(&pieces, &claimed[..1]), None);
-        assert_eq!(key.signed(&pieces, &[]), None);
-        assert_eq!(key.signed(&pieces[..2], &claimed), None);
-        assert_eq!(TrialKey::new(b"whsec_").signed(&pieces, &claimed), None);
+        assert_eq!(signed(&key, &body, &claimed), Some(1));
+        assert_eq!(signed(&key, &body, &claimed[..1]), None);
+        assert_eq!(signed(&key, &body, &[]), None);
+        assert_eq!(signed(&key, &body[..70], &claimed), None);
+        assert_eq!(signed(&TrialKey::new(b"whsec_"), &body, &claimed), None);
     }
 }

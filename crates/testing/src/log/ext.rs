@@ -3,16 +3,17 @@
 use bytes::Bytes;
 use hookgate::{
     ConfigError, Delivery, KeyRing, Receiver, Refusal, Scheme, Verifier,
-    clock::ManualClock,
+    clock::{ManualClock, UnixSeconds},
     lookup::Keys,
     receiver::RequestHead,
-    verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
+    verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
 use serde::Deserialize;
 
 use super::{LogError, curl, line};
 use crate::Signer;
+use crate::signer::made_up;
 
 /// Methods of [`LoggedDelivery`] for readers of a log.
 pub trait LoggedDeliveryExt: Sized {
@@ -47,6 +48,11 @@ pub trait LoggedDeliveryExt: Sized {
     #[must_use]
     fn event_type(&self) -> Option<String>;
 
+    /// What an unverified delivery of this sender says about itself: [`event_id`](Self::event_id), [`event_type`](Self::event_type),
+    /// [`age`](Self::age) and [`is_verifiable`](Self::is_verifiable) by its scheme.
+    #[must_use]
+    fn read_by(&self, scheme: Scheme) -> UnverifiedHead;
+
     /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed timestamp. Negative where the
     /// timestamp was later than the receipt. `None` where the headers have no valid timestamp.
     #[must_use]
@@ -57,7 +63,7 @@ pub trait LoggedDeliveryExt: Sized {
     ///
     /// Headers keep their order. The headers of the timestamp and the signature are replaced at their first position, or
     /// added. The same is true for the subscription's header, if the signer has a subscription. A delivery without headers gets
-    /// those that the service sends.
+    /// those that the sender writes. By a scheme that signs its id in a header, the recorded id stays.
     ///
     /// ```
     /// use hookgate_record::LoggedDelivery;
@@ -152,34 +158,60 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn event_id(&self) -> Option<String> {
-        body_head(self)
-            .id
-            .or_else(|| unsigned_header(self, EVENT_ID))
+        body_head(self).id.or_else(|| text_of(self, EVENT_ID))
     }
 
     fn event_type(&self) -> Option<String> {
         body_head(self)
             .event_type
-            .or_else(|| unsigned_header(self, EVENT_TYPE))
+            .or_else(|| text_of(self, EVENT_TYPE))
+    }
+
+    fn read_by(&self, scheme: Scheme) -> UnverifiedHead {
+        if scheme == Scheme::WORKSPACE {
+            return UnverifiedHead {
+                event_id: self.event_id(),
+                event_type: self.event_type(),
+                age: self.age(),
+                is_verifiable: self.is_verifiable(),
+            };
+        }
+        // Headers are read without a key, so any does.
+        let (_, secret) = made_up();
+        let verifier = verifier_of(scheme, KeyRing::new(secret), Window::default()).ok();
+        let head = verifier
+            .as_ref()
+            .and_then(|it| it.headers(pairs(self)).ok());
+        let text = |value: Option<&[u8]>| String::from_utf8(value?.to_vec()).ok();
+        let signed_id = scheme.signed_id_header();
+        let (in_body, signed_id) = (body_head(self), signed_id.and_then(|it| text_of(self, it)));
+        let hint = || text(head.as_ref()?.event_id());
+        let kind_hint = || text(head.as_ref()?.event_type());
+        let signed_at = head
+            .as_ref()
+            .and_then(|head| Some(head.timestamp()?.seconds()));
+        UnverifiedHead {
+            event_id: signed_id.or(in_body.id).or_else(hint),
+            event_type: in_body.event_type.or_else(kind_hint),
+            age: signed_at.map(|at| age_at(self, at)),
+            is_verifiable: !self.unverifiable && self.body.is_some() && head.is_some(),
+        }
     }
 
     fn age(&self) -> Option<i64> {
         let signed = Timestamp::parse(self.header(TIMESTAMP)?).ok()?;
-        let received = self.received_at.as_i64();
-        Some(received.saturating_sub(signed.seconds().as_i64()))
+        Some(age_at(self, signed.seconds()))
     }
 
     fn resigned(&self, signer: &Signer) -> Option<Self> {
         let body = self.body.clone()?;
-        let signed = signer.headers(&body);
-        let received_at = signed.iter().find(|(name, _)| *name == TIMESTAMP);
-        let received_at = received_at
-            .and_then(|(_, text)| Timestamp::parse(text.as_bytes()).ok())
-            .map_or(self.received_at, |timestamp| timestamp.seconds());
+        let id = signer.of_scheme().signed_id_header();
+        let id = id.and_then(|name| text_of(self, name));
+        let (received_at, signed) = signer.signed(&body, id.as_deref());
         let mut headers = self.headers.clone();
         for (name, value) in signed {
-            let decides = [TIMESTAMP, SIGNATURE, WEBHOOK_ID].contains(&name);
-            if decides || self.headers.is_empty() {
+            let is_hint = [EVENT_ID, EVENT_TYPE, "content-type", "user-agent"].contains(&name);
+            if !is_hint || self.headers.is_empty() {
                 replace(&mut headers, name, value);
             }
         }
@@ -219,22 +251,18 @@ impl LoggedDeliveryExt for LoggedDelivery {
         window: Window,
     ) -> Result<Result<Delivery, Refusal>, ConfigError> {
         let keys = Keys::single(keys);
-        let builder = Receiver::builder().scheme(scheme).keys(keys.clone());
-        let (builder, verifier) = match scheme.has_timestamp() {
-            true => (builder, Verifier::for_scheme(scheme, keys)?),
-            false => (
-                builder.without_window(),
-                Verifier::without_window(scheme, keys)?,
-            ),
-        };
-        let pairs = || self.headers.iter().map(|(name, value)| (name, value));
-        let signed = verifier.headers(pairs()).ok();
+        let mut builder = Receiver::builder().scheme(scheme).keys(keys.clone());
+        if !scheme.has_timestamp() {
+            builder = builder.without_window();
+        }
+        let verifier = verifier_of(scheme, keys, window)?;
+        let signed = verifier.headers(pairs(self)).ok();
         let signed = signed.and_then(|head| Some(head.timestamp()?.seconds()));
         // The receiver's clock is set to the signed timestamp, as in `verdict`.
         let clock = ManualClock::at(signed.unwrap_or(self.received_at));
         let receiver = builder.without_deduplication().clock(clock).build()?;
         let verdict = || {
-            let head = receiver.request_head(&self.method, pairs());
+            let head = receiver.request_head(&self.method, pairs(self));
             let mut received = receiver.check_head(&head)?;
             if let Some(signed) = signed {
                 window.check(signed, self.received_at)?;
@@ -250,9 +278,46 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 }
 
-fn unsigned_header(delivery: &LoggedDelivery, name: &str) -> Option<String> {
-    let value = delivery.header(name)?;
+/// What a delivery says about itself, **unverified**.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnverifiedHead {
+    /// The event's id.
+    pub event_id: Option<String>,
+    /// The event's type.
+    pub event_type: Option<String>,
+    /// The age on arrival, in seconds.
+    pub age: Option<i64>,
+    /// Whether the signature can still be checked.
+    pub is_verifiable: bool,
+}
+
+/// Returns a verifier of this sender. A sender that signs no timestamp has no window.
+pub(crate) fn verifier_of(
+    scheme: Scheme,
+    keys: impl Into<Keys>,
+    window: Window,
+) -> Result<Verifier, ConfigError> {
+    let verifier = match scheme.has_timestamp() {
+        true => Verifier::for_scheme(scheme, keys)?,
+        false => Verifier::without_window(scheme, keys)?,
+    };
+    Ok(verifier.with_window(window))
+}
+
+/// Returns the headers as a verifier takes them.
+pub(crate) fn pairs(delivery: &LoggedDelivery) -> impl Iterator<Item = (&String, &Bytes)> {
+    delivery.headers.iter().map(|(name, value)| (name, value))
+}
+
+fn text_of(delivery: &LoggedDelivery, header: &str) -> Option<String> {
+    let value = delivery.header(header)?;
     String::from_utf8(value.to_vec()).ok()
+}
+
+fn age_at(delivery: &LoggedDelivery, signed: UnixSeconds) -> i64 {
+    let received = delivery.received_at.as_i64();
+    received.saturating_sub(signed.as_i64())
 }
 
 #[expect(clippy::disallowed_methods, reason = "two texts are read of it")]

@@ -18,6 +18,7 @@ mod lines;
 mod rotated;
 
 pub use error::{LogError, LogErrorKind};
-pub use ext::LoggedDeliveryExt;
+pub use ext::{LoggedDeliveryExt, UnverifiedHead};
+pub(crate) use ext::{pairs, verifier_of};
 pub use file::DeliveryLog;
 pub use lines::LogLines;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    KeyRing, Secret, Verifier,
+    KeyRing, Scheme, Secret, Verifier,
     clock::UnixSeconds,
     dedupe::EventKey,
     event::EventHead,
@@ -16,6 +16,7 @@ use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::error::{ReplayError, ReplayErrorKind as Kind};
+use crate::log::{pairs, verifier_of};
 use crate::signer::Signer;
 use crate::transport::is_of_the_connection;
 
@@ -47,6 +48,9 @@ pub(super) struct Entry {
     /// Signed again from the first attempt on.
     pub(super) resigned: bool,
     pub(super) recorded: Option<(u16, String)>,
+    scheme: Scheme,
+    /// The id in its header, by a scheme that signs it there.
+    id: Option<String>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -90,13 +94,27 @@ impl Entry {
         request.uri_mut().clone_from(&self.uri);
         request.headers_mut().clone_from(&self.headers);
         if let (Some(at), Some(secret)) = (signed_at, &self.secret) {
-            for (name, value) in stamp(secret, at, &self.body) {
+            for (name, value) in self.stamp(secret, at) {
                 if let Ok(value) = HeaderValue::try_from(value) {
                     request.headers_mut().insert(name, value);
                 }
             }
         }
         request
+    }
+
+    /// Returns the headers that sign the delivery for this time.
+    fn stamp(&self, secret: &Secret, at: UnixSeconds) -> Vec<(&'static str, String)> {
+        // The service writes no time before 1970 and none of more than 16 digits, and a signer would panic.
+        let at = UnixSeconds::new(at.as_i64().clamp(1, 9_999_999_999_999_999));
+        let signer = Signer::new(secret.clone()).scheme(self.scheme).at(at);
+        let (_, mut headers) = signer.signed(&self.body, self.id.as_deref());
+        let of_signature = [TIMESTAMP, SIGNATURE];
+        headers.retain(|(name, _)| match self.scheme == Scheme::WORKSPACE {
+            true => of_signature.contains(name),
+            false => self.scheme.reads(name),
+        });
+        headers
     }
 }
 
@@ -118,7 +136,8 @@ pub(super) fn examine<'l>(
     let verifier = if or_log && !secrets.are_given() {
         None
     } else {
-        Some(Verifier::new(secrets.keys()?).with_window(any_age))
+        let verifier = verifier_of(secrets.scheme, secrets.keys()?, any_age);
+        Some(verifier.map_err(|error| ReplayError::new(Kind::Keys).caused_by(error))?)
     };
     let keeps_recorded = Signing::Recorded {
         redacted_too: false,
@@ -131,7 +150,7 @@ pub(super) fn examine<'l>(
             continue;
         }
         let log_decides = or_log || logged.unverifiable;
-        let entry = Entry::new(line, logged);
+        let entry = Entry::new(line, logged, secrets.scheme);
         let entry = entry
             .and_then(|it| it.examined(verifier.as_ref(), secrets, signing, log_decides, logged));
         let Some(entry) = entry else {
@@ -163,7 +182,7 @@ pub(super) fn examine<'l>(
 
 impl Entry {
     /// `None` where no request can be made of it, or its time is one that no timestamp can express.
-    fn new(line: usize, logged: &LoggedDelivery) -> Option<Self> {
+    fn new(line: usize, logged: &LoggedDelivery, scheme: Scheme) -> Option<Self> {
         Timestamp::at(logged.received_at).ok()?;
         let mut headers = HeaderMap::with_capacity(logged.headers.len());
         let kept = logged.headers.iter();
@@ -172,7 +191,10 @@ impl Entry {
             headers.append(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
         }
         let answer = logged.answer.as_ref();
+        let id = scheme.signed_id_header().and_then(|name| headers.get(name));
         Some(Self {
+            scheme,
+            id: id.and_then(|id| id.to_str().ok()).map(str::to_owned),
             line,
             at: logged.received_at,
             timestamp: None,
@@ -197,7 +219,11 @@ impl Entry {
         logged: &LoggedDelivery,
     ) -> Option<Self> {
         let secret = secrets.signing(logged).cloned();
-        if let Ok(head) = logged.head() {
+        let head = match verifier {
+            Some(verifier) => verifier.headers(pairs(logged)),
+            None => logged.head(),
+        };
+        if let Ok(head) = head {
             self.timestamp = head.timestamp().map(|timestamp| timestamp.seconds());
             if let Some(kind) = self.kind_by(verifier, &head) {
                 self.resigned = signing == Signing::Afresh && secret.is_some();
@@ -212,15 +238,18 @@ impl Entry {
             .is_some_and(|it| it.1 == NOT_AUTHENTIC);
         if log_decides && !was_refused && !matches!(signing, Signing::Raw { .. }) {
             let secret = secret?;
-            let stamped: Vec<_> = stamp(&secret, self.at, &self.body).collect();
-            let others = logged.headers.iter();
-            let others =
-                others.filter(|(name, _)| ![TIMESTAMP, SIGNATURE].contains(&name.as_str()));
+            let stamped = self.stamp(&secret, self.at);
+            let is_stamped = |name: &str| {
+                stamped
+                    .iter()
+                    .any(|(stamped_name, _)| *stamped_name == name)
+            };
+            let others = logged.headers.iter().filter(|(name, _)| !is_stamped(name));
             let others = others.map(|(name, value)| (name.as_str(), &**value));
             let stamped = stamped
                 .iter()
                 .map(|(name, value)| (*name, value.as_bytes()));
-            let head = DeliveryHeaders::from_pairs(others.chain(stamped)).ok();
+            let head = verifier.and_then(|it| it.headers(others.chain(stamped)).ok());
             let kind = head.and_then(|head| self.kind_by(verifier, &head));
             self.kind = kind.unwrap_or(EntryKind::Forged);
             (self.secret, self.resigned) = (Some(secret), true);
@@ -248,9 +277,10 @@ impl Entry {
     }
 }
 
-/// The secrets and keys, as the caller gave them.
-#[derive(Clone, Default)]
+/// The scheme, the secrets and keys, as the caller gave them.
+#[derive(Clone)]
 pub(super) struct Secrets {
+    pub(super) scheme: Scheme,
     ring: Vec<(String, Secret)>,
     by_subscription: Vec<(String, Secret)>,
     /// These verify in place of the secrets.
@@ -258,6 +288,15 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
+    pub(super) fn new() -> Self {
+        Self {
+            scheme: Scheme::WORKSPACE,
+            ring: Vec::new(),
+            by_subscription: Vec::new(),
+            keys: None,
+        }
+    }
+
     pub(super) fn add(&mut self, name: Option<&str>, secret: Secret) {
         let name = match name {
             Some(name) => name.to_owned(),
@@ -323,18 +362,4 @@ impl Secrets {
         let index = key.and_then(|key| named(&self.ring, key.as_bytes()));
         self.ring.get(index.unwrap_or(0)).map(|(_, secret)| secret)
     }
-}
-
-/// Returns the headers of timestamp and signature, for this time.
-fn stamp(
-    secret: &Secret,
-    at: UnixSeconds,
-    body: &[u8],
-) -> impl Iterator<Item = (&'static str, String)> + use<> {
-    // The service writes no time before 1970 and none of more than 16 digits, and a signer would panic.
-    let at = UnixSeconds::new(at.as_i64().clamp(1, 9_999_999_999_999_999));
-    let headers = Signer::new(secret.clone()).at(at).headers(body);
-    headers
-        .into_iter()
-        .filter(|(name, _)| [TIMESTAMP, SIGNATURE].contains(name))
 }

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Secret,
+    Scheme, Secret,
     clock::{Clock, SystemClock, UnixSeconds},
     dedupe::RetrySchedule,
     lookup::Keys,
@@ -108,7 +108,7 @@ impl Replay {
         Self {
             chosen: (0..log.deliveries().len()).collect(),
             log,
-            secrets: Secrets::default(),
+            secrets: Secrets::new(),
             signing: Signing::Recorded {
                 redacted_too: false,
             },
@@ -153,6 +153,14 @@ impl Replay<Raw> {
 }
 
 impl<M: Mode> Replay<M> {
+    /// Says how the sender of the log signs. Default: [`Scheme::WORKSPACE`]. The retries follow the scheme's
+    /// [`schedule`](Self::schedule): set another one behind this.
+    pub fn scheme(mut self, scheme: Scheme) -> Self {
+        self.secrets.scheme = scheme;
+        self.schedule = RetrySchedule::of_scheme(&scheme);
+        self
+    }
+
     /// Adds a secret of the log. Up to four make a key ring, as during a rotation. The key that had signed a delivery signs it
     /// again, or else the first.
     pub fn secret(mut self, secret: Secret) -> Self {

@@ -8,6 +8,7 @@ mod explain;
 mod factory;
 mod log;
 mod replay;
+mod schemes;
 mod sender;
 mod sinks;
 mod stores;

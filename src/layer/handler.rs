@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::marks::{AlreadyHandled, DeadLetter, HandlerError, Unhandled};
 use crate::dedupe::{NotFresh, StoreError};
-use crate::event::{Event, EventError, Signed};
+use crate::event::{Event, EventError, EventErrorKind, Signed};
 use crate::observe::Reason;
 use crate::pipeline::Delivery;
 use crate::readable::sources;
@@ -190,7 +190,12 @@ const TRY_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 impl IntoAnswer for EventError {
     fn into_answer(self) -> Response<Bytes> {
-        HandlerError::from(self).mark(StatusCode::UNPROCESSABLE_ENTITY.into_answer())
+        let status = match self.kind() {
+            // A fault of the program: no delivery of this receiver has such events.
+            EventErrorKind::OtherScheme => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        HandlerError::from(self).mark(status.into_answer())
     }
 }
 
@@ -227,7 +232,8 @@ fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
 
 /// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
 pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
-    sources(reason).any(|error| of::<EventError>(error).is_some())
+    let is_one = |error: &EventError| error.kind() != EventErrorKind::OtherScheme;
+    sources(reason).any(|error| of::<EventError>(error).is_some_and(is_one))
 }
 
 /// Returns the error if it is of this type, also behind the pointer by which the error of another crate shares or boxes it.

@@ -81,8 +81,8 @@ pub(crate) fn classify<R, E>(
         Some(reason) if status.is_success() && reason.is::<Unhandled>() => Outcome::Unhandled,
         _ if status.is_success() => Outcome::Handled,
         Some(reason)
-            if reason.is::<EventError>()
-                || status == StatusCode::UNPROCESSABLE_ENTITY && is_mismatch(&**reason) =>
+            if is_mismatch(&**reason)
+                && (reason.is::<EventError>() || status == StatusCode::UNPROCESSABLE_ENTITY) =>
         {
             Outcome::Failed(Failure::TypeMismatch)
         }

@@ -59,3 +59,134 @@ fn a_secret_that_does_not_fit_the_scheme_and_an_unknown_scheme_are_named() {
         "{unknown:?}"
     );
 }
+
+/// A log of three deliveries, each signed by the command: with its secret, with another one, and with its secret again.
+fn log_of(scheme: &str, secret: &str, other: &str) -> Scratch {
+    let lines = [("evt_1", secret), ("evt_2", other), ("evt_3", secret)].map(|(id, secret)| {
+        let text = format!(r#"{{"id":"{id}","type":"invoice.paid"}}"#);
+        let body = Scratch::file(&format!("scheme-log-{scheme}-{id}"), text.as_bytes());
+        let signed = run(secret, &["sign", "--scheme", scheme, "--body", body.path()]);
+        let headers = signed
+            .stdout
+            .lines()
+            .filter_map(|line| line.split_once(": "));
+        let headers: Vec<_> = headers.collect();
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let (status, outcome, key) = match id {
+            "evt_2" => (401, "not_authentic", None),
+            _ => (204, "handled", Some("primary")),
+        };
+        let line = serde_json::json!({
+            "received_at": now.unwrap().as_secs(), "method": "POST", "target": "/webhooks",
+            "headers": headers, "body": text,
+            "answer": {"status": status, "outcome": outcome, "elapsed_us": 1, "key": key},
+        });
+        format!("{line}\n")
+    });
+    Scratch::file(&format!("scheme-log-{scheme}"), lines.concat().as_bytes())
+}
+
+#[test]
+fn a_log_of_each_scheme_is_listed_explained_and_replayed() {
+    let other = "whsec_YW5vdGhlciBvbmUgb2YgYSB0ZXN0IQ==";
+    for scheme in ["standard-webhooks", "stripe", "github"] {
+        let log = log_of(scheme, BYTES, other);
+        let listed = run(
+            BYTES,
+            &["log", "list", log.path(), "--scheme", scheme, "--json"],
+        );
+        let rows = listed.stdout.matches(r#""verifiable":true"#).count();
+        assert_eq!((listed.code, rows), (Some(0), 3), "{listed:?}");
+        assert!(listed.stdout.contains(r#""eventType":"invoice.paid""#));
+        let shown = ["log", "show", log.path(), "--scheme", scheme, "--line", "3"];
+        let shown = run(BYTES, &shown);
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        let has_age = shown.stdout.contains("s after it was signed");
+        assert_eq!(has_age, scheme != "github", "{shown:?}");
+
+        let explain = |line: &str, held: &str, known: &str| {
+            let of = [
+                "explain",
+                "--scheme",
+                scheme,
+                "--log",
+                log.path(),
+                "--line",
+                line,
+            ];
+            let other = ["--other-env", "OTHER_SECRET"];
+            let mut command = hookgate(&[&of[..], &other].concat());
+            command
+                .env("WEBHOOK_SECRET", held)
+                .env("OTHER_SECRET", known);
+            Ran::to_its_end(&mut command)
+        };
+        let sound = explain("1", BYTES, other);
+        assert!(sound.stdout.contains("authentic and fresh"), "{sound:?}");
+        let of_another = explain("2", BYTES, other);
+        assert_eq!(of_another.code, Some(1));
+        assert!(
+            of_another.stdout.contains("that of OTHER_SECRET"),
+            "{of_another:?}"
+        );
+
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/webhooks", server.local_addr().unwrap());
+        let replayed = std::thread::spawn({
+            let (log, url) = (log.path().to_owned(), url.clone());
+            move || {
+                run(
+                    BYTES,
+                    &[
+                        "replay", &log, "--to", &url, "--scheme", scheme, "--line", "1",
+                    ],
+                )
+            }
+        });
+        let (mut stream, _) = server.accept().unwrap();
+        let received = request(&mut stream);
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        let replayed = replayed.join().unwrap();
+        assert_eq!(replayed.code, Some(0), "{replayed:?}");
+        let (head, body) = received.split_once("\r\n\r\n").unwrap();
+        let headers = Scratch::file(
+            "scheme-replayed",
+            head.split_once("\r\n").unwrap().1.as_bytes(),
+        );
+        let body = Scratch::file("scheme-replayed-body", body.as_bytes());
+        let verify = [
+            "verify",
+            "--scheme",
+            scheme,
+            "--headers",
+            headers.path(),
+            "--body",
+            body.path(),
+        ];
+        let verdict = run(BYTES, &verify);
+        assert_eq!(verdict.code, Some(0), "{verdict:?}");
+    }
+}
+
+/// Reads one request, whose length is announced.
+fn request(stream: &mut std::net::TcpStream) -> String {
+    use std::io::Read;
+
+    let mut read = Vec::new();
+    loop {
+        let mut more = [0; 4_096];
+        let count = stream.read(&mut more).unwrap();
+        assert!(count > 0, "the request broke off");
+        read.extend_from_slice(&more[..count]);
+        let text = String::from_utf8(read.clone()).unwrap();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        if length.is_some_and(|length| body.len() >= length.parse::<usize>().unwrap()) {
+            return text;
+        }
+    }
+}

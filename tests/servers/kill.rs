@@ -20,6 +20,8 @@ mod role;
 mod round;
 mod sender;
 
+use hookgate::Scheme;
+
 use role::Role;
 use round::{Engine, Topology};
 
@@ -29,6 +31,7 @@ fn topology(test: &'static str, engine: Engine, roles: &'static [Role]) -> Topol
         engine,
         roles,
         clock_jumps: false,
+        scheme: Scheme::WORKSPACE,
     }
 }
 
@@ -97,6 +100,32 @@ fn effects_in_the_same_transaction_of_sqlite() {
     let test = "kill::effects_in_the_same_transaction_of_sqlite";
     let roles = &[Role::HandlesInTransaction, Role::HandlesInTransaction];
     topology(test, Engine::Sqlite, roles).run();
+}
+
+/// Other senders: their ids stand in the body, and in a signed header.
+#[test]
+fn effects_of_stripe_in_the_same_transaction_of_sqlite() {
+    effects_of(
+        "kill::effects_of_stripe_in_the_same_transaction_of_sqlite",
+        Scheme::STRIPE,
+    );
+}
+
+#[test]
+fn effects_of_standard_webhooks_in_the_same_transaction_of_sqlite() {
+    effects_of(
+        "kill::effects_of_standard_webhooks_in_the_same_transaction_of_sqlite",
+        Scheme::STANDARD_WEBHOOKS,
+    );
+}
+
+fn effects_of(test: &'static str, scheme: Scheme) {
+    let roles = &[Role::HandlesInTransaction, Role::HandlesInTransaction];
+    let topology = Topology {
+        scheme,
+        ..topology(test, Engine::Sqlite, roles)
+    };
+    topology.run();
 }
 
 /// The loops can fail: a sink that answers before the delivery is durable loses events, and the loop finds it.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::routing::post;
-use hookgate::{Delivery, Secret};
+use hookgate::{Delivery, Scheme, Secret};
 use hookgate_testing::Signer;
 use http::StatusCode;
 use tokio::time::sleep;
@@ -169,7 +169,7 @@ async fn receive(given: &str) {
         }
         StatusCode::NO_CONTENT
     };
-    let layer = behind(claims(store), ledger);
+    let layer = behind(Scheme::WORKSPACE, claims(store), ledger);
     let method = post(handler).layer(layer).with_state(state);
     serve(address.parse().unwrap(), method);
     std::future::pending().await

@@ -13,8 +13,8 @@ use axum::routing::{post, post_service};
 use deadpool_postgres::{Manager, Pool, Runtime};
 use fastrand::Rng;
 use hookgate::{
-    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
-    WebhookLayer,
+    DeadLetter, DedupeStore, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Scheme,
+    Secret, WebhookLayer,
     dedupe::{ClaimedIn, StoreFuture},
     sink::{Accepted, Sink},
 };
@@ -72,6 +72,7 @@ pub struct Task {
     /// Where it receives.
     pub address: SocketAddr,
     pub seed: u64,
+    pub scheme: Scheme,
 }
 
 impl Task {
@@ -79,13 +80,14 @@ impl Task {
         let role = ROLES.iter().position(|role| *role == self.role).unwrap();
         let folder = self.folder.display();
         let (store, address, seed) = (&self.store, self.address, self.seed);
-        let parent = std::process::id();
-        format!("{role}\n{folder}\n{store}\n{address}\n{seed}\n{parent}")
+        let (scheme, parent) = (self.scheme.name(), std::process::id());
+        format!("{role}\n{folder}\n{store}\n{address}\n{seed}\n{scheme}\n{parent}")
     }
 
     /// Runs in the started process: does the task until it is killed.
     pub fn perform(given: &str) {
-        let [role, folder, store, address, seed, parent] = given.lines().collect::<Vec<_>>()[..]
+        let [role, folder, store, address, seed, scheme, parent] =
+            given.lines().collect::<Vec<_>>()[..]
         else {
             panic!("{given:?}")
         };
@@ -95,6 +97,7 @@ impl Task {
             store: store.to_owned(),
             address: address.parse().unwrap(),
             seed: seed.parse().unwrap(),
+            scheme: Scheme::named(scheme).unwrap(),
         };
         let parent: u32 = parent.parse().unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -110,7 +113,7 @@ impl Task {
 
     async fn begin(self) {
         let handler = Handler::of(&self);
-        let (role, address) = (self.role, self.address);
+        let (role, address, scheme) = (self.role, self.address, self.scheme);
         match role {
             Role::Works => work(&self.inbox().await, handler),
             Role::AcceptsAndWorks => {
@@ -118,25 +121,29 @@ impl Task {
                 work(&inbox, handler);
                 serve(
                     address,
-                    post_service(receiver().accept_into(inbox).unwrap()),
+                    post_service(receiver(scheme).accept_into(inbox).unwrap()),
                 );
             }
             Role::Accepts => {
-                let acceptor = receiver().accept_into(self.inbox().await).unwrap();
+                let acceptor = receiver(scheme).accept_into(self.inbox().await).unwrap();
                 serve(address, post_service(acceptor));
             }
             Role::AcceptsTooEarly => {
-                let acceptor = receiver()
+                let acceptor = receiver(scheme)
                     .accept_into(TooEarly(self.inbox().await))
                     .unwrap();
                 serve(address, post_service(acceptor));
             }
             Role::Handles => {
-                let layer = behind(claims(&self.store), handler.ledger.clone());
+                let layer = behind(scheme, claims(&self.store), handler.ledger.clone());
                 serve(address, post(Handler::run).layer(layer).with_state(handler));
             }
             Role::HandlesInTransaction => {
-                let layer = behind(Arc::new(MemoryStore::default()), handler.ledger.clone());
+                let layer = behind(
+                    scheme,
+                    Arc::new(MemoryStore::default()),
+                    handler.ledger.clone(),
+                );
                 let method = post(Handler::run_in_transaction).layer(layer);
                 serve(address, method.with_state(handler));
             }
@@ -163,8 +170,9 @@ fn database(config: &str) -> Postgres {
     Postgres::new(Config::from_str(config).unwrap(), NoTls).with_connections(4)
 }
 
-fn receiver() -> ReceiverBuilder {
+fn receiver(scheme: Scheme) -> ReceiverBuilder {
     Receiver::builder()
+        .scheme(scheme)
         .secret(Secret::new(SECRET).unwrap())
         .answer_within(Duration::from_secs(2))
         .lease(LEASE)
@@ -197,8 +205,8 @@ pub fn effects_file(store: &str) -> rusqlite::Result<Connection> {
 }
 
 /// The layer, which reports to the ledger how each run was settled.
-pub fn behind(store: Arc<dyn DedupeStore>, ledger: Ledger) -> WebhookLayer {
-    let settled = receiver().store(store).on_settled(move |settled| {
+pub fn behind(scheme: Scheme, store: Arc<dyn DedupeStore>, ledger: Ledger) -> WebhookLayer {
+    let settled = receiver(scheme).store(store).on_settled(move |settled| {
         let step = match settled.outcome {
             Outcome::HandledUnrecorded(_) => Step::Lost,
             Outcome::Failed(_) => Step::Failed,

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
+use hookgate::Scheme;
 use hookgate_inbox::{EntryState, Inbox, Page, Selection};
 
 use super::ledger::{Account, Follower, Ledger};
@@ -30,6 +31,8 @@ pub struct Topology {
     pub roles: &'static [Role],
     /// The wall clock of all processes is set by an hour, back and forth.
     pub clock_jumps: bool,
+    /// How the sender signs.
+    pub scheme: Scheme,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,6 +158,7 @@ impl Topology {
                 store: server.name(),
                 address: SocketAddr::from(([127, 0, 0, 1], free_port())),
                 seed: chance.u64(..),
+                scheme: self.scheme,
             })
             .collect();
         let receivers = tasks.iter().filter(|task| task.role != Role::Works);
@@ -162,7 +166,7 @@ impl Topology {
         // With the layer a 2xx proves a run that ended. In a transaction it may stand for a run that was killed behind its
         // commit.
         let follower = self.has(Role::Handles).then(|| Follower::of(&ledger));
-        let sender = Arc::new(Sender::to(receivers, follower));
+        let sender = Arc::new(Sender::to(self.scheme, receivers, follower));
         let sending = runtime.spawn(Arc::clone(&sender).run(chance.fork()));
         let started = tasks
             .iter()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use hookgate::{
-    Secret,
+    Scheme, Secret,
     clock::{Clock, SystemClock, UnixSeconds},
 };
 use hookgate_testing::Signer;
@@ -18,13 +18,15 @@ use tokio::time::{sleep, timeout};
 
 use super::ledger::Follower;
 
-pub const SECRET: &str = "whsec_made_up_for_the_kill_loops";
+/// Of the form that each scheme takes.
+pub const SECRET: &str = "whsec_bWFkZSB1cCBmb3IgdGhlIGtpbGwgbG9vcHM=";
 /// After which the sender hangs up: 5 s for the service.
 const PATIENCE: Duration = Duration::from_millis(2_500);
 /// Events that are on their way at once.
 const UNDER_WAY: usize = 48;
 
 pub struct Sender {
+    scheme: Scheme,
     receivers: Vec<SocketAddr>,
     /// How far the receivers' clocks are ahead of this process' own.
     pub ahead: AtomicI64,
@@ -50,8 +52,9 @@ pub struct Answers {
 }
 
 impl Sender {
-    pub fn to(receivers: Vec<SocketAddr>, follower: Option<Follower>) -> Self {
+    pub fn to(scheme: Scheme, receivers: Vec<SocketAddr>, follower: Option<Follower>) -> Self {
         Self {
+            scheme,
             receivers,
             ahead: AtomicI64::new(0),
             stop: AtomicBool::new(false),
@@ -114,7 +117,8 @@ impl Sender {
     async fn attempt(&self, event: &Event, chance: &mut Rng) -> bool {
         let receiver = self.receivers[chance.usize(..self.receivers.len())];
         let now = SystemClock.now().as_i64() + self.ahead.load(Ordering::SeqCst);
-        let signer = Signer::new(Secret::new(SECRET).unwrap()).at(UnixSeconds::new(now));
+        let signer = Signer::new(Secret::new(SECRET).unwrap()).scheme(self.scheme);
+        let signer = signer.at(UnixSeconds::new(now));
         // Some hang up while the receiver handles the event.
         let limit = if chance.u8(..) < 13 {
             Duration::from_millis(chance.u64(1..40))

@@ -46,9 +46,12 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Calls `record` with the meter of this receiver.
+    /// Calls `record` with the meter of this receiver. A recorder that panics does no harm.
+    #[expect(clippy::disallowed_methods, reason = "this is the one way")]
     pub(crate) fn with(&self, record: impl FnOnce(Meter<'_>)) {
-        Meter::with(("receiver", &self.receiver), record);
+        let receiver = &self.receiver;
+        let _ =
+            catch_panic(|| metrics::with_recorder(|recorder| record(Meter { receiver, recorder })));
     }
 
     pub(super) fn answered(&self, auth: &Authenticator, answer: &Answer) {
@@ -96,7 +99,12 @@ impl Metrics {
             );
             // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
             if run.outcome != Outcome::Failed(Failure::Drained) {
-                handler_time(to, names::HANDLER, of, &run.delivery, run.elapsed);
+                let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
+                let labels = [
+                    ("outcome", of.outcome.into()),
+                    ("event_type", event_type.into()),
+                ];
+                to.time(names::HANDLER, run.elapsed, labels);
             }
         });
     }
@@ -142,48 +150,22 @@ fn answered_after(to: Meter<'_>, of: OutcomeLabels, elapsed: Duration) {
     to.time(names::ANSWER, elapsed, [("outcome", of.outcome.into())]);
 }
 
-/// Records the time in the handler, of a run of the layer or of a worker.
-pub(crate) fn handler_time(
-    to: Meter<'_>,
-    name: &'static str,
-    of: OutcomeLabels,
-    delivery: &Delivery,
-    elapsed: Duration,
-) {
-    let event_type = delivery.head().event_type.known().unwrap_or(OTHER);
-    let labels = [
-        ("outcome", of.outcome.into()),
-        ("event_type", event_type.into()),
-    ];
-    to.time(name, elapsed, labels);
-}
-
 static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
 
-/// Records metrics that share their first label: the name of a receiver or of an inbox.
+/// Records metrics whose first label is the name of a receiver.
 #[derive(Clone, Copy)]
 pub(crate) struct Meter<'a> {
-    source: (&'static str, &'a SharedString),
+    receiver: &'a SharedString,
     recorder: &'a dyn Recorder,
 }
 
-pub(crate) type Labels<const N: usize> = [(&'static str, SharedString); N];
+type Labels<const N: usize> = [(&'static str, SharedString); N];
 
-impl<'a> Meter<'a> {
-    /// Calls `record` with a meter. A recorder that panics does no harm.
-    #[expect(clippy::disallowed_methods, reason = "this is the one way")]
-    pub(crate) fn with(source: (&'static str, &SharedString), record: impl FnOnce(Meter<'_>)) {
-        let _ = catch_panic(|| {
-            metrics::with_recorder(|recorder| {
-                record(Meter { source, recorder });
-            });
-        });
-    }
-
+impl Meter<'_> {
     fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
-        let (label, value) = self.source;
         let labels = labels.map(|(name, value)| Label::new(name, value));
-        let all = iter::once(Label::new(label, value.clone())).chain(labels);
+        let receiver = Label::new("receiver", self.receiver.clone());
+        let all = iter::once(receiver).chain(labels);
         Key::from_parts(KeyName::from_const_str(name), all.collect::<Vec<_>>())
     }
 
@@ -266,9 +248,9 @@ impl NamedKeys {
 
 /// The outcome of a delivery or a run, and the reason.
 #[derive(Clone, Copy)]
-pub(crate) struct OutcomeLabels {
-    pub(crate) outcome: &'static str,
-    pub(crate) reason: &'static str,
+struct OutcomeLabels {
+    outcome: &'static str,
+    reason: &'static str,
 }
 
 impl OutcomeLabels {
@@ -278,7 +260,7 @@ impl OutcomeLabels {
         reason: NONE,
     };
 
-    pub(crate) fn new(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
+    fn new(outcome: Outcome, not_authentic: Option<&VerifyError>) -> Self {
         let (name, remarkable) = match outcome {
             Outcome::Refused(_) => ("refused", true),
             Outcome::Replayed { same_body } => ("replayed", !same_body),

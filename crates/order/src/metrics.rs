@@ -1,30 +1,23 @@
 //! Metrics of a guard (feature `metrics`): through the facade crate, to the recorder that the program has installed.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the metrics of a guard leave through this file"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hookgate::receiver::catch_panic;
-use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
 use super::judge::GapReason;
 use super::report::Ordered;
 
 const EVENTS: &str = "hookgate_order_total";
 const GAPS: &str = "hookgate_order_gaps_total";
-const HELP: [(&str, &str); 2] = [
-    (
-        EVENTS,
-        "Handled events about a row, by their place among the handled events of that row.",
-    ),
-    (
-        GAPS,
-        "Handled updates that show that an event of their row was missed, by the reason.",
-    ),
-];
 
-static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
-
-/// The metrics of the guard with this name.
+/// The metrics of the guard with this name. A recorder that panics does no harm.
 #[derive(Clone)]
 pub(super) struct OrderMetrics {
     name: SharedString,
@@ -44,16 +37,18 @@ impl OrderMetrics {
         if self.has_begun.swap(true, Ordering::Relaxed) {
             return;
         }
-        recorded(|to| {
-            for (name, help) in HELP {
-                let name = KeyName::from_const_str(name);
-                to.describe_counter(name, Some(Unit::Count), help.into());
-            }
+        let _ = catch_panic(|| {
+            let help =
+                "Handled events about a row, by their place among the handled events of that row.";
+            describe_counter!(EVENTS, Unit::Count, help);
+            let help =
+                "Handled updates that show that an event of their row was missed, by the reason.";
+            describe_counter!(GAPS, Unit::Count, help);
             for order in ["stale", "overlapped"] {
-                self.add(to, EVENTS, 0, ("order", order));
+                self.events(order).increment(0);
             }
             for reason in [GapReason::BeforeDiffers, GapReason::NotCreated] {
-                self.add(to, GAPS, 0, ("reason", reason.name()));
+                self.gaps(reason).increment(0);
             }
         });
     }
@@ -63,34 +58,19 @@ impl OrderMetrics {
             true => "overlapped",
             false => ordered.order.name(),
         };
-        recorded(|to| {
-            self.add(to, EVENTS, 1, ("order", order));
+        let _ = catch_panic(|| {
+            self.events(order).increment(1);
             if let Some(reason) = ordered.gap {
-                self.add(to, GAPS, 1, ("reason", reason.name()));
+                self.gaps(reason).increment(1);
             }
         });
     }
 
-    /// Adds to a counter. Zero registers the counter without counting.
-    fn add(
-        &self,
-        to: &dyn Recorder,
-        name: &'static str,
-        more: u64,
-        (label, value): (&'static str, &'static str),
-    ) {
-        let guard = Label::new("guard", self.name.clone());
-        let labels = vec![guard, Label::from_static_parts(label, value)];
-        let key = Key::from_parts(KeyName::from_const_str(name), labels);
-        to.register_counter(&key, &METADATA).increment(more);
+    fn events(&self, order: &'static str) -> Counter {
+        counter!(EVENTS, "guard" => self.name.clone(), "order" => order)
     }
-}
 
-/// A recorder that panics does no harm.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the metrics of a guard leave through this function"
-)]
-fn recorded(record: impl FnOnce(&dyn Recorder)) {
-    let _ = catch_panic(|| metrics::with_recorder(record));
+    fn gaps(&self, reason: GapReason) -> Counter {
+        counter!(GAPS, "guard" => self.name.clone(), "reason" => reason.name())
+    }
 }

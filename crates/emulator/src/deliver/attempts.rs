@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hookgate::dedupe::RetrySchedule;
-use hookgate_testing::sender::{AttemptEnd, Attempted, Reading, Subscription};
+use hookgate::{clock::UnixSeconds, dedupe::RetrySchedule};
+use hookgate_testing::sender::{AttemptEnd, Reading};
 
 use super::engine::Inner;
 use super::flight::Flight;
 use super::record::{Answer, Attempt, DeliveryState, KEPT, Number, Sent};
+use super::snapshot::as_millis;
 use super::state::State;
 use super::subscription::made;
 use crate::body::headers;
@@ -24,15 +25,6 @@ const HELD: Duration = Duration::from_secs(10);
 const PROMPT: Duration = Duration::from_secs(1);
 /// What the fault `wrong-secret` signs with.
 pub(super) const WRONG_SECRET: &str = "whsec_made_up_of_another_subscription";
-
-/// What is known of an attempt when it begins.
-struct StartedAttempt {
-    epoch: u64,
-    number: Number,
-    subscription: String,
-    at: Moment,
-    fault: Option<Fault>,
-}
 
 impl Inner {
     fn reading(&self) -> Reading {
@@ -67,7 +59,7 @@ impl Inner {
     }
 
     fn begin_one(self: &Arc<Self>, state: &mut State, number: Number, at: Moment) {
-        let (epoch, clock) = (state.epoch, &self.parts.clock);
+        let clock = &self.parts.clock;
         let Some(delivery) = state.deliveries.get_mut(&number) else {
             return;
         };
@@ -89,73 +81,42 @@ impl Inner {
             return;
         }
         delivery.due = None;
-        let fresh = || (clock.signing_time(), clock.offset());
+        let fresh = || (clock.signing_time().as_i64(), as_millis(clock.offset()));
         let (first, offset) = *delivery.first_signed.get_or_insert_with(fresh);
         let timestamp = if self.parts.switches.is(Switch::RetrySignatures, "first") {
-            clock.aged(first, offset)
+            clock.aged(UnixSeconds::new(first), Duration::from_millis(offset))
         } else {
             clock.signing_time()
         };
         let (event_id, event_type) = (delivery.event_id.clone(), delivery.event_type.clone());
         let body = delivery.body.clone();
         self.tell(Some(delivery));
-        let Some(sender) = state.lane(&subscription).map(|lane| lane.sender.clone()) else {
+        let Some(lane) = state.lane(&subscription) else {
             return;
         };
-        state.started += 1;
-        state.flying.insert((at, number));
-        let flight = sender.map(|sender| Flight {
-            subscription: self.signing(sender, fault, state, &subscription),
+        let wrong = || made(&lane.settings, WRONG_SECRET, &self.route).ok();
+        let wrong = (fault == Some(Fault::WrongSecret)).then(wrong).flatten();
+        let flight = Flight {
+            sender: wrong.unwrap_or_else(|| lane.sender.clone()),
+            epoch: state.epoch,
+            number,
+            at,
             event_id,
             event_type,
             body,
             timestamp,
             fault,
-            timeout: SCHEDULE.attempt_timeout(),
-        });
-        let started = StartedAttempt {
-            epoch,
-            number,
-            subscription,
-            at,
-            fault,
         };
-        let inner = Arc::clone(self);
-        state
-            .tasks
-            .spawn_on(inner.attempt(started, flight), &self.runtime);
+        state.started += 1;
+        state.flying.insert((at, number));
+        let attempt = Arc::clone(self).attempt(flight);
+        state.tasks.spawn_on(attempt, &self.runtime);
     }
 
-    fn signing(
-        &self,
-        sender: Subscription,
-        fault: Option<Fault>,
-        state: &mut State,
-        subscription: &str,
-    ) -> Subscription {
-        if fault != Some(Fault::WrongSecret) {
-            return sender;
-        }
-        let url = state
-            .lane(subscription)
-            .map(|lane| lane.settings.url.clone());
-        let url = url.unwrap_or_default();
-        made(subscription, &url, WRONG_SECRET, &self.route).unwrap_or(sender)
-    }
-
-    async fn attempt(self: Arc<Self>, started: StartedAttempt, flight: Option<Flight>) {
+    /// Makes an attempt, records its end, and plans the next one.
+    async fn attempt(self: Arc<Self>, flight: Flight) {
         let clock = &self.parts.clock;
         let base = clock.base_moment();
-        let Some(flight) = flight else {
-            let sent = Sent {
-                url: String::new(),
-                headers: Vec::new(),
-                body: None,
-                received_at: clock.signing_time().as_i64(),
-            };
-            let end = AttemptEnd::Failed("the subscription has no URL".to_owned());
-            return self.ended(&started, Duration::ZERO, &end, Duration::ZERO, sent, None);
-        };
         let received_at = clock.signing_time().as_i64();
         let request = flight.request();
         let changed = *request.body() != flight.body;
@@ -165,72 +126,49 @@ impl Inner {
             body: changed.then(|| request.body().to_vec()),
             received_at,
         };
-        let Attempted {
-            end,
-            answer,
-            elapsed,
-            ..
-        } = flight.fly(request).await;
+        let flown = flight.fly(request, SCHEDULE.attempt_timeout()).await;
         // Measured by the emulator's own clock: a clock that a test moves by hand stands still meanwhile.
         let took = clock.base_moment().saturating_sub(base);
-        let took = match end {
-            AttemptEnd::TimedOut => took.max(flight.timeout),
+        let took = match flown.end {
+            AttemptEnd::TimedOut => took.max(SCHEDULE.attempt_timeout()),
             _ if took < PROMPT => Duration::ZERO,
             _ => took,
         };
-        let answer = answer.as_ref().map(Answer::of);
-        self.ended(&started, took, &end, elapsed, sent, answer);
-    }
 
-    /// Records the end of an attempt, and plans the next one.
-    fn ended(
-        self: &Arc<Self>,
-        started: &StartedAttempt,
-        took: Duration,
-        end: &AttemptEnd,
-        elapsed: Duration,
-        request: Sent,
-        answer: Option<Answer>,
-    ) {
-        let clock = &self.parts.clock;
         let mut state = self.state();
-        if state.epoch != started.epoch {
+        if state.epoch != flight.epoch {
             return;
         }
-        state.flying.remove(&(started.at, started.number));
-        if let Some(lane) = state.lane(&started.subscription) {
+        state.flying.remove(&(flight.at, flight.number));
+        if let Some(lane) = state.lane(flight.sender.id()) {
             lane.flying = lane.flying.saturating_sub(1);
         }
-        let Some(delivery) = state.deliveries.get_mut(&started.number) else {
+        let Some(delivery) = state.deliveries.get_mut(&flight.number) else {
             return;
         };
         let weight = delivery.weight();
-        let error = match end {
-            AttemptEnd::Answered(_) => None,
-            other => Some(other.to_string()),
-        };
+        let is_answered = flown.answer.is_some();
         delivery.attempts.push(Attempt {
-            at: clock.millis_at(started.at),
-            status: end.status(),
-            error,
-            duration_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
-            fault: started.fault.map(|fault| fault.name().to_owned()),
-            request,
-            answer,
+            at: clock.millis_at(flight.at),
+            status: flown.end.status(),
+            error: (!is_answered).then(|| flown.end.to_string()),
+            duration_ms: as_millis(flown.elapsed),
+            fault: flight.fault.map(|fault| fault.name().to_owned()),
+            request: sent,
+            answer: flown.answer.as_ref().map(Answer::of),
         });
         let grown = delivery.weight().saturating_sub(weight);
         let number = u32::try_from(delivery.attempts.len()).unwrap_or(u32::MAX);
         let wait = self.reading().wait_after(&SCHEDULE, number);
         let wait = wait.filter(|_| !delivery.once && delivery.state == DeliveryState::Pending);
-        let over = started.at + took;
         match wait {
-            _ if end.is_success() => state.end(started.number, DeliveryState::Delivered),
-            Some(wait) => state.wait_until(started.number, over + wait),
-            None => state.end(started.number, DeliveryState::Discarded),
+            _ if flown.end.is_success() => state.end(flight.number, DeliveryState::Delivered),
+            Some(wait) => state.wait_until(flight.number, flight.at + took + wait),
+            None => state.end(flight.number, DeliveryState::Discarded),
         }
-        self.tell(state.deliveries.get(&started.number));
+        self.tell(state.deliveries.get(&flight.number));
         state.grown(grown);
-        state.release(&started.subscription, started.number, clock.moment());
+        state.release(flight.sender.id(), flight.number, clock.moment());
         self.begin(&mut state);
         drop(state);
         self.tell_changed();

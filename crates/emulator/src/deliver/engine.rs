@@ -165,19 +165,6 @@ impl Deliveries {
         Some(delivery.detail(&self.inner.parts.clock))
     }
 
-    /// Returns the request of an attempt, counted from 1, as it was sent.
-    #[cfg(test)]
-    pub(crate) fn request(&self, id: &str, attempt: usize) -> Option<http::Request<bytes::Bytes>> {
-        let state = self.inner.state();
-        let (_, delivery) = state.find(id)?;
-        let attempt = delivery.attempts.get(attempt.checked_sub(1)?)?;
-        let mut request = http::Request::post(&attempt.request.url);
-        for (name, value) in &attempt.request.headers {
-            request = request.header(name, value);
-        }
-        request.body(delivery.sent_body(attempt)).ok()
-    }
-
     /// Ends the engine: no attempt begins any more, and those under way are cut off.
     pub(crate) fn stop(&self) {
         let mut state = self.inner.state();
@@ -270,6 +257,7 @@ impl Inner {
             state: DeliveryState::Pending,
             reason: None,
             due: None,
+            due_in_ms: None,
             once,
             reordered: false,
             first_signed: None,

@@ -7,8 +7,10 @@ use hookgate::clock::UnixSeconds;
 use hookgate_testing::sender::{Attempted, NetworkFault, Subscription};
 use http::{HeaderValue, Request, header};
 
+use super::record::Number;
 use super::route::Reset;
 use crate::faults::Fault;
+use crate::time::Moment;
 
 /// How far `stale` and `ahead` are off: twice the time that receivers accept.
 const OFF: i64 = 600;
@@ -16,13 +18,15 @@ const OFF: i64 = 600;
 /// An attempt that is about to begin.
 pub(super) struct Flight {
     /// Signs with another secret where that is the fault.
-    pub(super) subscription: Subscription,
+    pub(super) sender: Subscription,
+    pub(super) epoch: u64,
+    pub(super) number: Number,
+    pub(super) at: Moment,
     pub(super) event_id: String,
     pub(super) event_type: String,
     pub(super) body: Bytes,
     pub(super) timestamp: UnixSeconds,
     pub(super) fault: Option<Fault>,
-    pub(super) timeout: Duration,
 }
 
 impl Flight {
@@ -34,9 +38,9 @@ impl Flight {
             _ => 0,
         };
         let at = UnixSeconds::new(self.timestamp.as_i64().saturating_add(off));
-        let mut request =
-            self.subscription
-                .signed(at, &self.event_id, &self.event_type, &self.body);
+        let mut request = self
+            .sender
+            .signed(at, &self.event_id, &self.event_type, &self.body);
         match self.fault {
             Some(Fault::AlteredByte) => {
                 let mut body = request.body().to_vec();
@@ -62,16 +66,14 @@ impl Flight {
         request
     }
 
-    pub(super) async fn fly(&self, request: Request<Bytes>) -> Attempted {
+    pub(super) async fn fly(&self, request: Request<Bytes>, timeout: Duration) -> Attempted {
         let fault = match self.fault {
             Some(Fault::Duplicated) => Some(NetworkFault::Duplicated),
             Some(Fault::LostAnswer) => Some(NetworkFault::AnswerLost),
             Some(Fault::Slow) => Some(NetworkFault::Slow),
             _ => None,
         };
-        self.subscription
-            .attempt(request, fault, self.timeout)
-            .await
+        self.sender.attempt(request, fault, timeout).await
     }
 }
 

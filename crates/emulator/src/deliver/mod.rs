@@ -16,9 +16,8 @@ mod state;
 mod subscription;
 
 pub(crate) use engine::{Deliveries, Parts, Wanted};
-pub(crate) use record::{DeliveryState, Record};
+pub(crate) use record::{Delivery, DeliveryState, Record};
 pub(crate) use route::{EXAMPLE, Reach, Route};
-pub(crate) use snapshot::SavedDelivery;
 pub(crate) use subscription::Subscription;
 
 #[cfg(test)]

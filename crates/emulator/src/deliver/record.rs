@@ -1,9 +1,6 @@
 //! Deliveries: one event for one subscription, with its attempts.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use hookgate::clock::UnixSeconds;
 use hookgate::event::from_foreign_json;
 use hookgate_testing::sender::meaning;
 use serde::{Deserialize, Serialize};
@@ -28,28 +25,49 @@ pub(crate) enum DeliveryState {
     Discarded,
 }
 
-/// One delivery, as the engine knows it.
-#[derive(Clone, Debug)]
-pub(super) struct Delivery {
+/// One delivery, as the engine knows it and as a snapshot has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Delivery {
     /// Set once it is added.
+    #[serde(skip)]
     pub(super) number: Number,
     pub(super) id: String,
+    #[serde(rename = "subscriptionId")]
     pub(super) subscription: String,
     pub(super) event_id: String,
     pub(super) event_type: String,
+    #[serde(rename = "payload", with = "text")]
     pub(super) body: Bytes,
     pub(super) state: DeliveryState,
     /// When it is discarded without a failed attempt.
     pub(super) reason: Option<String>,
     /// The time of the next attempt. `None` during an attempt, and at the end.
+    #[serde(skip)]
     pub(super) due: Option<Moment>,
+    /// In a snapshot: milliseconds from now on; 0 for an attempt that was under way, which is made again.
+    pub(super) due_in_ms: Option<u64>,
     /// A test event has one attempt, because a person waits for the result.
     pub(super) once: bool,
     /// Whether it was held back already for the attempt that comes next.
     pub(super) reordered: bool,
-    /// The signing time of the first attempt, and the clock's offset then.
-    pub(super) first_signed: Option<(UnixSeconds, Duration)>,
+    /// The second at which the first attempt was signed, and the clock's offset then, in milliseconds.
+    pub(super) first_signed: Option<(i64, u64)>,
     pub(super) attempts: Vec<Attempt>,
+}
+
+/// A body as text.
+mod text {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(body: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&String::from_utf8_lossy(body))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+        String::deserialize(from).map(Bytes::from)
+    }
 }
 
 /// One attempt.
@@ -186,17 +204,8 @@ impl Delivery {
 
     /// Whether its event is of a row of this data model.
     pub(super) fn is_of_model(&self, id: &str) -> bool {
-        #[derive(Deserialize)]
-        struct Event {
-            data: Data,
-        }
-        #[derive(Deserialize)]
-        struct Data {
-            #[serde(rename = "datamodelId")]
-            model: String,
-        }
-        let event = from_foreign_json::<Event>(&self.body);
-        event.is_ok_and(|event| event.data.model == id)
+        let event = from_foreign_json::<Value>(&self.body);
+        event.is_ok_and(|event| event["data"]["datamodelId"] == id)
     }
 
     /// Whether each of these words, in lower case, occurs in its ids, type, results or body, whatever the case there.

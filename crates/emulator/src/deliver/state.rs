@@ -42,8 +42,7 @@ pub(super) struct State {
 /// A subscription with what waits for it.
 pub(super) struct Lane {
     pub(super) settings: Subscription,
-    /// `None` without a URL.
-    pub(super) sender: Option<sender::Subscription>,
+    pub(super) sender: sender::Subscription,
     /// Every delivery that is not at its end.
     pub(super) pending: BTreeSet<Number>,
     /// Attempts whose time has come.
@@ -54,7 +53,7 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(settings: Subscription, sender: Option<sender::Subscription>) -> Self {
+    pub(super) fn new(settings: Subscription, sender: sender::Subscription) -> Self {
         Self {
             settings,
             sender,

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use hookgate::Secret;
-use hookgate_testing::sender;
-use http::{HeaderValue, Uri};
+use hookgate_testing::{Transport, TransportError, sender};
+use http::{HeaderValue, Request, Response, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -83,33 +84,44 @@ impl Subscription {
         })
     }
 
-    /// Checks the settings and makes the sender's subscription of them. `None` if it has no URL yet.
+    /// Checks the settings and makes the sender's subscription of them.
     pub(super) fn sender(
         &self,
         route: &Route,
         reach: Reach,
-    ) -> Result<Option<sender::Subscription>, String> {
+    ) -> Result<sender::Subscription, String> {
         self.check()
             .map_err(|(field, told)| format!("`{field}`: {told}"))?;
-        if self.url.is_empty() {
-            return Ok(None);
-        }
-        if !route.is_given() {
+        if !route.is_given() && !self.url.is_empty() {
             permitted(&self.url, reach)?;
         }
-        let secret = self.secret.as_deref().unwrap_or_default();
-        made(&self.id, &self.url, secret, route).map(Some)
+        made(self, self.secret.as_deref().unwrap_or_default(), route)
     }
 }
 
+/// Makes the sender's subscription with another secret. Without a URL, each of its attempts fails.
 pub(super) fn made(
-    id: &str,
-    url: &str,
+    settings: &Subscription,
     secret: &str,
     route: &Route,
 ) -> Result<sender::Subscription, String> {
     let secret = Secret::new(secret).map_err(|error| format!("`secret`: {error}"))?;
-    sender::Subscription::new(id, url, secret, route.clone()).map_err(|error| error.to_string())
+    let (url, route) = match &*settings.url {
+        "" => ("/", Route::to(NoUrl)),
+        url => (url, route.clone()),
+    };
+    let made = sender::Subscription::new(&settings.id, url, secret, route);
+    made.map_err(|error| error.to_string())
+}
+
+/// The way of a subscription that has no URL yet.
+#[derive(Clone)]
+struct NoUrl;
+
+impl Transport for NoUrl {
+    async fn deliver(&self, _: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        Err("the subscription has no URL".into())
+    }
 }
 
 impl fmt::Debug for Subscription {

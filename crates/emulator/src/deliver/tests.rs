@@ -143,6 +143,18 @@ impl Room {
         self.receiver.arrived.lock().unwrap()[number].2.clone()
     }
 
+    /// The request of the first attempt, as it is kept.
+    fn kept_request(&self, id: &str) -> Request<Bytes> {
+        let state = self.deliveries.inner.state();
+        let (_, delivery) = state.find(id).unwrap();
+        let attempt = &delivery.attempts[0];
+        let mut request = Request::post(&attempt.request.url);
+        for (name, value) in &attempt.request.headers {
+            request = request.header(name, value);
+        }
+        request.body(delivery.sent_body(attempt)).unwrap()
+    }
+
     fn record(&self, event_id: &str) -> Record {
         let mut records = self.deliveries.records(Some(event_id));
         assert_eq!(records.len(), 1, "{records:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::deliver::{SavedDelivery, Subscription};
+use crate::deliver::{Delivery, Subscription};
 use crate::events::Actor;
 use crate::faults::FaultState;
 use crate::ids::Ids;
@@ -34,7 +34,7 @@ pub(crate) struct SeedFile {
     pub(crate) clock_offset_ms: u64,
     /// Where the stream of ids goes on.
     pub(crate) ids: Option<u64>,
-    pub(crate) deliveries: Vec<SavedDelivery>,
+    pub(crate) deliveries: Vec<Delivery>,
     pub(crate) rates: Rates,
     /// The log of the API's requests, the oldest first.
     pub(crate) requests: Vec<Request>,

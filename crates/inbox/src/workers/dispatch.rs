@@ -17,10 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use tower_service::Service;
 
 use super::backoff::Backoff;
-use super::guarded::call_store;
 use super::hooks::{DeadEntry, Step};
 use super::job::{give_back, work};
-use super::state::{Phase, WorkersState};
+use super::state::{Phase, WorkersState, call_store};
 use crate::engine::{Batch, Job, LeaseRequest};
 use crate::entry::EntryId;
 

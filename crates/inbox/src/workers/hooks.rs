@@ -15,8 +15,7 @@ use hookgate::{
     receiver::catch_panic,
 };
 
-use super::guarded::{Hook, call};
-use super::span::Span;
+use super::trace::Span;
 use crate::engine::Listed;
 use crate::entry::EntryId;
 use crate::line::one_line;
@@ -114,30 +113,38 @@ pub(super) enum Step<'a> {
     StoreFailed(&'static str, &'a StoreError),
 }
 
+type Hook<T> = Option<Arc<dyn Fn(&T) + Send + Sync>>;
+
 /// The hooks that the user has set.
 #[derive(Default)]
 pub(super) struct Hooks {
-    pub(super) settled: Option<Hook<AttemptReport>>,
-    pub(super) failed: Option<Hook<AttemptReport>>,
-    pub(super) dead: Option<Hook<DeadEntry>>,
-    pub(super) lost: Option<Hook<LostLease>>,
+    pub(super) settled: Hook<AttemptReport>,
+    pub(super) failed: Hook<AttemptReport>,
+    pub(super) dead: Hook<DeadEntry>,
+    pub(super) lost: Hook<LostLease>,
 }
 
 impl Hooks {
     pub(super) fn observe(&self, step: Step<'_>) {
         match step {
             Step::Ended(_, report) => {
-                call(self.settled.as_ref(), report);
+                call(&self.settled, report);
                 if matches!(report.outcome, Outcome::Failed(_))
                     && report.disposition != Disposition::Returned
                 {
-                    call(self.failed.as_ref(), report);
+                    call(&self.failed, report);
                 }
             }
-            Step::DeadLettered(entry) => call(self.dead.as_ref(), entry),
-            Step::LeaseLost(lost) => call(self.lost.as_ref(), lost),
+            Step::DeadLettered(entry) => call(&self.dead, entry),
+            Step::LeaseLost(lost) => call(&self.lost, lost),
             Step::Begun | Step::StoreFailed(..) => {}
         }
+    }
+}
+
+fn call<T>(hook: &Hook<T>, report: &T) {
+    if let Some(hook) = hook {
+        let _ = catch_panic(|| hook(report));
     }
 }
 

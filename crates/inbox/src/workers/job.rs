@@ -16,11 +16,10 @@ use http::{Request, Response};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use super::guarded::call_store;
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Reason, Step, error_line};
 use super::lease::Lease;
-use super::span::Span;
-use super::state::{Phase, WorkersState};
+use super::state::{Phase, WorkersState, call_store};
+use super::trace::Span;
 use crate::EntryId;
 use crate::engine::{End, Job};
 use crate::engine::{UNREADABLE, readable_id, readable_type};

@@ -8,9 +8,8 @@ use hookgate::dedupe::{ClaimToken, Ownership};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
-use super::guarded::call_store;
 use super::hooks::{LostLease, Step};
-use super::state::WorkersState;
+use super::state::{WorkersState, call_store};
 
 /// A lease that a task of its own renews after each third of its time: neither the handler nor other entries can delay the
 /// renewal. When it is dropped, the renewals end.

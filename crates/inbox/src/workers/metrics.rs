@@ -1,10 +1,15 @@
 //! Metrics of an inbox's workers (feature `metrics`), and gauges of the inbox, read when they are asked for.
 
-use std::iter;
-use std::time::Duration;
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the metrics of an inbox leave through this file"
+)]
 
 use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
-use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+use metrics::{
+    Counter, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 
 use super::hooks::{AttemptReport, Step};
 use crate::engine::InboxStats;
@@ -18,136 +23,100 @@ const STORE_FAILURES: &str = "hookgate_inbox_store_failures_total";
 const ENTRIES: &str = "hookgate_inbox_entries";
 const OLDEST_AGE: &str = "hookgate_inbox_oldest_age_seconds";
 
-static METADATA: Metadata<'static> = Metadata::new("hookgate", Level::INFO, Some(module_path!()));
-
 /// The metrics of the workers with this name.
 pub(super) struct WorkersMetrics(pub(super) SharedString);
 
 impl WorkersMetrics {
+    /// A recorder that panics does no harm.
     pub(super) fn observe(&self, step: Step<'_>) {
-        self.with(|to| match step {
-            Step::Begun => known(to),
-            Step::Ended(_, report) => ended(to, report),
-            Step::DeadLettered(_) => to.count(DEAD_LETTERS, 1, []),
-            Step::LeaseLost(_) => to.count(LOST_LEASES, 1, []),
-            Step::StoreFailed(call, _) => to.count(STORE_FAILURES, 1, [("call", call)]),
+        let _ = catch_panic(|| match step {
+            Step::Begun => self.register(),
+            Step::Ended(_, report) => self.ended(report),
+            Step::DeadLettered(_) => self.counter(DEAD_LETTERS).increment(1),
+            Step::LeaseLost(_) => self.counter(LOST_LEASES).increment(1),
+            Step::StoreFailed(call, _) => {
+                counter!(STORE_FAILURES, "inbox" => self.0.clone(), "call" => call).increment(1);
+            }
         });
     }
 
-    /// Calls `record` with the recorder that the program has installed. A recorder that panics does no harm.
-    #[allow(clippy::disallowed_methods)] // the one way to the recorder from here
-    fn with(&self, record: impl FnOnce(Meter<'_>)) {
-        let inbox = &self.0;
-        let _ =
-            catch_panic(|| metrics::with_recorder(|recorder| record(Meter { inbox, recorder })));
-    }
-}
-
-/// Records metrics whose first label is the name of an inbox.
-#[derive(Clone, Copy)]
-struct Meter<'a> {
-    inbox: &'a SharedString,
-    recorder: &'a dyn Recorder,
-}
-
-type Labels<const N: usize> = [(&'static str, &'static str); N];
-
-impl Meter<'_> {
-    fn key<const N: usize>(self, name: &'static str, labels: Labels<N>) -> Key {
-        let labels = labels.map(|(name, value)| Label::from_static_parts(name, value));
-        let all = iter::once(Label::new("inbox", self.inbox.clone())).chain(labels);
-        Key::from_parts(KeyName::from_const_str(name), all.collect::<Vec<_>>())
+    fn counter(&self, name: &'static str) -> Counter {
+        counter!(name, "inbox" => self.0.clone())
     }
 
-    /// Adds to a counter. Zero registers the counter without counting.
-    fn count<const N: usize>(self, name: &'static str, more: u64, labels: Labels<N>) {
-        let key = self.key(name, labels);
-        let counter = self.recorder.register_counter(&key, &METADATA);
-        counter.increment(more);
-    }
-
-    fn set<const N: usize>(self, name: &'static str, value: f64, labels: Labels<N>) {
-        let key = self.key(name, labels);
-        self.recorder.register_gauge(&key, &METADATA).set(value);
-    }
-
-    fn time<const N: usize>(self, name: &'static str, time: Duration, labels: Labels<N>) {
-        let key = self.key(name, labels);
-        let histogram = self.recorder.register_histogram(&key, &METADATA);
-        histogram.record(time);
-    }
-
-    fn describe(self) {
-        let to = self.recorder;
-        for (name, help) in [
-            (
-                TRIES,
-                "Ended tries of the workers, by outcome and reason, and the new state of the entry.",
-            ),
-            (DEAD_LETTERS, "Entries that became dead letters."),
-            (
-                LOST_LEASES,
-                "Leases that were lost while their handler was running.",
-            ),
-            (
-                STORE_FAILURES,
-                "Calls of the inbox's store by the workers that failed.",
-            ),
-        ] {
-            to.describe_counter(name.into(), Some(Unit::Count), help.into());
+    /// Registers the counters that must not be missed: Prometheus sees no increase when a counter appears with its first value.
+    fn register(&self) {
+        for name in [DEAD_LETTERS, LOST_LEASES] {
+            self.counter(name).increment(0);
         }
-        let help = "Time in the handler, of one try.";
-        to.describe_histogram(HANDLER.into(), Some(Unit::Seconds), help.into());
-        let help = "Entries of the inbox, by their state.";
-        to.describe_gauge(ENTRIES.into(), Some(Unit::Count), help.into());
-        let help = "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
-        to.describe_gauge(OLDEST_AGE.into(), Some(Unit::Seconds), help.into());
+    }
+
+    fn ended(&self, report: &AttemptReport) {
+        // The same words as in the receiver's metrics.
+        let (outcome, reason) = match report.outcome {
+            Outcome::Failed(failure) => ("failed", failure.name()),
+            Outcome::Replayed { same_body: true } => ("replayed", "none"),
+            Outcome::Replayed { .. } => ("replayed", report.outcome.name()),
+            other => (other.name(), "none"),
+        };
+        counter!(
+            TRIES,
+            "inbox" => self.0.clone(),
+            "outcome" => outcome,
+            "reason" => reason,
+            "disposition" => report.disposition.name(),
+        )
+        .increment(1);
+        let event_type = report.delivery.head().event_type.known();
+        histogram!(
+            HANDLER,
+            "inbox" => self.0.clone(),
+            "outcome" => outcome,
+            "event_type" => event_type.unwrap_or("other"),
+        )
+        .record(report.elapsed);
+    }
+
+    #[allow(clippy::cast_precision_loss)] // exact far beyond what a disk holds
+    fn set_entries(&self, stats: &InboxStats) {
+        for (state, count) in [
+            ("queued", stats.queued.saturating_sub(stats.retrying)),
+            ("retrying", stats.retrying),
+            ("running", stats.running),
+            ("dead", stats.dead),
+            ("done", stats.done),
+        ] {
+            gauge!(ENTRIES, "inbox" => self.0.clone(), "state" => state).set(count as f64);
+        }
+        let oldest = stats.oldest.unwrap_or_default();
+        gauge!(OLDEST_AGE, "inbox" => self.0.clone()).set(oldest.as_secs_f64());
     }
 }
 
-/// Registered at the start: Prometheus sees no increase when a counter appears with its first value, and these must not be missed.
-fn known(to: Meter<'_>) {
-    to.count(DEAD_LETTERS, 0, []);
-    to.count(LOST_LEASES, 0, []);
-}
-
-fn ended(to: Meter<'_>, report: &AttemptReport) {
-    // The same words as in the receiver's metrics.
-    let (outcome, reason) = match report.outcome {
-        Outcome::Failed(failure) => ("failed", failure.name()),
-        Outcome::Replayed { same_body: true } => ("replayed", "none"),
-        Outcome::Replayed { .. } => ("replayed", report.outcome.name()),
-        other => (other.name(), "none"),
-    };
-    let labels = [
-        ("outcome", outcome),
-        ("reason", reason),
-        ("disposition", report.disposition.name()),
-    ];
-    to.count(TRIES, 1, labels);
-    let event_type = report.delivery.head().event_type.known();
-    let labels = [
-        ("outcome", outcome),
-        ("event_type", event_type.unwrap_or("other")),
-    ];
-    to.time(HANDLER, report.elapsed, labels);
-}
-
-#[allow(clippy::cast_precision_loss)] // exact far beyond what a disk holds
-fn set_entries(to: Meter<'_>, stats: &InboxStats) {
-    let states = [
-        ("queued", stats.queued.saturating_sub(stats.retrying)),
-        ("retrying", stats.retrying),
-        ("running", stats.running),
-        ("dead", stats.dead),
-        ("done", stats.done),
-    ];
-    for (state, count) in states {
-        let labels = [("state", state)];
-        to.set(ENTRIES, count as f64, labels);
+fn describe() {
+    for (name, help) in [
+        (
+            TRIES,
+            "Ended tries of the workers, by outcome and reason, and the new state of the entry.",
+        ),
+        (DEAD_LETTERS, "Entries that became dead letters."),
+        (
+            LOST_LEASES,
+            "Leases that were lost while their handler was running.",
+        ),
+        (
+            STORE_FAILURES,
+            "Calls of the inbox's store by the workers that failed.",
+        ),
+    ] {
+        describe_counter!(name, Unit::Count, help);
     }
-    let oldest = stats.oldest.unwrap_or_default();
-    to.set(OLDEST_AGE, oldest.as_secs_f64(), []);
+    let help = "Time in the handler, of one try.";
+    describe_histogram!(HANDLER, Unit::Seconds, help);
+    let help = "Entries of the inbox, by their state.";
+    describe_gauge!(ENTRIES, Unit::Count, help);
+    let help = "How long ago the oldest entry that is not done and not dead was accepted. Zero where there is none.";
+    describe_gauge!(OLDEST_AGE, Unit::Seconds, help);
 }
 
 impl Inbox {
@@ -164,10 +133,10 @@ impl Inbox {
     pub async fn record_metrics(&self, name: &str) -> Result<(), StoreError> {
         let stats = self.engine.stats().await?;
         let metrics = WorkersMetrics(name.to_owned().into());
-        metrics.with(|to| {
-            to.describe();
-            known(to);
-            set_entries(to, &stats);
+        let _ = catch_panic(|| {
+            describe();
+            metrics.register();
+            metrics.set_entries(&stats);
         });
         Ok(())
     }

@@ -2,7 +2,6 @@
 
 mod backoff;
 mod dispatch;
-mod guarded;
 mod hooks;
 mod job;
 mod lease;
@@ -10,11 +9,9 @@ mod lease;
 mod metrics;
 mod running;
 mod settings;
-mod span;
 mod state;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "tracing")]
 mod trace;
 
 #[cfg(any(test, feature = "contract"))]

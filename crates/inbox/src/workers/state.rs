@@ -1,8 +1,14 @@
-//! The state of the workers, and how a step is reported to the observers.
+//! The state of the workers, how a step is reported to the observers, and how a store is called.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use hookgate::{
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    receiver::catch_store_panic,
+};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::hooks::Step;
 use super::settings::Workers;
@@ -39,4 +45,13 @@ impl WorkersState {
         self.settings.metrics.observe(step);
         self.settings.hooks.observe(step);
     }
+}
+
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+pub(super) async fn call_store<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, catch_store_panic(call)).await;
+    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
 }

@@ -1,7 +1,6 @@
 //! Errors of reading a delivery log.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
 
 /// The reason why a delivery log can't be read.
@@ -19,7 +18,8 @@ use std::io;
 /// let error = DeliveryLog::open("no/such/file.jsonl").unwrap_err();
 /// assert_eq!((error.kind(), error.line()), (LogErrorKind::Unreadable, None));
 /// ```
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.message())]
 pub struct LogError {
     kind: LogErrorKind,
     line: Option<u64>,
@@ -69,22 +69,14 @@ impl LogError {
             source: source.into(),
         }
     }
-}
 
-impl fmt::Display for LogError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn message(&self) -> String {
         match (self.kind, self.line) {
-            (LogErrorKind::Unreadable, _) => f.write_str("the log can't be read"),
+            (LogErrorKind::Unreadable, _) => "the log can't be read".to_owned(),
             (LogErrorKind::BadLine, Some(line)) => {
-                write!(f, "line {line} of the log is not a delivery")
+                format!("line {line} of the log is not a delivery")
             }
-            (LogErrorKind::BadLine, None) => f.write_str("the line is not a delivery of a log"),
+            (LogErrorKind::BadLine, None) => "the line is not a delivery of a log".to_owned(),
         }
-    }
-}
-
-impl Error for LogError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.source)
     }
 }

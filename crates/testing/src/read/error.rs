@@ -1,26 +1,27 @@
 //! Errors of reading a delivery from text.
 
-use std::error::Error;
-use std::fmt;
-
 /// The reason why a delivery can't be read from text.
 ///
 /// It repeats no header's value and no byte of a body.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}{kind}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
 pub struct ReadError {
     kind: ReadErrorKind,
     line: Option<usize>,
 }
 
 /// The kinds of errors of reading a delivery from text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
     /// The text has no header.
+    #[error("there is no header in it")]
     NoHeaders,
     /// A line is no `Name: value`.
+    #[error("that is not a header: `Name: value` is expected")]
     BadHeader,
     /// The chunks of a body are not in the form of HTTP.
+    #[error("the chunks of the body are not written as HTTP writes them")]
     BadChunk,
 }
 
@@ -40,18 +41,3 @@ impl ReadError {
         self.kind
     }
 }
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        f.write_str(match self.kind {
-            ReadErrorKind::NoHeaders => "there is no header in it",
-            ReadErrorKind::BadHeader => "that is not a header: `Name: value` is expected",
-            ReadErrorKind::BadChunk => "the chunks of the body are not written as HTTP writes them",
-        })
-    }
-}
-
-impl Error for ReadError {}

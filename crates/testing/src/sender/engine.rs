@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
 use super::attempt::attempt;
-use super::faults::Way;
+use super::faults::{NetworkFaults, Way};
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
 use super::subscription::{Subscription, data_model};
@@ -24,28 +24,23 @@ use crate::factory::EventFactory;
 /// Dropping it ends all deliveries. It needs a tokio runtime with time.
 #[must_use]
 pub struct Sender {
-    engine: Arc<Engine>,
+    shared: Arc<Shared>,
     running: JoinSet<()>,
     test_events: EventFactory,
 }
 
-/// The state that all events share.
-pub(super) struct Engine {
+/// What all events share.
+struct Shared {
     settings: SenderBuilder,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    events: Vec<SentEvent>,
+    events: Mutex<Vec<SentEvent>>,
 }
 
 /// One event for one subscription: its attempts and waits.
 struct EventAttempts {
-    engine: Arc<Engine>,
+    shared: Arc<Shared>,
     subscription: Subscription,
-    /// The index of this event in the engine's list.
+    /// The index of this event in the list of all.
     place: usize,
     id: String,
     event_type: String,
@@ -59,7 +54,16 @@ impl SenderBuilder {
     pub fn build(mut self) -> Sender {
         let clock = self.clock.take();
         let clock = clock.unwrap_or_else(|| Arc::new(TokioClock::starting_at(SystemClock.now())));
-        Sender::new(Engine::new(self, clock))
+        let test_events = EventFactory::seeded(clock.now().as_i64().unsigned_abs());
+        Sender {
+            test_events: test_events.with_clock(Arc::clone(&clock)),
+            shared: Arc::new(Shared {
+                settings: self,
+                clock,
+                events: Mutex::default(),
+            }),
+            running: JoinSet::new(),
+        }
     }
 }
 
@@ -67,17 +71,6 @@ impl Sender {
     /// Returns the service's settings, without a subscription yet.
     pub fn builder() -> SenderBuilder {
         SenderBuilder::new()
-    }
-
-    fn new(engine: Engine) -> Self {
-        let engine = Arc::new(engine);
-        let test_events = EventFactory::seeded(engine.clock.now().as_i64().unsigned_abs())
-            .with_clock(Arc::clone(&engine.clock));
-        Self {
-            engine,
-            running: JoinSet::new(),
-            test_events,
-        }
     }
 
     /// Sends an event to every subscription that takes it. Returns the number of these subscriptions.
@@ -94,8 +87,14 @@ impl Sender {
         let takes = |subscription: &&Subscription| {
             subscription.takes(delivery.event_type(), model.as_deref())
         };
-        let takers: Vec<_> = self.subscriptions().iter().filter(takes).cloned().collect();
-        let attempts = self.engine.attempts();
+        let settings = &self.shared.settings;
+        let takers: Vec<_> = settings
+            .subscriptions
+            .iter()
+            .filter(takes)
+            .cloned()
+            .collect();
+        let attempts = settings.reading.attempts(&settings.schedule);
         for subscription in &takers {
             let (id, event_type) = (delivery.event_id(), delivery.event_type());
             self.begin(subscription, id, event_type, &body, attempts);
@@ -113,7 +112,13 @@ impl Sender {
     /// `UnknownSubscription`.
     pub fn send_test_event(&mut self, subscription: &str) -> Result<(), SenderError> {
         let of_id = |other: &&Subscription| other.id() == subscription;
-        let found = self.subscriptions().iter().find(of_id).cloned();
+        let found = self
+            .shared
+            .settings
+            .subscriptions
+            .iter()
+            .find(of_id)
+            .cloned();
         let found = found.ok_or_else(|| SenderError::new(SenderErrorKind::UnknownSubscription))?;
         let event = self.test_events.of_type("test");
         let id = format!("evt_test_{}", event.event_id().unwrap_or_default());
@@ -139,17 +144,13 @@ impl Sender {
     pub fn report(&self) -> SenderReport {
         SenderReport {
             seed: self
-                .engine
+                .shared
                 .settings
                 .faults
                 .as_ref()
-                .map(|faults| faults.seed()),
-            events: self.engine.state().events.clone(),
+                .map(NetworkFaults::seed),
+            events: self.shared.events().clone(),
         }
-    }
-
-    fn subscriptions(&self) -> &[Subscription] {
-        &self.engine.settings.subscriptions
     }
 
     fn begin(
@@ -160,25 +161,28 @@ impl Sender {
         body: &Bytes,
         attempts: u32,
     ) {
-        let place = self.engine.remember(SentEvent {
+        let shared = Arc::clone(&self.shared);
+        let mut events = shared.events();
+        events.push(SentEvent {
             subscription: subscription.id().to_owned(),
             id: id.to_owned(),
             event_type: event_type.to_owned(),
-            emitted_at: self.engine.clock.now(),
+            emitted_at: shared.clock.now(),
             disposition: Disposition::UnderWay,
             attempts: Vec::new(),
             next_wait: None,
         });
         let event = EventAttempts {
-            engine: Arc::clone(&self.engine),
+            shared: Arc::clone(&shared),
             subscription: subscription.clone(),
-            place,
+            place: events.len() - 1,
             id: id.to_owned(),
             event_type: event_type.to_owned(),
             body: body.clone(),
             attempts,
             emitted: Instant::now(),
         };
+        drop(events);
         // Removes the finished tasks now: otherwise they would be kept until `settle`.
         while let Some(ended) = self.running.try_join_next() {
             pass_panic_on(ended);
@@ -187,27 +191,9 @@ impl Sender {
     }
 }
 
-impl Engine {
-    pub(super) fn new(settings: SenderBuilder, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            settings,
-            clock,
-            state: Mutex::default(),
-        }
-    }
-
-    fn attempts(&self) -> u32 {
-        self.settings.reading.attempts(&self.settings.schedule)
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn remember(&self, event: SentEvent) -> usize {
-        let events = &mut self.state().events;
-        events.push(event);
-        events.len() - 1
+impl Shared {
+    fn events(&self) -> MutexGuard<'_, Vec<SentEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records an attempt, and calls the hook.
@@ -219,8 +205,7 @@ impl Engine {
         wait: Option<Duration>,
     ) {
         let told = {
-            let mut state = self.state();
-            let event = &mut state.events[place];
+            let event = &mut self.events()[place];
             event.attempts.push(attempt);
             event.disposition = disposition;
             event.next_wait = wait;
@@ -234,8 +219,7 @@ impl Engine {
 
 impl EventAttempts {
     async fn run(self) {
-        let engine = &*self.engine;
-        let settings = &engine.settings;
+        let settings = &self.shared.settings;
         let mut first_timestamp = None;
         for number in 1..=self.attempts {
             let wait = settings.reading.wait_after(&settings.schedule, number);
@@ -256,11 +240,13 @@ impl EventAttempts {
         first_timestamp: &mut Option<UnixSeconds>,
         wait: Option<Duration>,
     ) -> Option<Instant> {
-        let engine = &*self.engine;
+        let Shared {
+            settings, clock, ..
+        } = &*self.shared;
         // A semaphore that is never closed always gives a permit.
         let place = self.subscription.places.acquire().await.ok();
-        let (started, at) = (Instant::now(), engine.clock.now());
-        let timestamp = match engine.settings.timestamps {
+        let (started, at) = (Instant::now(), clock.now());
+        let timestamp = match settings.timestamps {
             RetryTimestamps::Fresh => at,
             RetryTimestamps::First => *first_timestamp.get_or_insert(at),
         };
@@ -268,11 +254,11 @@ impl EventAttempts {
         let request = self
             .subscription
             .signed(timestamp, id, event_type, &self.body);
-        let faults = engine.settings.faults.as_ref();
+        let faults = settings.faults.as_ref();
         let way = faults.map_or(Way::Sound, |faults| {
             faults.draw(self.subscription.id(), &self.id, number)
         });
-        let limit = engine.settings.schedule.attempt_timeout();
+        let limit = settings.schedule.attempt_timeout();
         let began = Instant::now();
         let ended = attempt(&self.subscription, request, way, limit).await;
         let over = began + ended.elapsed;
@@ -295,7 +281,7 @@ impl EventAttempts {
             copy: ended.copy,
         };
         let wait = wait.filter(|_| disposition == Disposition::UnderWay);
-        engine.note(self.place, attempt, disposition, wait);
+        self.shared.note(self.place, attempt, disposition, wait);
         (disposition != Disposition::Delivered).then_some(over)
     }
 }
@@ -315,8 +301,8 @@ fn pass_panic_on(ended: Result<(), JoinError>) {
 impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sender")
-            .field("settings", &self.engine.settings)
-            .field("events", &self.engine.state().events.len())
+            .field("settings", &self.shared.settings)
+            .field("events", &self.shared.events().len())
             .finish_non_exhaustive()
     }
 }

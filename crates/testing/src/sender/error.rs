@@ -1,23 +1,24 @@
 //! Errors of a sender.
 
-use std::error::Error;
-use std::fmt;
-
 /// The reason why a subscription can't be made, or why a sender knows no such subscription.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind}")]
 pub struct SenderError {
     kind: SenderErrorKind,
 }
 
 /// The kind of the error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SenderErrorKind {
     /// The text is neither a URL nor a path.
+    #[error("expected a URL, or a path for a service in this process")]
     BadUrl,
     /// The subscription's id can't be a header's value: it is empty, or has control characters.
+    #[error("the subscription's id fits no header: expected text without control characters")]
     BadSubscriptionId,
     /// The sender has no subscription of this id.
+    #[error("the sender has no subscription of this id")]
     UnknownSubscription,
 }
 
@@ -32,17 +33,3 @@ impl SenderError {
         Self { kind }
     }
 }
-
-impl fmt::Display for SenderError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.kind {
-            SenderErrorKind::BadUrl => "expected a URL, or a path for a service in this process",
-            SenderErrorKind::BadSubscriptionId => {
-                "the subscription's id fits no header: expected text without control characters"
-            }
-            SenderErrorKind::UnknownSubscription => "the sender has no subscription of this id",
-        })
-    }
-}
-
-impl Error for SenderError {}

@@ -18,7 +18,7 @@ async fn faults_that_forge_are_refused_and_come_sound_with_the_retry() {
         assert_eq!(detail["attempts"][0]["fault"], name);
         assert_eq!(detail["attempts"][1]["fault"], Value::Null);
         // What was sent is kept as it was sent.
-        let kept = room.deliveries.request(&id, 1).unwrap();
+        let kept = room.kept_request(&id);
         assert_eq!(kept.body(), room.arrived(0).body(), "{name}");
         assert_eq!(kept.headers(), room.arrived(0).headers(), "{name}");
     }

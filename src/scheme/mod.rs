@@ -173,7 +173,7 @@ impl Scheme {
         .fewest_attempts(5);
 
     /// [Standard Webhooks](https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md), as Svix and others
-    /// send it. The waits are those that the specification proposes. A body may name its type in `type`.
+    /// send it. The waits and the time-out, the shorter of two, are those that the specification proposes. A body may name its type in `type`.
     pub const STANDARD_WEBHOOKS: Self = Self::new("standard-webhooks")
         .signature(
             "webhook-signature",
@@ -208,8 +208,8 @@ impl Scheme {
         .attempt_timeout(Duration::from_secs(15));
 
     /// [Stripe](https://docs.stripe.com/webhooks/signature). It [tries again for up to three
-    /// days](https://docs.stripe.com/webhooks#automatic-retries), with waits that it does not publish: these add up to three days. The
-    /// shortest time that it is known to wait for an answer is 10 s.
+    /// days](https://docs.stripe.com/webhooks#automatic-retries), with waits that it does not publish: these add up to three days. Nor does
+    /// it publish how long it waits for an answer: 10 s is a cautious choice.
     pub const STRIPE: Self = Self::new("stripe")
         .signature(
             "stripe-signature",
@@ -239,7 +239,8 @@ impl Scheme {
 
     /// [GitHub](https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries). It signs the body alone: no timestamp, no
     /// id, no type. So it is built with [`without_window`](crate::ReceiverBuilder::without_window), and two equal bodies are one event. It
-    /// never tries again by itself; a person, or a script, can [within three
+    /// [waits 10 s for an answer and never tries again by
+    /// itself](https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries); a person, or a script, can [within three
     /// days](https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks).
     pub const GITHUB: Self = Self::new("github")
         .signature("x-hub-signature-256", Form::One("sha256="), Encoding::Hex)

@@ -486,24 +486,6 @@ impl Scheme {
         self.subscription
     }
 
-    /// Returns the headers that a request of this sender would have, but for the signature, each with its value.
-    pub(crate) fn headers_of<'v>(
-        &self,
-        [timestamp, subscription, id, kind]: [Option<&'v str>; 4],
-    ) -> impl Iterator<Item = (&'static str, &'v str)> {
-        // An id that is a digest was in no header.
-        let id_header = self.id_header().filter(|_| self.id.is_some());
-        let pairs = [
-            (self.own_timestamp_header(), timestamp),
-            (self.subscription, subscription),
-            (id_header, id),
-            (self.kind_hint, kind),
-        ];
-        pairs
-            .into_iter()
-            .filter_map(|(name, value)| name.zip(value))
-    }
-
     /// The field of the body that has the id.
     pub(crate) fn id_field(&self) -> Option<&'static str> {
         match self.id {

@@ -177,6 +177,24 @@ impl Scheme {
         }
         headers
     }
+
+    /// Returns the headers that a request of this sender would have, but for the signature, each with its value.
+    pub(crate) fn headers_of<'v>(
+        &self,
+        [timestamp, subscription, id, kind]: [Option<&'v str>; 4],
+    ) -> impl Iterator<Item = (&'static str, &'v str)> {
+        // An id that is a digest was in no header.
+        let id_header = self.id_header().filter(|_| self.id.is_some());
+        let pairs = [
+            (self.own_timestamp_header(), timestamp),
+            (self.subscription, subscription),
+            (id_header, id),
+            (self.kind_hint, kind),
+        ];
+        pairs
+            .into_iter()
+            .filter_map(|(name, value)| name.zip(value))
+    }
 }
 
 impl fmt::Debug for Signatures {

@@ -161,10 +161,9 @@ fn digests_are_compared_in_constant_time_only() {
     }
     let trial = file("testing/explain/trial_key.rs");
     let trial = trial.split("#[cfg(test)]\nmod ").next().unwrap();
-    let signed =
-        "pub(super) fn signed(&self, pieces: &[&[u8]], claimed: &[[u8; 32]]) -> Option<usize>";
+    let signed = "pub(super) fn signed(&self, stamp: &[u8], body: &[u8], claimed: &[[u8; 32]]) -> Option<usize>";
     assert!(trial.contains(signed));
-    assert_eq!(trial.matches("fn ").count(), 2, "new and signed");
+    assert_eq!(trial.matches("fn ").count(), 3, "new, of_scheme and signed");
     // The bytes of its MAC are compared by `hmac`, and leave it in no other way.
     let code: Vec<_> = trial.lines().filter(|line| !line.contains("//")).collect();
     let code = code.join("\n");

@@ -15,7 +15,7 @@ use hookgate::{
     receiver::catch_panic,
 };
 
-use super::trace::Span;
+use super::span::Span;
 use crate::engine::Listed;
 use crate::entry::EntryId;
 use crate::line::one_line;

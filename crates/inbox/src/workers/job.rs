@@ -18,8 +18,8 @@ use tower_service::Service;
 
 use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Reason, Step, error_line};
 use super::lease::Lease;
+use super::span::Span;
 use super::state::{Phase, WorkersState, call_store};
-use super::trace::Span;
 use crate::EntryId;
 use crate::engine::{End, Job};
 use crate::engine::{UNREADABLE, readable_id, readable_type};

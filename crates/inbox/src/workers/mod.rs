@@ -9,9 +9,11 @@ mod lease;
 mod metrics;
 mod running;
 mod settings;
+mod span;
 mod state;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "tracing")]
 mod trace;
 
 #[cfg(any(test, feature = "contract"))]

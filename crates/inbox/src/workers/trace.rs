@@ -1,66 +1,23 @@
-//! The span of each run, its fields and its lines; empty without the feature `tracing`. The field names are the same as in the layer.
+//! Fields and lines of the span of each run. The field names are the same as in the layer.
 
-#![cfg_attr(not(feature = "tracing"), allow(unused_variables, clippy::unused_self))]
-
-#[cfg(feature = "tracing")]
 use std::error::Error;
-use std::future::Future;
 
-use hookgate::Delivery;
-#[cfg(feature = "tracing")]
-use hookgate::{Outcome, dedupe::StoreError, outcome::one_line, receiver::catch_panic};
-#[cfg(feature = "tracing")]
-use tracing::field::{Empty, display};
+use hookgate::outcome::one_line;
+use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
+use tracing::field::display;
 
-#[cfg(feature = "tracing")]
 use super::hooks::{AttemptReport, Disposition, Step};
+use super::span::Span;
 
 /// Stable: filters of a log name it.
-#[cfg(feature = "tracing")]
 const TARGET: &str = "hookgate::inbox";
 
-/// The span of a run.
-pub(super) struct Span(#[cfg(feature = "tracing")] tracing::Span);
-
-impl Span {
-    pub(super) fn of(delivery: &Delivery, tries: u32) -> Self {
-        Self(
-            #[cfg(feature = "tracing")]
-            tracing::info_span!(
-                target: TARGET,
-                "inbox job",
-                otel.kind = "consumer",
-                error.r#type = Empty,
-                messaging.operation.r#type = "process",
-                messaging.message.id = delivery.event_id(),
-                messaging.message.body.size = delivery.body().len(),
-                hookgate.event.r#type = delivery.event_type(),
-                hookgate.scope = delivery.verified().scope(),
-                hookgate.key.name = delivery.verified().key_name(),
-                hookgate.tries = tries,
-                hookgate.outcome = Empty,
-                hookgate.reason = Empty,
-                traceparent = delivery.traceparent(),
-            ),
-        )
-    }
-
-    /// Returns a future that runs inside this span.
-    pub(super) fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
-        #[cfg(feature = "tracing")]
-        let future = tracing::Instrument::instrument(future, self.0.clone());
-        future
-    }
-}
-
-#[cfg(feature = "tracing")]
 #[derive(Default)]
 pub(super) struct Tracing {
     /// Whether the lines of handled entries are at INFO and not at DEBUG.
     pub(super) handled_at_info: bool,
 }
 
-#[cfg(feature = "tracing")]
 impl Tracing {
     pub(super) fn observe(&self, step: Step<'_>) {
         // An error's text may panic while it is written.
@@ -119,7 +76,6 @@ impl Tracing {
 }
 
 /// Returns an error with its sources, only the first line of each: in further lines a database adds the row that it refused.
-#[cfg(feature = "tracing")]
 fn first_lines(error: &StoreError) -> String {
     let error: &(dyn Error + 'static) = error;
     let errors = std::iter::successors(Some(error), |error| Error::source(*error));

@@ -31,10 +31,8 @@ impl Again {
             .headers
             .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
         changed.body = Some(body);
-        let named = [
-            (EVENT_ID, changed.event_id()),
-            (EVENT_TYPE, changed.event_type()),
-        ];
+        let (id, event_type) = changed.event_id_and_type();
+        let named = [(EVENT_ID, id), (EVENT_TYPE, event_type)];
         for (name, text) in named {
             if let Some(text) = text {
                 changed.headers.push((name.to_owned(), text.into()));

@@ -119,8 +119,8 @@ impl Item {
         // Where the delivery is not authentic, these texts can have any length.
         let shown =
             |text: Option<String>| printable(&beginning(&text.unwrap_or_default())).into_owned();
-        let event_id = shown(delivery.event_id());
-        let event_type = shown(delivery.event_type());
+        let (event_id, event_type) = delivery.event_id_and_type();
+        let (event_id, event_type) = (shown(event_id), shown(event_type));
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),

@@ -173,11 +173,12 @@ impl Listed {
         let elapsed = answer
             .map(|answer| answer.elapsed)
             .or(delivery.hung_up_after);
+        let (event_id, event_type) = delivery.event_id_and_type();
         Self {
             line,
             received_at: iso8601(delivery.received_at),
-            event_type: delivery.event_type(),
-            event_id: delivery.event_id(),
+            event_type,
+            event_id,
             status: answer.map(|answer| answer.status),
             outcome: answer.map(|answer| answer.outcome.clone()).or(hung_up),
             reason: answer.and_then(|answer| answer.reason.clone()),

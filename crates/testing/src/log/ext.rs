@@ -47,6 +47,10 @@ pub trait LoggedDeliveryExt: Sized {
     #[must_use]
     fn event_type(&self) -> Option<String>;
 
+    /// [`event_id`](Self::event_id) and [`event_type`](Self::event_type), of one reading of the body.
+    #[must_use]
+    fn event_id_and_type(&self) -> (Option<String>, Option<String>);
+
     /// The age of the delivery on arrival, in seconds: the time of receipt minus the signed timestamp. Negative where the
     /// timestamp was later than the receipt. `None` where the headers have no valid timestamp.
     #[must_use]
@@ -152,15 +156,20 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn event_id(&self) -> Option<String> {
-        body_head(self)
-            .id
-            .or_else(|| unsigned_header(self, EVENT_ID))
+        self.event_id_and_type().0
     }
 
     fn event_type(&self) -> Option<String> {
-        body_head(self)
-            .event_type
-            .or_else(|| unsigned_header(self, EVENT_TYPE))
+        self.event_id_and_type().1
+    }
+
+    fn event_id_and_type(&self) -> (Option<String>, Option<String>) {
+        let head = body_head(self);
+        (
+            head.id.or_else(|| unsigned_header(self, EVENT_ID)),
+            head.event_type
+                .or_else(|| unsigned_header(self, EVENT_TYPE)),
+        )
     }
 
     fn age(&self) -> Option<i64> {

@@ -12,6 +12,8 @@ use hookgate::{MemoryStore, Receiver, Scheme, Secret, Signed};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 
+use crate::process::none_is_missing;
+
 const NOW: i64 = 1_763_690_000;
 const EACH: usize = 200;
 
@@ -82,11 +84,13 @@ fn lines(command: &mut Command) -> Vec<Sent> {
 async fn each_delivery_that_a_senders_library_signs_runs_once_and_no_changed_one() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let tools = root.join("target/tools/senders");
-    if !tools.join("done").exists() {
-        let required = ["CI", "HOOKGATE_REQUIRE_TOOLS"];
-        let is_required = required.iter().any(|name| std::env::var_os(name).is_some());
-        assert!(!is_required, "missing: run scripts/senders");
-        eprintln!("NOT CHECKED, since scripts/senders was not run: what senders' libraries sign");
+    let is_run = tools.join("done").exists();
+    let missing: &[_] = if is_run {
+        &[]
+    } else {
+        &["scripts/senders, to be run"]
+    };
+    if !none_is_missing(missing, "what senders' libraries sign") {
         return;
     }
     let (now, each) = (NOW.to_string(), EACH.to_string());

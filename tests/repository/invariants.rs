@@ -364,6 +364,18 @@ fn no_file_is_long() {
     }
 }
 
+/// No framework and no build step: what a reader of the pages' code has to know stays small.
+#[test]
+fn the_pages_have_at_most_2600_lines_of_javascript() {
+    let folder = Path::new(ROOT).join("crates/emulator/src/page");
+    let files = std::fs::read_dir(folder).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let scripts = paths.filter(|path| path.extension().is_some_and(|it| it == "js"));
+    let lines = scripts.map(|path| std::fs::read_to_string(path).unwrap().lines().count());
+    let lines: usize = lines.sum();
+    assert!((1_000..=2_600).contains(&lines), "{lines}");
+}
+
 /// What a header is called is said in the room of the schemes alone: not in code elsewhere, outside of docs and unit tests.
 #[test]
 fn only_the_schemes_name_a_header_of_the_wire() {

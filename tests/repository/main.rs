@@ -7,3 +7,5 @@ mod invariants;
 mod lists;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod packages;
+#[cfg(target_os = "linux")] // a link stands beside the package that is made
+mod snippets;

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use crate::lists::crates;
 
 const PAGE: &str = include_str!("../../docs/packages.md");
+const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 const CLIENT: &str = include_str!("../../docs/client.md");
 
 /// A name and a version.
@@ -172,6 +173,8 @@ fn no_feature_but_its_own_brings_a_provider_of_crypto() {
 fn the_first_example_compiles_few_packages() {
     let packages = tree_of("normal,build,dev", &[]);
     assert!(packages.len() <= 75, "{}", packages.len());
+    let told = format!("it compiles {} packages", packages.len());
+    assert!(CONTRIBUTING.contains(&told), "{told}");
 }
 
 /// The packages that a test of this package compiles, dev-dependencies included, contain no other framework.

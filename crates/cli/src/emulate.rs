@@ -69,8 +69,9 @@ pub(crate) struct EmulateArgs {
 }
 
 impl EmulateArgs {
-    fn has_state(&self) -> bool {
-        self.state.as_ref().is_some_and(|path| path.exists())
+    /// Whether the workspace is the sample: neither that of a seed nor that of a state.
+    fn is_sample(&self) -> bool {
+        self.seed.is_none() && !self.state.as_ref().is_some_and(|path| path.exists())
     }
 }
 
@@ -104,6 +105,7 @@ pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> 
 
 async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
     let address = address(args).await?;
+    let is_sample = args.is_sample();
     let mut builder = settings(args, seed).address(address);
     if args.deliver_anywhere {
         builder = builder.transport(HttpClient::new()?);
@@ -112,7 +114,7 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     let token = (args.expose || !address.ip().is_loopback()).then(token);
     if let Some(token) = &token {
         builder = builder.token(token);
-        if args.seed.is_none() && !args.has_state() {
+        if is_sample {
             let advice = "--seed FILE gives keys of your own";
             warn(
                 "the API is exposed with the keys of the sample, which are known",
@@ -121,12 +123,11 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         }
     }
     let emulator = builder.start().await.map_err(|error| refused(&error))?;
-    let is_restored = match &args.state {
-        Some(path) => restore(&emulator, path)?,
-        None => false,
-    };
+    if let Some(path) = args.state.as_ref().filter(|_| !is_sample) {
+        restore(&emulator, path)?;
+    }
     let terminated = terminated();
-    let sample = (args.seed.is_none() && !is_restored).then_some(&*args.to);
+    let sample = is_sample.then_some(&*args.to);
     tell(&emulator, token.as_deref(), sample, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
@@ -261,16 +262,10 @@ fn tell(
     Ok(out.flush()?)
 }
 
-/// Returns whether there was a state.
-fn restore(emulator: &Emulator, path: &Path) -> Result<bool, Fault> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(unusable(path, "read", &error)),
-    };
+fn restore(emulator: &Emulator, path: &Path) -> Result<(), Fault> {
+    let text = fs::read_to_string(path).map_err(|error| unusable(path, "read", &error))?;
     let restored = emulator.restore(&text);
-    restored.map_err(|error| unusable(path, "restored", &error))?;
-    Ok(true)
+    restored.map_err(|error| unusable(path, "restored", &error))
 }
 
 /// Writes a file beside it first, so that a full disk or an interruption leaves the old state.

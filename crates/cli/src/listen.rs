@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hookgate::{Secret, Verifier};
+use hookgate::Verifier;
+use hookgate::lookup::Keys;
 use hookgate_record::Recorder;
 use hookgate_testing::explain::Explainer;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
@@ -148,6 +149,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let status = args.answer_status()?;
     let events = EventTypes::new(&args.events);
     let (ring, secret) = args.secrets.ring_and_first()?;
+    let keys = Keys::single(ring);
     let listener = bind(&args.addr).await?;
     let address = listener.local_addr()?;
     let url = format!("http://{address}{}", args.path);
@@ -180,7 +182,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
             let is_new =
                 args.log == args.record && args.log.as_ref().is_some_and(|log| !log.exists());
             if let Some(log) = args.log.as_deref().filter(|_| !is_new) {
-                kept.load(log, &verifier(&args.secrets, &secret)?)?;
+                kept.load(log, &Verifier::new(keys.clone()))?;
             }
             Some(inspected::serve(page, kept, page_deliveries).await?)
         }
@@ -190,6 +192,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let (display, deliveries, dropped) = DisplayQueue::new();
     let answers = Answers {
         status,
+        content_type: answers::content_type(args.body.as_bytes()),
         body: args.body.into(),
         events: events.clone(),
         delay: args.delay,
@@ -203,7 +206,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     let server = Server::start(
         listener,
         &args.path,
-        ring,
+        keys,
         answers,
         Reporter {
             events,
@@ -273,14 +276,6 @@ impl Listen {
         }
         Ok(status)
     }
-}
-
-/// Returns a verifier with the secrets, or with the one that was typed.
-fn verifier(secrets: &SecretArgs, typed: &Secret) -> Result<Verifier, Fault> {
-    if secrets.given().is_empty() {
-        return Ok(Verifier::new(typed.clone()));
-    }
-    Ok(Verifier::new(secrets.ring()?))
 }
 
 /// Returns an explainer with the secrets as they are configured, since the configuration may be wrong. `None` if the secret was typed:

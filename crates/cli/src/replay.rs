@@ -17,9 +17,10 @@ use tokio::sync::Notify;
 
 use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::log::{LogLines, LoggedDeliveryExt, UnverifiedHead};
+use hookgate_testing::log::{LogLines, LoggedDeliveryExt};
 use hookgate_testing::replay::{
-    Answered, AnsweredReport, Mode, Portable, Replay, ReplayError, ReplayErrorKind, Summary,
+    Answered, AnsweredReport, Latency, Mode, Portable, Replay, ReplayError, ReplayErrorKind,
+    Summary,
 };
 use hookgate_testing::sender::meaning;
 use hookgate_testing::{DeliveryLog, Transport, TransportError};
@@ -215,14 +216,14 @@ impl Deliveries {
                 Fault::caused_by(Class::Input, &what, &error)
                     .advise("a delivery log has one delivery a line, as JSON")
             })?;
-            let line = self.lines.line();
             let head = logged.read_by(self.scheme);
-            if self.wanted.selects(line, &logged, &head) {
-                names.push(Named {
-                    line,
-                    event_id: head.event_id,
-                    event_type: head.event_type,
-                });
+            let named = Named {
+                line: self.lines.line(),
+                event_id: head.event_id,
+                event_type: head.event_type,
+            };
+            if self.wanted.selects(&named, &logged) {
+                names.push(named);
                 bytes += logged.body.as_ref().map_or(0, Bytes::len);
                 some.push(logged);
             }
@@ -360,7 +361,7 @@ impl Sender<'_> {
 /// The sums of all reports.
 #[derive(Default)]
 struct Totals {
-    /// Its latency is that of the first report, until the end.
+    /// Its latency is computed at the end, of all times.
     summary: Option<Summary>,
     /// Of reads that held nothing else.
     skipped: usize,
@@ -394,7 +395,6 @@ impl Totals {
         for (failure, count) in more.by_failure {
             *sum.by_failure.entry(failure).or_default() += count;
         }
-        sum.latency = sum.latency.or(more.latency);
         sum.elapsed_us += more.elapsed_us;
     }
 
@@ -402,21 +402,7 @@ impl Totals {
         let mut sum = self.summary.clone()?;
         sum.skipped += self.skipped;
         sum.interrupted = self.interrupted;
-        let mut times = self.times.clone();
-        times.sort_unstable();
-        // The nearest rank: the smallest time that this percentage of the answers did not exceed.
-        let rank = |percent: usize| {
-            let rank = (times.len() * percent).div_ceil(100);
-            times
-                .get(rank.saturating_sub(1))
-                .copied()
-                .unwrap_or_default()
-                .into()
-        };
-        if let Some(latency) = &mut sum.latency {
-            (latency.p50_us, latency.p90_us) = (rank(50), rank(90));
-            (latency.p99_us, latency.max_us) = (rank(99), rank(100));
-        }
+        sum.latency = Latency::of(self.times.iter().map(|&time| time.into()));
         Some(sum)
     }
 }
@@ -450,10 +436,9 @@ impl Transport for UrlTransport {
 }
 
 impl Wanted {
-    fn selects(&self, line: u64, logged: &LoggedDelivery, head: &UnverifiedHead) -> bool {
+    fn selects(&self, named: &Named, logged: &LoggedDelivery) -> bool {
         let is =
             |wanted: &str, what: Option<&String>| what.is_some_and(|what| is_of_type(wanted, what));
-        let (id, event_type) = (&head.event_id, &head.event_type);
         let has_outcome = |wanted: &String| {
             logged.answer.as_ref().is_some_and(|answer| {
                 answer.outcome == *wanted || answer.status.to_string() == *wanted
@@ -462,9 +447,11 @@ impl Wanted {
         let asked = |wanted: &[String], holds: &dyn Fn(&String) -> bool| {
             wanted.is_empty() || wanted.iter().any(holds)
         };
-        (self.line.is_empty() || self.line.contains(&line))
-            && asked(&self.event_type, &|wanted| is(wanted, event_type.as_ref()))
-            && asked(&self.id, &|wanted| id.as_ref() == Some(wanted))
+        (self.line.is_empty() || self.line.contains(&named.line))
+            && asked(&self.event_type, &|wanted| {
+                is(wanted, named.event_type.as_ref())
+            })
+            && asked(&self.id, &|wanted| named.event_id.as_ref() == Some(wanted))
             && asked(&self.outcome, &has_outcome)
     }
 }

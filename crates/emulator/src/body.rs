@@ -33,9 +33,18 @@ pub(crate) fn values(name: &str, value: Value) -> Result<RowData, ApiError> {
     match value {
         Value::Object(values) => Ok(values.into_iter().collect()),
         _ => {
-            let message = format!("`{name}` is not an object of values by property id");
+            let message = format!("{name} is not an object of values by property id");
             Err(ApiError::validation(message))
         }
+    }
+}
+
+/// What serde says of a value in another form, in the word of the other answers.
+pub(crate) fn told(error: &serde_json::Error) -> String {
+    let told = error.to_string();
+    match told.strip_prefix("unknown variant ") {
+        Some(rest) => format!("unknown value {rest}"),
+        None => told,
     }
 }
 

@@ -1,8 +1,8 @@
 //! Delivers a delivery once more: the bytes received, but signed for now.
 
 use bytes::Bytes;
-use hookgate::Secret;
 use hookgate::verify::{EVENT_ID, EVENT_TYPE};
+use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{Signer, Transport};
@@ -31,10 +31,9 @@ impl Again {
             .headers
             .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
         changed.body = Some(body);
-        let named = [
-            (EVENT_ID, changed.event_id()),
-            (EVENT_TYPE, changed.event_type()),
-        ];
+        let head = changed.read_by(Scheme::WORKSPACE);
+        let (id, event_type) = (head.event_id, head.event_type);
+        let named = [(EVENT_ID, id), (EVENT_TYPE, event_type)];
         for (name, text) in named {
             if let Some(text) = text {
                 changed.headers.push((name.to_owned(), text.into()));

@@ -17,12 +17,27 @@ use super::forward::{Forward, empty};
 pub(crate) struct Answers {
     pub(crate) status: StatusCode,
     pub(crate) body: Bytes,
+    /// None where there is no body.
+    pub(crate) content_type: Option<HeaderValue>,
     /// Events of other types are answered 204, and go nowhere.
     pub(crate) events: EventTypes,
     pub(crate) delay: Duration,
     /// The number of runs that are still to fail.
     pub(crate) fail_first: AtomicU64,
     pub(crate) forward: Option<Forward>,
+}
+
+/// The Content-Type of this body of all answers.
+pub(crate) fn content_type(body: &[u8]) -> Option<HeaderValue> {
+    if body.is_empty() {
+        return None;
+    }
+    Some(HeaderValue::from_static(
+        match from_foreign_json::<IgnoredAny>(body) {
+            Ok(_) => "application/json",
+            Err(_) => "text/plain; charset=utf-8",
+        },
+    ))
 }
 
 impl Answers {
@@ -46,13 +61,9 @@ impl Answers {
         }
         let mut response = Response::new(self.body.clone());
         *response.status_mut() = self.status;
-        if !self.body.is_empty() {
-            let kind = match from_foreign_json::<IgnoredAny>(&self.body) {
-                Ok(_) => "application/json",
-                Err(_) => "text/plain; charset=utf-8",
-            };
+        if let Some(content_type) = &self.content_type {
             let headers = response.headers_mut();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+            headers.insert(CONTENT_TYPE, content_type.clone());
         }
         if self.status.is_success() {
             return response;

@@ -132,8 +132,22 @@ impl Kept {
             )
         };
         let file = File::open(log).map_err(|error| unreadable(&error))?;
+        // Only those that are kept are verified: a log may be much longer.
+        let (mut newest, mut bytes, mut read) = (VecDeque::new(), 0, 0);
+        let length = |delivery: &LoggedDelivery| delivery.body.as_ref().map_or(0, Bytes::len);
         for delivery in DeliveryLog::lines(BufReader::new(file)) {
-            let mut delivery = delivery.map_err(|error| unreadable(&error))?;
+            let delivery = delivery.map_err(|error| unreadable(&error))?;
+            read += 1;
+            bytes += length(&delivery);
+            newest.push_back(delivery);
+            while newest.len() > self.settings.most.max(1)
+                || (bytes > MAX_BYTES && newest.len() > 1)
+            {
+                bytes -= newest.pop_front().as_ref().map_or(0, length);
+            }
+        }
+        self.items().received += read - newest.len() as u64;
+        for mut delivery in newest {
             if !is_signed(&delivery, keys)
                 && let Some(answer) = &mut delivery.answer
             {

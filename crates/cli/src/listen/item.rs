@@ -1,6 +1,7 @@
 //! A delivery as the list shows it.
 
 use clap::builder::styling::{AnsiColor, Style};
+use hookgate::Scheme;
 use hookgate::event::from_foreign_json;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
@@ -119,8 +120,9 @@ impl Item {
         // Where the delivery is not authentic, these texts can have any length.
         let shown =
             |text: Option<String>| printable(&beginning(&text.unwrap_or_default())).into_owned();
-        let event_id = shown(delivery.event_id());
-        let event_type = shown(delivery.event_type());
+        let head = delivery.read_by(Scheme::WORKSPACE);
+        let (event_id, event_type) = (head.event_id, head.event_type);
+        let (event_id, event_type) = (shown(event_id), shown(event_type));
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),

@@ -49,7 +49,7 @@ impl Lines {
                     "{} deliveries not shown: they came faster than the output is read",
                     now - reported
                 );
-                out.say(&text, &json!({ "not_shown": now - reported }))?;
+                out.say(&text, &json!({ "notShown": now - reported }))?;
                 reported = now;
             }
             out.flush()?;

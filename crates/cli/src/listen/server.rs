@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, KeyRing, MemoryStore, Receiver,
+    Delivery, MemoryStore, Receiver,
     clock::{Clock, SystemClock},
     layer::{ObservedRequest, RequestObserver},
+    lookup::Keys,
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
 use http::request::Parts;
@@ -94,12 +95,12 @@ impl Server {
     pub(crate) fn start(
         listener: TcpListener,
         path: &str,
-        ring: KeyRing,
+        keys: Keys,
         answers: Answers,
         reporter: Reporter,
     ) -> Result<Self, Fault> {
         let receiver = Receiver::builder()
-            .key_ring(ring)
+            .keys(keys)
             .store(MemoryStore::default())
             .observer(reporter.clone())
             .build()

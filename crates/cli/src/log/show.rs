@@ -15,7 +15,7 @@ use crate::listen::pretty;
 use crate::out::Out;
 use crate::printable::{printable, printable_bytes};
 
-/// Show one delivery: head, answer and body.
+/// Show one delivery: head, answer with its body where that is recorded, and body.
 #[derive(clap::Args)]
 pub(crate) struct ShowArgs {
     #[command(flatten)]
@@ -56,12 +56,8 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     }
     out.line(&head(&delivery, args.source.head_of(&delivery).age))?;
     out.line(&answer(&delivery))?;
-    if let Some(body) = delivery.answer.as_ref().and_then(|it| it.body.as_ref()) {
-        out.line(&format!("its body: {} bytes\n", body.len()))?;
-        for line in pretty::lines(body, false) {
-            out.line(&line)?;
-        }
-        out.line("")?;
+    for line in answered_with(&delivery) {
+        out.line(&line)?;
     }
     match &delivery.body {
         Some(body) => {
@@ -178,6 +174,29 @@ fn answer(delivery: &LoggedDelivery) -> String {
         lines.push("unverifiable: something was taken out of it".into());
     }
     lines.join("\n")
+}
+
+/// The headers and the body of the answer, where the log has them.
+fn answered_with(delivery: &LoggedDelivery) -> Vec<String> {
+    let answer = delivery.answer.as_ref();
+    let Some((answer, body)) = answer.and_then(|answer| Some((answer, answer.body.as_ref()?)))
+    else {
+        return Vec::new();
+    };
+    let kept = match answer.body_bytes {
+        Some(whole) => format!("the first {} bytes of {whole}", body.len()),
+        None => format!("{} bytes", body.len()),
+    };
+    let mut lines = vec![format!("\nbody of the answer: {kept}\n")];
+    for (name, value) in &answer.headers {
+        lines.push(format!("{}: {}", printable(name), printable_bytes(value)));
+    }
+    if !body.is_empty() {
+        lines.push(String::new());
+        lines.extend(pretty::lines(body, false));
+    }
+    lines.push(String::new());
+    lines
 }
 
 fn why_no_body(delivery: &LoggedDelivery) -> String {

@@ -130,7 +130,8 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
             "icon" => {
                 model.icon = serde_json::from_value(value).map_err(|error| {
                     ApiError::validation(format!(
-                        "`icon` is not an object of type and name: {error}"
+                        "`icon` is not an object of type and name: {}",
+                        body::told(&error)
                     ))
                 })?;
             }

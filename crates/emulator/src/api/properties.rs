@@ -67,8 +67,9 @@ pub(super) fn parse(
     value: Value,
     last: i64,
 ) -> Result<Vec<Property>, ApiError> {
-    let mut properties: Vec<Property> = serde_json::from_value(value)
-        .map_err(|error| ApiError::validation(format!("no array of properties: {error}")))?;
+    let mut properties: Vec<Property> = serde_json::from_value(value).map_err(|error| {
+        ApiError::validation(format!("no array of properties: {}", body::told(&error)))
+    })?;
     let mut order = last;
     for at in 0..properties.len() {
         let property = &mut properties[at];

@@ -102,7 +102,7 @@ pub(crate) fn created_rows(
     }
     match (object.remove("values"), object.remove("rows")) {
         (Some(values), None) => {
-            let values = body::values("values", values)?;
+            let values = body::values("`values`", values)?;
             let row = changes::create(hub, &mut state, model, &values, &by)?;
             Ok(Answer::data(
                 &json!({ "id": row.id, "data": row.data, "createdAt": row.created_at }),
@@ -150,7 +150,7 @@ pub(crate) fn updated_row(
     body::only(&object, &["values"])?;
     let values = object.remove("values");
     let values = values.ok_or_else(|| ApiError::validation("`values` is missing"))?;
-    let values = body::values("values", values)?;
+    let values = body::values("`values`", values)?;
     let mut state = hub.state();
     let by = by(hub, &state);
     let row = changes::update(hub, &mut state, model, row, &values, &by)?;

@@ -15,8 +15,8 @@ pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
 
 pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
     let trigger = Value::Object(body::object(&call.body)?);
-    let trigger: Trigger =
-        serde_json::from_value(trigger).map_err(|error| ApiError::validation(error.to_string()))?;
+    let trigger: Trigger = serde_json::from_value(trigger)
+        .map_err(|error| ApiError::validation(body::told(&error)))?;
     let shown = trigger.shown();
     let added = call.hub.triggers.add(trigger);
     added.map_err(ApiError::validation)?;

@@ -14,7 +14,7 @@ pub(crate) fn check(property: &Property, value: &Value) -> Result<(), String> {
         return Ok(());
     }
     let (id, name) = (&property.id, &property.name);
-    let (expected, got) = (expected(property), described(value));
+    let (expected, got) = (expected(property), got(property, value));
     Err(format!(
         "property `{id}` ({name}) expects {expected}, got {got}"
     ))
@@ -59,6 +59,29 @@ fn expected(property: &Property) -> String {
         PropertyType::File => "an array of objects with url and name",
     };
     text.to_owned()
+}
+
+/// Of an array only the first item that is wrong, since an array is what is expected.
+fn got(property: &Property, value: &Value) -> String {
+    let Value::Array(items) = value else {
+        return described(value);
+    };
+    let wrong = items.iter().enumerate().find_map(|(at, item)| {
+        let wrong = match property.r#type {
+            PropertyType::MultiSelect | PropertyType::Relation if !item.is_string() => {
+                described(item)
+            }
+            PropertyType::File if !item.is_object() => described(item),
+            PropertyType::File => {
+                let is_missing = |name: &&str| !item[*name].is_string();
+                let missing = ["url", "name"].into_iter().find(is_missing)?;
+                format!("an object without the string {missing}")
+            }
+            _ => return None,
+        };
+        Some(format!("an array whose item {at} is {wrong}"))
+    });
+    wrong.unwrap_or_else(|| described(value))
 }
 
 fn described(value: &Value) -> String {

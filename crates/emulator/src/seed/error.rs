@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use crate::body::told;
+
 /// The reason why a text is not a seed, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeedError {
@@ -37,7 +39,7 @@ impl SeedError {
 
     /// The message of serde_json ends with the place, which is shown first here. Its columns are bytes, from 0 in an empty line.
     pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Self {
-        let message = error.to_string();
+        let message = told(error);
         let place = message.rfind(" at line ").unwrap_or(message.len());
         let mut message = message[..place].to_owned();
         if !message.contains("expected") {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Trigger, Triggers};
+use crate::body;
 
 /// More triggers are refused.
 const TRIGGERS: usize = 1_000;
@@ -74,7 +75,7 @@ fn changed(list: &mut [Trigger], at: usize, patch: Map<String, Value>) -> Result
     for (name, value) in patch {
         whole[name] = value;
     }
-    let trigger = serde_json::from_value(whole).map_err(|error| error.to_string())?;
+    let trigger = serde_json::from_value(whole).map_err(|error| body::told(&error))?;
     let before = std::mem::replace(&mut list[at], trigger);
     match checked(list) {
         Ok(()) => Ok(list[at].clone()),

@@ -293,6 +293,13 @@ async fn properties_that_cannot_be_are_refused_by_name() {
         let refused = service.api("POST", "/datamodels", Some(model)).await;
         refused.refused(400, "VALIDATION_ERROR");
     }
+    let add = json!({ "add": [{ "name": "S", "type": "SELEKT" }] });
+    let refused = service.api("PATCH", path, Some(add)).await;
+    let message = refused.refused(400, "VALIDATION_ERROR");
+    assert!(
+        message.contains("unknown value `SELEKT`, expected one of `TEXT`"),
+        "{message}"
+    );
     let model = service.get("/datamodels/dm_orders").await.data();
     assert_eq!(model["properties"].as_array().unwrap().len(), 9);
 }

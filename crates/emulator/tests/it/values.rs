@@ -132,6 +132,58 @@ async fn each_type_refuses_other_values_with_a_message_that_names_the_property()
 }
 
 #[tokio::test]
+async fn of_an_array_the_wrong_item_is_named() {
+    let service = service().await;
+    let file = json!({ "url": "https://files.example/a", "name": "a" });
+    for (name, value, said) in [
+        (
+            "FILE",
+            json!([file, { "url": "x" }]),
+            "item 1 is an object without the string name",
+        ),
+        (
+            "FILE",
+            json!([file, { "name": "x", "url": 1 }]),
+            "item 1 is an object without the string url",
+        ),
+        ("FILE", json!(["x"]), "item 0 is the string \"x\""),
+        ("MULTI_SELECT", json!(["a", 2]), "item 1 is a number"),
+        (
+            "RELATION",
+            json!([{ "id": "row_1" }]),
+            "item 0 is an object",
+        ),
+        ("TEXT", json!(["a"]), "expects a string, got an array"),
+    ] {
+        let body = json!({ "values": { format!("prop_{name}"): value } });
+        let answer = service
+            .api("POST", "/datamodels/dm_all/rows", Some(body))
+            .await;
+        let message = answer.refused(400, "VALIDATION_ERROR");
+        assert!(message.ends_with(said), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn what_are_no_values_is_named_with_its_place() {
+    let service = service().await;
+    let (path, wrong) = ("/datamodels/dm_all/rows", json!(7));
+    let one = service
+        .api("POST", path, Some(json!({ "values": wrong })))
+        .await;
+    let told = one.refused(400, "VALIDATION_ERROR");
+    assert_eq!(told, "`values` is not an object of values by property id");
+    let batch = service
+        .api("POST", path, Some(json!({ "rows": [wrong] })))
+        .await;
+    let told = &batch.json()["meta"]["errors"][0]["message"];
+    assert_eq!(
+        told,
+        "an item of `rows` is not an object of values by property id"
+    );
+}
+
+#[tokio::test]
 async fn an_unknown_property_is_refused_by_its_id() {
     let service = service().await;
     let body = json!({ "values": { "The TEXT": "by its name" } });

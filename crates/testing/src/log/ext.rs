@@ -158,20 +158,19 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn event_id(&self) -> Option<String> {
-        body_head(self).id.or_else(|| text_of(self, EVENT_ID))
+        self.read_by(Scheme::WORKSPACE).event_id
     }
 
     fn event_type(&self) -> Option<String> {
-        body_head(self)
-            .event_type
-            .or_else(|| text_of(self, EVENT_TYPE))
+        self.read_by(Scheme::WORKSPACE).event_type
     }
 
     fn read_by(&self, scheme: Scheme) -> UnverifiedHead {
+        let in_body = body_head(self);
         if scheme == Scheme::WORKSPACE {
             return UnverifiedHead {
-                event_id: self.event_id(),
-                event_type: self.event_type(),
+                event_id: in_body.id.or_else(|| text_of(self, EVENT_ID)),
+                event_type: in_body.event_type.or_else(|| text_of(self, EVENT_TYPE)),
                 age: self.age(),
                 is_verifiable: self.is_verifiable(),
             };
@@ -184,7 +183,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
             .and_then(|it| it.headers(pairs(self)).ok());
         let text = |value: Option<&[u8]>| String::from_utf8(value?.to_vec()).ok();
         let signed_id = scheme.signed_id_header();
-        let (in_body, signed_id) = (body_head(self), signed_id.and_then(|it| text_of(self, it)));
+        let signed_id = signed_id.and_then(|it| text_of(self, it));
         let hint = || text(head.as_ref()?.event_id());
         let kind_hint = || text(head.as_ref()?.event_type());
         let signed_at = head

@@ -376,7 +376,24 @@ impl AnsweredReport {
 
     fn latency(&self) -> Option<Latency> {
         let answered = self.answers.iter().filter(|it| it.status.is_some());
-        let mut times: Vec<_> = answered.map(|it| it.elapsed_us).collect();
+        Latency::of(answered.map(|it| it.elapsed_us))
+    }
+}
+
+impl Latency {
+    /// Computes it from the times until the answers: microseconds, in any order. `None` where there is no time.
+    ///
+    /// ```
+    /// use hookgate_testing::replay::Latency;
+    ///
+    /// let latency = Latency::of([300, 100, 200]).ok_or("no time")?;
+    /// assert_eq!((latency.p50_us, latency.max_us), (200, 300));
+    /// assert_eq!(Latency::of([]), None);
+    /// # Ok::<(), &str>(())
+    /// ```
+    #[must_use]
+    pub fn of(times: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let mut times: Vec<_> = times.into_iter().collect();
         times.sort_unstable();
         let max_us = *times.last()?;
         // The nearest rank: the smallest time that this percentage of the answers did not exceed.
@@ -384,7 +401,7 @@ impl AnsweredReport {
             let rank = (times.len() * percent).div_ceil(100);
             times[rank.saturating_sub(1)]
         };
-        Some(Latency {
+        Some(Self {
             p50_us: rank(50),
             p90_us: rank(90),
             p99_us: rank(99),

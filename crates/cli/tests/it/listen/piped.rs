@@ -433,7 +433,43 @@ fn the_answer_of_the_forwarded_server_is_in_the_line_in_json_and_in_the_log() {
     let logged = DeliveryLog::open(&path).unwrap();
     let answer = logged.deliveries()[0].answer.clone().unwrap();
     assert_eq!(answer.body.as_deref(), Some(FAILED.as_bytes()));
+    // The command shows it too.
+    let mut show = Command::new(env!("CARGO_BIN_EXE_hookgate"));
+    let shown = show.args(["log", "show", log, "1"]).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let (head, rest) = shown
+        .split_once("\nbody of the answer: 33 bytes\n\n")
+        .unwrap();
+    assert!(head.contains("answered 500 handler_status"), "{head}");
+    assert!(
+        rest.starts_with("content-type: application/json\n"),
+        "{rest}"
+    );
+    let indented = "\n\n{\n  \"error\": \"NullPointer at line 5\"\n}\n\nbody: ";
+    assert!(rest.contains(indented), "{rest}");
     std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn what_comes_faster_than_it_is_read_is_counted() {
+    let mut child = command(&["--json"]).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let address = address(&lines.next().unwrap().unwrap());
+    let listening = Listening {
+        child,
+        lines: mpsc::channel().1,
+        address,
+    };
+    let body = row_created("evt_1", "{}");
+    // The display's queue takes 1,024, and the pipe some more.
+    for _ in 0..1_400 {
+        listening.deliver(&body);
+    }
+    let missed = lines.find_map(|line| {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        line["notShown"].as_u64()
+    });
+    assert!(matches!(missed, Some(1..400)), "{missed:?}");
 }
 
 #[test]

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use process::{Example, own_secret};
 
-/// Far more time than any step here takes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Far more time than any step here takes, also where other programs are compiled beside it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// An example's program and the place of its server.
 pub(crate) struct Halves {
@@ -68,7 +68,8 @@ impl Halves {
             .arg("consume")
             .envs(self.variables.iter().cloned())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            // Why it ended, where an event is lost.
+            .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
         let (output, lines) = (child.stdout.take().unwrap(), Arc::clone(lines));
@@ -124,7 +125,7 @@ impl Halves {
             accepted.into_iter().flatten().collect::<BTreeSet<_>>()
         });
         // What a killed consumer had received is delivered again after the queue's own wait.
-        let until = Instant::now() + 3 * PATIENCE;
+        let until = Instant::now() + 2 * PATIENCE;
         while !accepted.is_subset(&consumer.handled()) && Instant::now() < until {
             consumer.start_again_if_ended();
             std::thread::sleep(Duration::from_millis(50));

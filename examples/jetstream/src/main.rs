@@ -81,8 +81,7 @@ async fn consume(JetStream(context): JetStream, secret: Secret) -> Result<(), Er
         ack_wait: LONGEST + Duration::from_secs(10),
         ..pull::Config::default()
     };
-    // An existing consumer is not written again: a server that is killed while it writes one can lose it.
-    let stream = context.get_stream("webhooks").await?;
+    let stream = context.get_stream("webhooks").await?; // README.md: why an existing consumer is not created again
     let handlers = stream.get_or_create_consumer("handlers", config).await?;
     let one = handlers.stream().max_messages_per_batch(1); // `ack_wait` begins when a message is sent
     let mut messages = one.messages().await?; // an error ends this process: its supervisor starts it again

@@ -124,11 +124,16 @@ impl Halves {
             let accepted = senders.map(|sender| sender.join().unwrap());
             accepted.into_iter().flatten().collect::<BTreeSet<_>>()
         });
-        // What a killed consumer had received is delivered again after the queue's own wait.
-        let until = Instant::now() + 2 * PATIENCE;
+        // What a killed consumer had received is delivered again after the queue's own wait. Meanwhile the senders went on, so that
+        // thousands of events may wait: as long as the consumer goes on, nothing is lost.
+        let (mut runs, mut until) = (0, Instant::now() + PATIENCE);
         while !accepted.is_subset(&consumer.handled()) && Instant::now() < until {
             consumer.start_again_if_ended();
             std::thread::sleep(Duration::from_millis(50));
+            let now = consumer.lines().len();
+            if now > runs {
+                (runs, until) = (now, Instant::now() + PATIENCE);
+            }
         }
         let lost: Vec<_> = accepted.difference(&consumer.handled()).cloned().collect();
         let runs = consumer.lines().len();

@@ -85,7 +85,7 @@ impl Verifier {
         N: AsRef<[u8]>,
         V: AsRef<[u8]> + ?Sized + 'v,
     {
-        DeliveryHeaders::of(self.keys.scheme(), pairs)
+        DeliveryHeaders::with_scheme(self.keys.scheme(), pairs)
     }
 
     /// Sets the window of accepted ages.
@@ -140,7 +140,7 @@ impl Verifier {
         V: AsRef<[u8]> + ?Sized + 'h,
         B: SignedBytes,
     {
-        let head = DeliveryHeaders::of(self.keys.scheme(), headers)?;
+        let head = DeliveryHeaders::with_scheme(self.keys.scheme(), headers)?;
         self.verify(&head, body, SystemClock.now())
     }
 

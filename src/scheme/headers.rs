@@ -54,11 +54,23 @@ impl<'h> DeliveryHeaders<'h> {
         N: AsRef<[u8]>,
         V: AsRef<[u8]> + ?Sized + 'h,
     {
-        Self::of(Scheme::workspace(), pairs)
+        Self::with_scheme(Scheme::workspace(), pairs)
     }
 
     /// As [`from_pairs`](Self::from_pairs), for this scheme.
-    pub(crate) fn of<'v: 'h, N, V>(
+    ///
+    /// ```
+    /// use hookgate::{Scheme, verify::DeliveryHeaders};
+    ///
+    /// let signature = format!("t=1763690000,v1={}", "0".repeat(64));
+    /// let head = DeliveryHeaders::with_scheme(&Scheme::STRIPE, [("Stripe-Signature", &signature)])?;
+    /// assert_eq!(head.timestamp().map(|at| at.as_str()), Some("1763690000"));
+    /// # Ok::<(), hookgate::verify::VerifyError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A header of what is signed is missing or malformed, or a header of the scheme is there more than once.
+    pub fn with_scheme<'v: 'h, N, V>(
         scheme: &'h Scheme,
         pairs: impl IntoIterator<Item = (N, &'v V)>,
     ) -> Result<Self, VerifyError>
@@ -136,13 +148,7 @@ enum HeaderSlot<'h> {
 impl<'h> HeaderSlots<'h> {
     #[inline]
     pub(crate) fn new(scheme: &'h Scheme) -> Self {
-        let names = [
-            scheme.signature_header(),
-            scheme.own_timestamp_header().unwrap_or_default(),
-            scheme.subscription_header().unwrap_or_default(),
-            scheme.id_header().unwrap_or_default(),
-            scheme.kind_header().unwrap_or_default(),
-        ];
+        let names = scheme.headers_read().map(Option::unwrap_or_default);
         let bit = |name: &&str| 1_u64 << (name.len() % 64);
         Self {
             scheme,

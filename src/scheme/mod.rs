@@ -390,9 +390,16 @@ impl Scheme {
         }
     }
 
-    /// Returns the headers of the [hints](Self::hints).
-    pub fn hint_headers(&self) -> impl Iterator<Item = &'static str> + use<> {
-        [self.id_hint, self.kind_hint].into_iter().flatten()
+    /// Returns the headers of the [hints](Self::hints), of the id and of the type.
+    #[must_use]
+    pub const fn hint_headers(&self) -> [Option<&'static str>; 2] {
+        [self.id_hint, self.kind_hint]
+    }
+
+    /// Returns the header that names the [subscription](Self::subscription).
+    #[must_use]
+    pub const fn subscription_header(&self) -> Option<&'static str> {
+        self.subscription
     }
 
     /// Returns whether a receiver of this scheme reads the header of this name, in lower case.
@@ -405,14 +412,7 @@ impl Scheme {
     /// ```
     #[must_use]
     pub fn reads(&self, header: &str) -> bool {
-        let named = [
-            Some(self.signature),
-            self.own_timestamp_header(),
-            self.id_header(),
-            self.kind_hint,
-            self.subscription,
-        ];
-        named.contains(&Some(header))
+        self.headers_read().contains(&Some(header))
     }
 
     /// Returns whether the type of an event is signed, and is no hint.
@@ -478,12 +478,15 @@ impl Scheme {
         self.signed_id_header().or(self.id_hint)
     }
 
-    pub(crate) fn kind_header(&self) -> Option<&'static str> {
-        self.kind_hint
-    }
-
-    pub(crate) fn subscription_header(&self) -> Option<&'static str> {
-        self.subscription
+    /// The headers of signature, timestamp, subscription, id and type.
+    pub(crate) fn headers_read(&self) -> [Option<&'static str>; 5] {
+        [
+            Some(self.signature),
+            self.own_timestamp_header(),
+            self.subscription,
+            self.id_header(),
+            self.kind_hint,
+        ]
     }
 
     /// The field of the body that has the id.
@@ -523,13 +526,7 @@ impl Scheme {
             .iter()
             .enumerate()
             .filter(|(_, part)| !matches!(part, Part::Text(_)));
-        let headers = [
-            Some(self.signature),
-            self.own_timestamp_header(),
-            self.id_header(),
-            self.kind_hint,
-            self.subscription,
-        ];
+        let headers = self.headers_read();
         let named = || headers.iter().flatten();
         let is_lower = |name: &str| {
             let is_token = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();

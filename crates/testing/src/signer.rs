@@ -120,6 +120,11 @@ impl Signer {
         self.scheme
     }
 
+    /// Whether a header is one that a receiver decides by, and no hint.
+    pub(crate) fn decides(scheme: &Scheme, header: &str) -> bool {
+        scheme.reads(header) && !scheme.hint_headers().contains(&Some(header))
+    }
+
     /// As [`headers`](Self::headers), with the time that they are signed for. A scheme that signs its id in a header signs this one.
     pub(crate) fn signed(
         &self,

@@ -7,7 +7,7 @@ use hookgate::{
     KeyRing, Properties, Scheme, Secret, Verifier,
     clock::UnixSeconds,
     dedupe::RetrySchedule,
-    verify::{VerifyError, VerifyErrorKind, Window},
+    verify::{DeliveryHeaders, VerifyError, VerifyErrorKind, Window},
 };
 use hookgate_record::LoggedDelivery;
 use zeroize::Zeroizing;
@@ -110,15 +110,14 @@ impl Explainer {
     pub fn explain(&self, delivery: &LoggedDelivery) -> Explanation {
         let body = delivery.body.as_deref().unwrap_or_default();
         let announced = announced(delivery);
-        // Any secret finds a wrong age and unreadable headers; if both are right, it always finds a wrong signature.
-        let verifier = self.verifier_of_any_secret();
+        let head = DeliveryHeaders::with_scheme(&self.scheme, pairs(delivery));
         let (claims, stamps) = match self.is_of_service() {
             true => (header::claims(delivery), header::stamps(delivery)),
-            false => header::of_scheme(&verifier, delivery),
+            false => header::of_scheme(head.as_ref().ok()),
         };
         let key_of = |text: &[u8]| match self.is_of_service() {
             true => Some(TrialKey::new(text)),
-            false => TrialKey::of_scheme(self.scheme, text, delivery),
+            false => TrialKey::of_scheme(self.scheme, text, head.as_ref().ok()?),
         };
         let (fit, tried) = Search {
             keys: &secret::variants(&self.secrets, key_of),
@@ -132,7 +131,10 @@ impl Explainer {
         let faults = self.request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
         let first = faults.first();
         let of_request = || first.map(|fault| fault.refusal.clone());
-        let refusal = match verdict(&verifier, delivery, is_right) {
+        let refusal = match head.as_ref().map_or_else(
+            |error| Err(error.clone()),
+            |head| self.verdict(head, delivery, is_right),
+        ) {
             Ok(()) => of_request(),
             Err(error) => {
                 // A signature is known to be wrong at the end of the body alone, and a size at its end or before it.
@@ -204,15 +206,28 @@ impl Explainer {
         }
     }
 
-    /// Returns a verifier with a random secret.
-    fn verifier_of_any_secret(&self) -> Verifier {
+    /// Returns the verdict of a verifier on readable headers, with its order of checks.
+    fn verdict(
+        &self,
+        head: &DeliveryHeaders<'_>,
+        delivery: &LoggedDelivery,
+        is_right: bool,
+    ) -> Result<(), VerifyError> {
+        // A random secret. It finds a wrong age as every secret does; if the age is right, it always finds a wrong signature.
         let random = || fastrand::u128(..);
         let made_up = format!("whsec_{:032x}{:032x}", random(), random());
         #[allow(clippy::expect_used)] // of the form that each scheme takes
         let secret = Secret::new(&made_up).expect("a usable secret");
         let verifier = verifier_of(self.scheme, KeyRing::new(secret.clone()), self.window);
-        // A row that is not safe has no verifier: then the default one reads no header of it, and the delivery is not authentic.
-        verifier.unwrap_or_else(|_| Verifier::new(secret).with_window(self.window))
+        // A row that is not safe has no verifier: the default one says that the headers are of another scheme.
+        let verifier = verifier.unwrap_or_else(|_| Verifier::new(secret).with_window(self.window));
+        let body = delivery.body.as_deref().unwrap_or_default();
+        match verifier.verify(head, body, delivery.received_at) {
+            Err(error) if !is_right || error.kind() != VerifyErrorKind::SignatureMismatch => {
+                Err(error)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn with(mut self, name: &str, text: &[u8], other: bool) -> Self {
@@ -222,20 +237,6 @@ impl Explainer {
             other,
         });
         self
-    }
-}
-
-/// Returns the verdict of a verifier, with its order of checks.
-fn verdict(
-    verifier: &Verifier,
-    delivery: &LoggedDelivery,
-    is_right: bool,
-) -> Result<(), VerifyError> {
-    let head = verifier.headers(pairs(delivery))?;
-    let body = delivery.body.as_deref().unwrap_or_default();
-    match verifier.verify(&head, body, delivery.received_at) {
-        Err(error) if !is_right || error.kind() != VerifyErrorKind::SignatureMismatch => Err(error),
-        _ => Ok(()),
     }
 }
 

@@ -2,14 +2,12 @@
 
 use bytes::Bytes;
 use hookgate::{
-    Verifier,
     clock::UnixSeconds,
-    verify::{SIGNATURE, TIMESTAMP, Timestamp},
+    verify::{DeliveryHeaders, SIGNATURE, TIMESTAMP, Timestamp},
 };
 use hookgate_record::LoggedDelivery;
 
 use super::cause::{Cause, CauseKind as Kind};
-use crate::log::pairs;
 
 /// The highest number of signatures that are taken out of the headers.
 const MAX_CLAIMS: usize = 16;
@@ -55,23 +53,20 @@ pub(super) fn claims(delivery: &LoggedDelivery) -> Vec<Claim> {
     claims.take(MAX_CLAIMS).collect()
 }
 
-/// Returns what stands for the signatures of another scheme, whose verifier reads them: one, or none where the headers can't be read.
-pub(super) fn of_scheme(
-    verifier: &Verifier,
-    delivery: &LoggedDelivery,
-) -> (Vec<Claim>, Vec<Stamp>) {
-    let head = verifier.headers(pairs(delivery)).ok();
-    let claim = head.as_ref().map(|_| Claim {
+/// Returns the only signature and the only timestamp to try of another scheme, whose verifier reads the headers itself. None where they
+/// can't be read.
+pub(super) fn of_scheme(head: Option<&DeliveryHeaders<'_>>) -> (Vec<Claim>, Vec<Stamp>) {
+    let claim = head.map(|_| Claim {
         causes: Vec::new(),
         signature: [0; 32],
     });
-    let stamp = Stamp {
+    let stamp = head.map(|head| Stamp {
         causes: Vec::new(),
         distance: 0,
         text: Vec::new(),
-        at: head.and_then(|head| Some(head.timestamp()?.seconds())),
-    };
-    (claim.into_iter().collect(), vec![stamp])
+        at: head.timestamp().map(|at| at.seconds()),
+    });
+    (claim.into_iter().collect(), stamp.into_iter().collect())
 }
 
 fn values<'d>(delivery: &'d LoggedDelivery, name: &str) -> Vec<&'d Bytes> {

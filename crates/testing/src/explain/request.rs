@@ -56,15 +56,11 @@ pub(super) fn faults(
         return Vec::new();
     };
     let mut faults = Vec::new();
-    let verdict = |delivery: &LoggedDelivery| match scheme == Scheme::WORKSPACE {
-        true => Some(delivery.verdict(KeyRing::new(secret.clone()), Window::default())),
-        false => {
-            let ring = KeyRing::new(secret.clone());
-            delivery.verdict_by(scheme, ring, Window::default()).ok()
-        }
+    let verdict = |delivery: &LoggedDelivery| {
+        delivery.verdict_by(scheme, KeyRing::new(secret.clone()), Window::default())
     };
     // Each repair removes the reason of a refusal, so that there are fewer turns than reasons.
-    while let Some(Err(refusal)) = verdict(&delivery) {
+    while let Ok(Err(refusal)) = verdict(&delivery) {
         let Some(cause) = repair(&scheme, &mut delivery, &refusal) else {
             break;
         };
@@ -110,7 +106,8 @@ fn repair(scheme: &Scheme, delivery: &mut LoggedDelivery, refusal: &Refusal) -> 
             });
         }
         RefusalKind::HeaderDiffers => {
-            let name = scheme.hint_headers().find(|name| is_about(name))?;
+            let mut hints = scheme.hint_headers().into_iter().flatten();
+            let name = hints.find(|name| is_about(name))?;
             without(delivery, name);
             return Some(Cause::with(Kind::EventHeader, name));
         }

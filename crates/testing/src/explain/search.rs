@@ -44,7 +44,7 @@ pub(super) struct Fit {
 }
 
 pub(super) struct Search<'s> {
-    pub(super) keys: &'s [KeyVariant],
+    pub(super) keys: &'s [KeyVariant<'s>],
     pub(super) stamps: &'s [Stamp],
     pub(super) claims: &'s [Claim],
     pub(super) body: &'s [u8],

@@ -26,20 +26,20 @@ pub(super) struct KnownSecret {
 }
 
 /// A key to try.
-pub(super) struct KeyVariant {
+pub(super) struct KeyVariant<'h> {
     pub(super) causes: Vec<Cause>,
     /// 0 for a secret that the receiver holds, 1 for any other.
     pub(super) distance: usize,
     /// The name of the secret from which it is made.
     pub(super) name: String,
-    pub(super) key: TrialKey,
+    pub(super) key: TrialKey<'h>,
 }
 
 /// Returns every key to try, those without a mistake first. A text of which `key_of` makes no key is left out.
-pub(super) fn variants(
+pub(super) fn variants<'h>(
     secrets: &[KnownSecret],
-    key_of: impl Fn(&[u8]) -> Option<TrialKey>,
-) -> Vec<KeyVariant> {
+    key_of: impl Fn(&[u8]) -> Option<TrialKey<'h>>,
+) -> Vec<KeyVariant<'h>> {
     let mut texts: Vec<(Vec<Cause>, &str, Text)> = Vec::new();
     // A text that is known already is skipped, even if it belongs to another secret.
     let mut add = |causes: Vec<Cause>, name, text: Text| {

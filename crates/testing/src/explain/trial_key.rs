@@ -2,23 +2,25 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
-use hookgate::{KeyRing, Scheme, Secret, Verifier, clock::UnixSeconds, verify::Window};
-use hookgate_record::LoggedDelivery;
+use hookgate::{
+    KeyRing, Scheme, Secret, Verifier,
+    clock::UnixSeconds,
+    verify::{DeliveryHeaders, Window},
+};
 use sha2::Sha256;
 
 use crate::log::verifier_of;
 
 /// Answers with an index: no MAC leaves this file.
-pub(super) enum TrialKey {
+pub(super) enum TrialKey<'h> {
     /// Of the default scheme: also a key that no secret gives, over a timestamp that no header has.
     Service(Box<Hmac<Sha256>>),
     /// Of another scheme, with the headers as they were received.
-    Other(Box<Verifier>, Vec<(String, Bytes)>),
+    Other(Box<Verifier>, &'h DeliveryHeaders<'h>),
 }
 
-impl TrialKey {
+impl<'h> TrialKey<'h> {
     pub(super) fn new(key: &[u8]) -> Self {
         #[allow(clippy::expect_used)] // HMAC is defined for keys of any length (RFC 2104 §3)
         let mac = Hmac::new_from_slice(key).expect("HMAC takes keys of any length");
@@ -29,14 +31,14 @@ impl TrialKey {
     pub(super) fn of_scheme(
         scheme: Scheme,
         text: &[u8],
-        delivery: &LoggedDelivery,
+        head: &'h DeliveryHeaders<'h>,
     ) -> Option<Self> {
         let any_age = Window::default()
             .with_past(Duration::MAX)
             .with_ahead(Duration::MAX);
         let secret = Secret::unprefixed(std::str::from_utf8(text).ok()?).ok()?;
         let verifier = verifier_of(scheme, KeyRing::new(secret), any_age).ok()?;
-        Some(Self::Other(Box::new(verifier), delivery.headers.clone()))
+        Some(Self::Other(Box::new(verifier), head))
     }
 
     /// Returns the index of the first of the claimed signatures that is this key's over `stamp`, a dot and the body, or over what
@@ -45,13 +47,9 @@ impl TrialKey {
     pub(super) fn signed(&self, stamp: &[u8], body: &[u8], claimed: &[[u8; 32]]) -> Option<usize> {
         let mut mac = match self {
             Self::Service(mac) => mac.clone(),
-            Self::Other(verifier, headers) => {
-                let pairs = headers.iter().map(|(name, value)| (name, value));
-                let head = verifier.headers(pairs).ok()?;
-                return verifier
-                    .verify(&head, body, UnixSeconds::new(1))
-                    .ok()
-                    .map(|_| 0);
+            Self::Other(verifier, head) => {
+                let verified = verifier.verify(head, body, UnixSeconds::new(1));
+                return verified.ok().map(|_| 0);
             }
         };
         for piece in [stamp, b".", body] {

@@ -5,15 +5,13 @@ use hookgate::{
     ConfigError, Delivery, KeyRing, Receiver, Refusal, Scheme, Verifier,
     clock::{ManualClock, UnixSeconds},
     lookup::Keys,
-    receiver::RequestHead,
-    verify::{EVENT_ID, EVENT_TYPE, TIMESTAMP, Timestamp, Window},
+    verify::{DeliveryHeaders, TIMESTAMP, Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
 use serde::Deserialize;
 
 use super::{LogError, curl, line};
 use crate::Signer;
-use crate::signer::made_up;
 
 /// Methods of [`LoggedDelivery`] for readers of a log.
 pub trait LoggedDeliveryExt: Sized {
@@ -154,7 +152,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn is_verifiable(&self) -> bool {
-        !self.unverifiable && self.body.is_some() && self.head().is_ok()
+        self.read_by(Scheme::WORKSPACE).is_verifiable
     }
 
     fn event_id(&self) -> Option<String> {
@@ -166,33 +164,18 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn read_by(&self, scheme: Scheme) -> UnverifiedHead {
+        let head = DeliveryHeaders::with_scheme(&scheme, pairs(self)).ok();
+        let signed = head.as_ref().and_then(|head| head.timestamp());
+        let age = signed.map(|signed| age_at(self, signed.seconds()));
         let in_body = body_head(self);
-        if scheme == Scheme::WORKSPACE {
-            return UnverifiedHead {
-                event_id: in_body.id.or_else(|| text_of(self, EVENT_ID)),
-                event_type: in_body.event_type.or_else(|| text_of(self, EVENT_TYPE)),
-                age: self.age(),
-                is_verifiable: self.is_verifiable(),
-            };
-        }
-        // Headers are read without a key, so any does.
-        let (_, secret) = made_up();
-        let verifier = verifier_of(scheme, KeyRing::new(secret), Window::default()).ok();
-        let head = verifier
-            .as_ref()
-            .and_then(|it| it.headers(pairs(self)).ok());
-        let text = |value: Option<&[u8]>| String::from_utf8(value?.to_vec()).ok();
-        let signed_id = scheme.signed_id_header();
-        let signed_id = signed_id.and_then(|it| text_of(self, it));
-        let hint = || text(head.as_ref()?.event_id());
-        let kind_hint = || text(head.as_ref()?.event_type());
-        let signed_at = head
-            .as_ref()
-            .and_then(|head| Some(head.timestamp()?.seconds()));
+        let text = |header: Option<&str>| text_of(self, header?);
+        let [id_hint, type_hint] = scheme.hint_headers();
+        let event_id = text(scheme.signed_id_header()).or(in_body.id);
         UnverifiedHead {
-            event_id: signed_id.or(in_body.id).or_else(hint),
-            event_type: in_body.event_type.or_else(kind_hint),
-            age: signed_at.map(|at| age_at(self, at)),
+            event_id: event_id.or_else(|| text(id_hint)),
+            event_type: in_body.event_type.or_else(|| text(type_hint)),
+            // A timestamp beside a signature that can't be read.
+            age: age.or_else(|| self.age()),
             is_verifiable: !self.unverifiable && self.body.is_some() && head.is_some(),
         }
     }
@@ -209,8 +192,7 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let (received_at, signed) = signer.signed(&body, id.as_deref());
         let mut headers = self.headers.clone();
         for (name, value) in signed {
-            let is_hint = [EVENT_ID, EVENT_TYPE, "content-type", "user-agent"].contains(&name);
-            if !is_hint || self.headers.is_empty() {
+            if Signer::decides(&signer.of_scheme(), name) || self.headers.is_empty() {
                 replace(&mut headers, name, value);
             }
         }
@@ -221,26 +203,9 @@ impl LoggedDeliveryExt for LoggedDelivery {
     }
 
     fn verdict(&self, keys: KeyRing, window: Window) -> Result<Delivery, Refusal> {
-        // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
-        // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
-        let signed = self
-            .head()
-            .map(|head| head.timestamp().map_or(self.received_at, |at| at.seconds()));
-        #[allow(clippy::expect_used)] // a ring is all that it needs
-        let receiver = Receiver::builder()
-            .key_ring(keys)
-            .without_deduplication()
-            .clock(ManualClock::at(
-                *signed.as_ref().unwrap_or(&self.received_at),
-            ))
-            .build()
-            .expect("a receiver of one ring");
-        let headers = self.headers.iter();
-        let head = RequestHead::new(&self.method, headers.map(|(name, value)| (name, value)));
-        let mut received = receiver.check_head(&head)?;
-        window.check(signed?, self.received_at)?;
-        received.push(self.body.clone().unwrap_or_default())?;
-        receiver.verify(received, &head)
+        #[allow(clippy::expect_used)] // the default scheme takes every ring
+        self.verdict_by(Scheme::WORKSPACE, keys, window)
+            .expect("a receiver of one ring")
     }
 
     fn verdict_by(
@@ -249,21 +214,21 @@ impl LoggedDeliveryExt for LoggedDelivery {
         keys: KeyRing,
         window: Window,
     ) -> Result<Result<Delivery, Refusal>, ConfigError> {
-        let keys = Keys::single(keys);
-        let mut builder = Receiver::builder().scheme(scheme).keys(keys.clone());
+        // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
+        // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
+        let signed = DeliveryHeaders::with_scheme(&scheme, pairs(self));
+        let signed = signed.map(|head| head.timestamp().map(|at| at.seconds()));
+        let clock = signed.as_ref().ok().copied().flatten();
+        let clock = ManualClock::at(clock.unwrap_or(self.received_at));
+        let mut builder = Receiver::builder().scheme(scheme).key_ring(keys);
         if !scheme.has_timestamp() {
             builder = builder.without_window();
         }
-        let verifier = verifier_of(scheme, keys, window)?;
-        let signed = verifier.headers(pairs(self)).ok();
-        let signed = signed.and_then(|head| Some(head.timestamp()?.seconds()));
-        // The receiver's clock is set to the signed timestamp, as in `verdict`.
-        let clock = ManualClock::at(signed.unwrap_or(self.received_at));
         let receiver = builder.without_deduplication().clock(clock).build()?;
         let verdict = || {
             let head = receiver.request_head(&self.method, pairs(self));
             let mut received = receiver.check_head(&head)?;
-            if let Some(signed) = signed {
+            if let Some(signed) = signed? {
                 window.check(signed, self.received_at)?;
             }
             received.push(self.body.clone().unwrap_or_default())?;

@@ -10,7 +10,7 @@ use hookgate::{
     dedupe::EventKey,
     event::EventHead,
     lookup::Keys,
-    verify::{DeliveryHeaders, SIGNATURE, TIMESTAMP, Timestamp, WEBHOOK_ID, Window},
+    verify::{DeliveryHeaders, Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
@@ -109,11 +109,7 @@ impl Entry {
         let at = UnixSeconds::new(at.as_i64().clamp(1, 9_999_999_999_999_999));
         let signer = Signer::new(secret.clone()).scheme(self.scheme).at(at);
         let (_, mut headers) = signer.signed(&self.body, self.id.as_deref());
-        let of_signature = [TIMESTAMP, SIGNATURE];
-        headers.retain(|(name, _)| match self.scheme == Scheme::WORKSPACE {
-            true => of_signature.contains(name),
-            false => self.scheme.reads(name),
-        });
+        headers.retain(|(name, _)| Signer::decides(&self.scheme, name));
         headers
     }
 }
@@ -219,11 +215,7 @@ impl Entry {
         logged: &LoggedDelivery,
     ) -> Option<Self> {
         let secret = secrets.signing(logged).cloned();
-        let head = match verifier {
-            Some(verifier) => verifier.headers(pairs(logged)),
-            None => logged.head(),
-        };
-        if let Ok(head) = head {
+        if let Ok(head) = DeliveryHeaders::with_scheme(&secrets.scheme, pairs(logged)) {
             self.timestamp = head.timestamp().map(|timestamp| timestamp.seconds());
             if let Some(kind) = self.kind_by(verifier, &head) {
                 self.resigned = signing == Signing::Afresh && secret.is_some();
@@ -249,8 +241,8 @@ impl Entry {
             let stamped = stamped
                 .iter()
                 .map(|(name, value)| (*name, value.as_bytes()));
-            let head = verifier.and_then(|it| it.headers(others.chain(stamped)).ok());
-            let kind = head.and_then(|head| self.kind_by(verifier, &head));
+            let head = DeliveryHeaders::with_scheme(&secrets.scheme, others.chain(stamped));
+            let kind = head.ok().and_then(|head| self.kind_by(verifier, &head));
             self.kind = kind.unwrap_or(EntryKind::Forged);
             (self.secret, self.resigned) = (Some(secret), true);
         }
@@ -348,7 +340,8 @@ impl Secrets {
         };
         if !self.by_subscription.is_empty() {
             // With a single subscription, its secret also serves deliveries without a subscription id.
-            let index = match logged.header(WEBHOOK_ID) {
+            let header = self.scheme.subscription_header();
+            let index = match header.and_then(|name| logged.header(name)) {
                 Some(id) => named(&self.by_subscription, id)?,
                 None if self.by_subscription.len() == 1 => 0,
                 None => return None,

@@ -69,7 +69,7 @@ pub(crate) struct EmulateArgs {
 }
 
 impl EmulateArgs {
-    /// Whether the workspace is the sample: neither that of a seed nor that of a state.
+    /// Returns whether the workspace is the sample: no seed is given, and there is no state.
     fn is_sample(&self) -> bool {
         self.seed.is_none() && !self.state.as_ref().is_some_and(|path| path.exists())
     }

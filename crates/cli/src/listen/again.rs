@@ -32,8 +32,7 @@ impl Again {
             .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
         changed.body = Some(body);
         let head = changed.read_by(Scheme::WORKSPACE);
-        let (id, event_type) = (head.event_id, head.event_type);
-        let named = [(EVENT_ID, id), (EVENT_TYPE, event_type)];
+        let named = [(EVENT_ID, head.event_id), (EVENT_TYPE, head.event_type)];
         for (name, text) in named {
             if let Some(text) = text {
                 changed.headers.push((name.to_owned(), text.into()));

@@ -115,6 +115,18 @@ fn unusable(address: &str, error: &io::Error) -> Fault {
     cannot_listen(&format!("the page can't listen on {address}"), ALONE, error)
 }
 
+/// Keeps at most as many, and at most `MAX_BYTES` in all, but always the newest.
+fn drop_oldest<T>(
+    newest_last: &mut VecDeque<T>,
+    bytes: &mut usize,
+    most: usize,
+    length: impl Fn(&T) -> usize,
+) {
+    while newest_last.len() > most.max(1) || (*bytes > MAX_BYTES && newest_last.len() > 1) {
+        *bytes -= newest_last.pop_front().as_ref().map_or(0, &length);
+    }
+}
+
 impl Kept {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
@@ -140,11 +152,7 @@ impl Kept {
             read += 1;
             bytes += length(&delivery);
             newest.push_back(delivery);
-            while newest.len() > self.settings.most.max(1)
-                || (bytes > MAX_BYTES && newest.len() > 1)
-            {
-                bytes -= newest.pop_front().as_ref().map_or(0, length);
-            }
+            drop_oldest(&mut newest, &mut bytes, self.settings.most, length);
         }
         self.items().received += read - newest.len() as u64;
         for mut delivery in newest {
@@ -166,14 +174,14 @@ impl Kept {
             id: items.id_of(&item),
             item: Arc::new(item),
         };
-        items.bytes += entry.item.bytes();
-        items.newest_last.push_back(entry.clone());
-        while items.newest_last.len() > self.settings.most.max(1)
-            || (items.bytes > MAX_BYTES && items.newest_last.len() > 1)
-        {
-            let oldest = items.newest_last.pop_front();
-            items.bytes -= oldest.map_or(0, |oldest| oldest.item.bytes());
-        }
+        let Items {
+            newest_last, bytes, ..
+        } = &mut *items;
+        *bytes += entry.item.bytes();
+        newest_last.push_back(entry.clone());
+        drop_oldest(newest_last, bytes, self.settings.most, |entry| {
+            entry.item.bytes()
+        });
         entry
     }
 

@@ -121,8 +121,7 @@ impl Item {
         let shown =
             |text: Option<String>| printable(&beginning(&text.unwrap_or_default())).into_owned();
         let head = delivery.read_by(Scheme::WORKSPACE);
-        let (event_id, event_type) = (head.event_id, head.event_type);
-        let (event_id, event_type) = (shown(event_id), shown(event_type));
+        let (event_id, event_type) = (shown(head.event_id), shown(head.event_type));
         let mut item = Self {
             number,
             verdict: Verdict::of(outcome),

@@ -1,6 +1,7 @@
 //! `--scheme`: deliveries as other senders sign them, signed and verified by the command.
 
 use crate::cli::{Ran, SECRET, Scratch, hookgate};
+use crate::log::received;
 
 const BYTES: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const BODY: &str = r#"{"id":"evt_1","type":"invoice.paid"}"#;
@@ -143,17 +144,12 @@ fn a_log_of_each_scheme_is_listed_explained_and_replayed() {
                 )
             }
         });
-        let (mut stream, _) = server.accept().unwrap();
-        let received = request(&mut stream);
-        std::io::Write::write_all(&mut stream, b"HTTP/1.1 204 No Content\r\n\r\n").unwrap();
+        let (head, body) = received(&server);
         let replayed = replayed.join().unwrap();
         assert_eq!(replayed.code, Some(0), "{replayed:?}");
-        let (head, body) = received.split_once("\r\n\r\n").unwrap();
-        let headers = Scratch::file(
-            "scheme-replayed",
-            head.split_once("\r\n").unwrap().1.as_bytes(),
-        );
-        let body = Scratch::file("scheme-replayed-body", body.as_bytes());
+        let headers = head[1..].join("\n");
+        let headers = Scratch::file("scheme-replayed", headers.as_bytes());
+        let body = Scratch::file("scheme-replayed-body", &body);
         let verify = [
             "verify",
             "--scheme",
@@ -165,28 +161,5 @@ fn a_log_of_each_scheme_is_listed_explained_and_replayed() {
         ];
         let verdict = run(BYTES, &verify);
         assert_eq!(verdict.code, Some(0), "{verdict:?}");
-    }
-}
-
-/// Reads one request, whose length is announced.
-fn request(stream: &mut std::net::TcpStream) -> String {
-    use std::io::Read;
-
-    let mut read = Vec::new();
-    loop {
-        let mut more = [0; 4_096];
-        let count = stream.read(&mut more).unwrap();
-        assert!(count > 0, "the request broke off");
-        read.extend_from_slice(&more[..count]);
-        let text = String::from_utf8(read.clone()).unwrap();
-        let Some((head, body)) = text.split_once("\r\n\r\n") else {
-            continue;
-        };
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "));
-        if length.is_some_and(|length| body.len() >= length.parse::<usize>().unwrap()) {
-            return text;
-        }
     }
 }

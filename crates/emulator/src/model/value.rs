@@ -61,7 +61,7 @@ fn expected(property: &Property) -> String {
     text.to_owned()
 }
 
-/// Of an array only the first item that is wrong, since an array is what is expected.
+/// Describes a wrong value. In an array it describes the first wrong item.
 fn got(property: &Property, value: &Value) -> String {
     let Value::Array(items) = value else {
         return described(value);

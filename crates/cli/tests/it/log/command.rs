@@ -387,7 +387,7 @@ fn show_raw_gives_the_very_bytes() {
 }
 
 /// One request, as it comes over the wire: its head in lower case, and its body.
-fn received(listener: &TcpListener) -> (Vec<String>, Vec<u8>) {
+pub(crate) fn received(listener: &TcpListener) -> (Vec<String>, Vec<u8>) {
     let (stream, _) = listener.accept().unwrap();
     let mut reader = BufReader::new(&stream);
     let mut head = Vec::new();

@@ -102,7 +102,7 @@ async fn a_queue_behind_claims_keeps_every_rule() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_does_with_publishers_that_fail() {
     let kinds = queue(
-        async |messages: Messages, delivery: Delivery, call| match call % 16 {
+        async |messages: Messages, delivery: Delivery, call| match call % 6 {
             0 => Err(PublishError::Failed(unavailable())),
             1 => Err(PublishError::Unknown(unavailable())),
             // The confirmation is lost.
@@ -113,7 +113,7 @@ async fn it_does_with_publishers_that_fail() {
             3 => panic!("made-up panic"),
             // Longer than the lease.
             4 => {
-                sleep(UNIT * 6).await;
+                sleep(UNIT * 10).await;
                 put(&messages, &delivery);
                 Ok(())
             }

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use process::{Example, own_secret};
 
-/// Far more time than any step here takes, also where other programs are compiled beside it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+/// Far more time than any step here takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An example's program and the place of its server.
 pub(crate) struct Halves {
@@ -126,13 +126,13 @@ impl Halves {
         });
         // What a killed consumer had received is delivered again after the queue's own wait. Meanwhile the senders went on, so that
         // thousands of events may wait: as long as the consumer goes on, nothing is lost.
-        let (mut runs, mut until) = (0, Instant::now() + PATIENCE);
+        let (mut runs, mut until) = (0, Instant::now() + 3 * PATIENCE);
         while !accepted.is_subset(&consumer.handled()) && Instant::now() < until {
             consumer.start_again_if_ended();
             std::thread::sleep(Duration::from_millis(50));
             let now = consumer.lines().len();
             if now > runs {
-                (runs, until) = (now, Instant::now() + PATIENCE);
+                (runs, until) = (now, Instant::now() + 3 * PATIENCE);
             }
         }
         let lost: Vec<_> = accepted.difference(&consumer.handled()).cloned().collect();

@@ -76,8 +76,17 @@ fn parse_list<'h>(
                 Some(signatures) => signatures.more.push(signature),
                 None => found = Some(Signatures::one(signature)),
             }
-        } else if !element.iter().skip(1).any(|byte| Some(byte) == mark) {
-            return Err(Malformed);
+        } else {
+            // Of another version. White space is in no name: two headers that a proxy has joined are not one list.
+            let name = element.split(|byte| Some(byte) == mark).next();
+            let name = name.filter(|name| name.len() < element.len());
+            let is_name = |name: &[u8]| {
+                let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+                !name.is_empty() && name.iter().all(is_of_name)
+            };
+            if !name.is_some_and(is_name) {
+                return Err(Malformed);
+            }
         }
     }
     Ok((found.ok_or(Malformed)?, timestamp))

@@ -124,7 +124,8 @@ impl BodyVerifier {
     /// `SignatureMismatch`, `KeyEnded` or `UnknownSubscription`.
     pub fn finish(self) -> Result<Verified<Bytes>, VerifyError> {
         let is_of_server = matches!(self.received, Received::OneChunk(_));
-        let of_whole = |body: &[u8]| self.ring.matched(&self.head, &self.signatures, body);
+        let (ring, head, signatures) = (&self.ring, &self.head, &self.signatures);
+        let of_whole = |body: &[u8]| ring.matched(head, signatures, ring.tags(head, body));
         let (body, matched) = match self.received {
             Received::Nothing => (Bytes::new(), of_whole(&[])),
             Received::OneChunk(chunk) => {
@@ -132,10 +133,10 @@ impl BodyVerifier {
                 (chunk, matched)
             }
             // A boxed slice has no unused room: the handler may keep the bytes for long.
-            Received::Chunks { bytes, macs } => (
-                Bytes::from(bytes.into_boxed_slice()),
-                macs.matched(&self.signatures),
-            ),
+            Received::Chunks { bytes, macs } => {
+                let matched = ring.matched(head, signatures, macs.tags());
+                (Bytes::from(bytes.into_boxed_slice()), matched)
+            }
         };
         let proof = self.ring.verdict(self.head, &self.signatures, matched)?;
         // The size of a server's buffer is unknown. It is 8 KiB and more, so that a hundred bytes may hold a hundred
@@ -203,7 +204,8 @@ impl KeyRing {
         signatures: &Signatures,
         body: B,
     ) -> Result<Verified<B>, VerifyError> {
-        let matched = self.matched(&head, signatures, body.as_ref());
+        let tags = self.tags(&head, body.as_ref());
+        let matched = self.matched(&head, signatures, tags);
         let proof = self.verdict(head, signatures, matched)?;
         Ok(Verified::new(proof, body))
     }

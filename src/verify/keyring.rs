@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::secret::Secret;
-use super::signature::{Key, Match, find_match};
+use super::signature::{Key, Match, Tag, find_match};
 use crate::clock::UnixSeconds;
 use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::scheme::{self, Scheme, Signatures, SignedHead};
@@ -299,14 +299,19 @@ impl KeyRing {
         self.keys.len()
     }
 
-    /// Returns the key that has signed a whole body, and its signature. Every key is tried.
+    /// Returns the tag of each key over a whole body.
+    pub(super) fn tags(&self, head: &SignedHead, body: &[u8]) -> impl Iterator<Item = Tag> {
+        self.keys.iter().map(move |key| key.tag(head, body))
+    }
+
+    /// Returns the key that has signed, by the tag of each, and its signature. Every key is tried.
     pub(super) fn matched(
         &self,
         head: &SignedHead,
         signatures: &Signatures,
-        body: &[u8],
+        tags: impl Iterator<Item = Tag>,
     ) -> Option<Match> {
-        find_match(self.keys.iter().map(|key| key.tag(head, body)), signatures)
+        find_match(tags, signatures, |key| self.has_ended(key, head))
     }
 
     /// Returns whether this key had ended when the delivery was signed.

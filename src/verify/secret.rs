@@ -19,6 +19,8 @@ const MIN_RANDOM_CHARS: usize = 16;
 const MIN_DIFFERENT_CHARS: usize = 6;
 /// How every secret begins that this project publishes in its pages, examples and tests.
 const PUBLISHED: &str = "whsec_made_up_";
+/// The fewest bytes of a key that is written in base64: Standard Webhooks asks for 24 to 64.
+const FEWEST_BYTES: usize = 16;
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 const NOT_TEXT: &str = "the secret is not UTF-8 text";
 /// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named by mistake, out of memory.
@@ -202,6 +204,11 @@ impl Secret {
             unusable("the secret is not base64 after its prefix: with this scheme it stands for bytes; paste it whole, as the sender shows it")
         })?;
         bytes.truncate(length);
+        if length < FEWEST_BYTES {
+            return Err(unusable(
+                "the secret stands for fewer than 16 bytes: paste it whole, as the sender shows it",
+            ));
+        }
         Ok(bytes)
     }
 }

@@ -229,11 +229,10 @@ impl MacStates {
         }
     }
 
-    /// Returns the key that signed this body, and its signature.
-    pub(super) fn matched(self, signatures: &Signatures) -> Option<Match> {
+    /// Returns the tag of each key.
+    pub(super) fn tags(&self) -> impl Iterator<Item = Tag> {
         // Cloned, since a state that is moved out of the list leaves its bytes there.
-        let tags = self.0.iter().map(|state| Tag(state.clone().finalize()));
-        find_match(tags, signatures)
+        self.0.iter().map(|state| Tag(state.clone().finalize()))
     }
 
     /// Returns the number of states that each byte is hashed into.
@@ -254,10 +253,12 @@ pub(super) struct Match {
     pub(super) signature: u8,
 }
 
-/// Compares each signature with the tag of each key. No result decides a branch: the time must not show which matched.
+/// Compares each signature with the tag of each key. No result decides a branch: the time must not show which matched. A key that has
+/// ended is found only where no other has signed.
 pub(super) fn find_match(
     tags: impl Iterator<Item = Tag>,
     signatures: &Signatures,
+    has_ended: impl Fn(u8) -> bool,
 ) -> Option<Match> {
     let mut any = Choice::from(0);
     let mut found = Match {
@@ -265,11 +266,14 @@ pub(super) fn find_match(
         signature: 0,
     };
     for (key, tag) in (0_u8..).zip(tags) {
+        // Known before the comparison: the end of a key is no secret.
+        let is_live = Choice::from(u8::from(!has_ended(key)));
         for (at, signature) in (0_u8..).zip(signatures.iter()) {
             let matches = is_equal(&tag, signature);
+            let is_better = matches & (is_live | !any);
             any |= matches;
-            found.key.conditional_assign(&key, matches);
-            found.signature.conditional_assign(&at, matches);
+            found.key.conditional_assign(&key, is_better);
+            found.signature.conditional_assign(&at, is_better);
         }
     }
     bool::from(any).then_some(found)
@@ -326,7 +330,7 @@ mod tests {
         let (first, rest) = message.split_at(message.len() / 3);
         macs.update(first);
         macs.update(rest);
-        macs.matched(&signature.alone()).is_some()
+        find_match(macs.tags(), &signature.alone(), |_| false).is_some()
     }
 
     #[test]

@@ -248,6 +248,9 @@ fn the_grammar_of_a_list_is_strict_and_unknown_versions_are_skipped() {
         (format!("t=0{NOW},{v1}"), malformed),
         (format!("t=+{NOW},{v1}"), malformed),
         (format!("t={NOW}, {v1}"), malformed),
+        (format!("t={NOW},{v1}, t=1, v1=zz"), malformed),
+        (format!("t={NOW},{v1},\tv0=1"), malformed),
+        (format!("t={NOW},{v1},v0 =1"), malformed),
         (format!("t={NOW},{v1},"), malformed),
         (format!("t={NOW},{v1},v2"), malformed),
         (format!("t={NOW},{v1},=x"), malformed),
@@ -371,6 +374,35 @@ fn each_signature_of_a_list_is_compared_with_each_live_key() {
         headers[0].1 = values.join(" ");
         let found = verdict(&verifier, &headers, EVENT);
         assert_eq!(found, expected.map(str::to_owned), "{texts:?}");
+    }
+}
+
+/// A sender that rotates signs with both keys for a while.
+#[test]
+fn a_key_that_has_ended_does_not_hide_the_live_one_beside_it() {
+    let scheme = Scheme::STANDARD_WEBHOOKS;
+    let [old, new] = [BYTES, OTHER_BYTES].map(|text| Secret::new(text).unwrap());
+    let end = UnixSeconds::new(NOW - 1);
+    let named = |name, secret: &Secret| KeyRing::named(name, secret.clone()).unwrap();
+    let rings = [
+        named("new", &new).with_key_until("old", old.clone(), end),
+        named(
+            "first",
+            &Secret::new("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap(),
+        )
+        .with_key_until("old", old.clone(), end)
+        .and_then(|ring| ring.with_key("new", new.clone())),
+    ];
+    let by = |secret: &Secret| signed(scheme, secret, "msg_1", EVENT);
+    for ring in rings {
+        let verifier = verifier(scheme, ring.unwrap());
+        for both in [[&new, &old], [&old, &new]] {
+            let mut headers = by(&old);
+            let values = both.map(|secret| by(secret)[0].1.clone());
+            headers[0].1 = values.join(" ");
+            assert_eq!(verdict(&verifier, &headers, EVENT), Ok("new".to_owned()));
+        }
+        assert_eq!(verdict(&verifier, &by(&old), EVENT), Err(Kind::KeyEnded));
     }
 }
 
@@ -614,6 +646,19 @@ fn keys_that_do_not_fit_the_scheme_are_refused_with_a_sentence() {
         ConfigErrorKind::UnusableSecret,
         "not base64 after its prefix",
     );
+    // No key, one byte, and the most that is refused.
+    let row = Scheme::STANDARD_WEBHOOKS.key(Key::Base64After("acme-signing-secret-"));
+    for rest in ["", "AQ==", "AAECAwQFBgcICQoLDA0O"] {
+        let secret = Secret::unprefixed(&format!("acme-signing-secret-{rest}")).unwrap();
+        let error = build(Receiver::builder().scheme(row).secret(secret)).err();
+        says(
+            error,
+            ConfigErrorKind::UnusableSecret,
+            "fewer than 16 bytes",
+        );
+    }
+    let least = Secret::unprefixed("acme-signing-secret-AAECAwQFBgcICQoLDA0ODw==").unwrap();
+    assert!(build(Receiver::builder().scheme(row).secret(least)).is_ok());
 
     let kind = ConfigErrorKind::UnusableScheme;
     let pinned = KeyRing::new(text.clone()).with_workspace("ws_1").unwrap();

@@ -131,10 +131,8 @@ impl Explainer {
         let faults = self.request_faults(delivery, fit.as_ref().map(|fit| &fit.body));
         let first = faults.first();
         let of_request = || first.map(|fault| fault.refusal.clone());
-        let refusal = match head.as_ref().map_or_else(
-            |error| Err(error.clone()),
-            |head| self.verdict(head, delivery, is_right),
-        ) {
+        let readable = head.as_ref().map_err(|error| *error);
+        let refusal = match readable.and_then(|head| self.verdict(head, delivery, is_right)) {
             Ok(()) => of_request(),
             Err(error) => {
                 // A signature is known to be wrong at the end of the body alone, and a size at its end or before it.

@@ -12,7 +12,7 @@ use crate::readable::cut_to;
 const LONGEST_MESSAGE: usize = 512;
 
 /// Calls code from outside, such as a hook, and catches its panic. It is for a program that calls
-/// the user's code by itself, as a receiver does; [`catch_store_panic`](crate::receiver::catch_store_panic) is the same
+/// the user's code by itself, as a receiver does; [`catch_store_panic`](crate::internal::catch_store_panic) is the same
 /// for a call of a store.
 ///
 /// State that the call shares with the rest of the program must be sound after a panic: dropped
@@ -26,7 +26,7 @@ const LONGEST_MESSAGE: usize = 512;
 /// A panic's message can contain what the call worked on: log it, and answer no sender with it.
 ///
 /// ```
-/// use hookgate::receiver::catch_panic;
+/// use hookgate::internal::catch_panic;
 ///
 /// assert_eq!(catch_panic(|| 7).ok(), Some(7));
 /// let message = catch_panic(|| panic!("made up")).unwrap_err();

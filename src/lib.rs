@@ -1,6 +1,7 @@
 //! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is
 //! **authentic** and fresh, recognises events that were handled before, and gives the handler a
-//! **typed** event, **once**. No event is lost.
+//! **typed** event, **once**. No event is lost. It does the same for [any other sender](guide::other_senders) that signs with
+//! HMAC-SHA256: Stripe, GitHub, Standard Webhooks.
 //!
 //! ```no_run
 //! # #[cfg(feature = "axum")]
@@ -64,7 +65,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | none | everything up to [`receiver`], with [`MemoryStore`] |
+//! | none | verification, typed events, claims in memory ([`MemoryStore`]), the [receiver's](receiver) steps |
 //! | `tower` | `layer` for any tower service, `Receiver::handle` for any other; needs a tokio runtime |
 //! | `axum` (default) | `extract`, `route`: the extractors and the event router for axum 0.8; brings `tower` |
 //! | `lookup` | keys that a provider [looks up](crate::lookup), for example in a database |
@@ -117,6 +118,18 @@ mod store_error;
 mod sync;
 mod text_id;
 pub mod verify;
+
+/// For hookgate's other crates alone. It is not stable: any release may change it.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::catch_panic::catch_panic;
+    pub use crate::dedupe::key::body_digest;
+    pub use crate::event::head::unverified_head;
+    pub use crate::event::scan::{from_foreign_json, has_reserved_key};
+    #[cfg(feature = "tower")]
+    pub use crate::layer::receiver_inner::ReplayedCall;
+    pub use crate::pipeline::claims::catch_store_panic;
+}
 
 pub use config::{ConfigError, ConfigErrorKind};
 pub use dedupe::memory::MemoryStore;

@@ -132,7 +132,11 @@ impl RunReport {
             // Not authentic, or no event: a second look finds the same.
             Outcome::Refused(kind) if kind.status() != 503 => Acknowledgement::DeadLetter,
             Outcome::Refused(_) | Outcome::Failed(_) | Outcome::RunsOn => Acknowledgement::Retry,
-            _ => Acknowledgement::Done,
+            Outcome::Replayed { .. }
+            | Outcome::Accepted
+            | Outcome::Handled
+            | Outcome::Unhandled
+            | Outcome::HandledUnrecorded(_) => Acknowledgement::Done,
         }
     }
 }

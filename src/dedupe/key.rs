@@ -165,7 +165,7 @@ impl fmt::Debug for ClaimToken {
 /// and need not be: the bodies are signed, and only a report depends on it.
 ///
 /// ```
-/// use hookgate::dedupe::body_digest;
+/// use hookgate::internal::body_digest;
 ///
 /// assert_eq!(body_digest(b"{}"), 0xef33_0372_41b9_62af);
 /// assert_ne!(body_digest(b"{ }"), body_digest(b"{}"));

@@ -60,7 +60,7 @@
 
 mod capacity;
 mod claim_in;
-mod key;
+pub(crate) mod key;
 pub(crate) mod memory;
 #[cfg(feature = "moka")]
 mod moka_store;
@@ -75,7 +75,7 @@ pub use crate::future::StoreFuture;
 pub use crate::store_error::{StoreError, StoreErrorKind};
 pub use capacity::{Capacity, StoreStats};
 pub use claim_in::{ClaimValues, ClaimedIn, NotFresh};
-pub use key::{ClaimToken, EventKey, body_digest};
+pub use key::{ClaimToken, EventKey};
 #[cfg(feature = "moka")]
 pub use moka_store::MokaStore;
 pub use schedule::{Attempt, RetrySchedule};

@@ -11,7 +11,7 @@ use super::event_error::{EventError, EventErrorKind as Kind, Position};
 use super::ids::{EventId, EventType, Name};
 use super::parse::plain_length;
 use crate::clock::UnixSeconds;
-use crate::scheme::{Scheme, UNTYPED};
+use crate::scheme::{DeliveryHeaders, Scheme, SignedHead, UNTYPED};
 use crate::verify::{Malformed, SignedBytes, Verified, digest};
 
 /// An event's id and type, from the bytes that were signed. Under a [scheme](crate::Scheme) that signs no type, the type is `untyped`, or
@@ -98,11 +98,7 @@ fn read_other<B: SignedBytes>(
     let id = match id_field {
         Some(name) => usable(fields.next().flatten(), name, EventId::parse)?,
         None => {
-            let head = verified.signed_head();
-            let text = match &head.id {
-                Some(id) => Cow::Borrowed(&**id),
-                None => format!("sha256:{}", hex::encode(digest(head, body))).into(),
-            };
+            let text = id_of(verified.signed_head(), body);
             usable(Some(Ok(text)), "id", EventId::parse)?
         }
     };
@@ -116,6 +112,56 @@ fn read_other<B: SignedBytes>(
         None => untyped()?,
     };
     Ok(EventHead { id, event_type })
+}
+
+/// Refuses a body with a second id or type behind the first one, which deduplication does not read: a type of the user's could.
+///
+/// # Errors
+/// `RepeatedKey`, with the field.
+pub(super) fn refuse_repeated(scheme: &Scheme, body: &[u8]) -> Result<(), EventError> {
+    let kind_field = scheme.kind_field().map(|(name, _)| name);
+    let names = [scheme.id_field(), kind_field].into_iter().flatten();
+    let mut fields: Vec<(&str, Field<'_>)> = names.map(|name| (name, None)).collect();
+    if !fields.is_empty() {
+        // A broken body is found where it is read as the user's type.
+        let _ = fill(&mut fields, Extent::Whole, body);
+    }
+    let is_repeated =
+        |(_, field): &&(&str, Field<'_>)| matches!(field, Some(Err(Kind::RepeatedKey)));
+    match fields.iter().find(is_repeated) {
+        Some((name, _)) => Err(EventError::new(Kind::RepeatedKey).at_path(*name)),
+        None => Ok(()),
+    }
+}
+
+/// Returns what an **unverified** delivery says about its event's id and type, each where it can be read. An id that is not in the body is
+/// that of the signed header, or the digest of what was signed.
+#[must_use]
+pub fn unverified_head(
+    scheme: &Scheme,
+    headers: Option<&DeliveryHeaders<'_>>,
+    body: &[u8],
+) -> [Option<String>; 2] {
+    let kind_field = scheme.kind_field().map(|(name, _)| name);
+    let text_of = |name: Option<&str>| {
+        let mut fields = [(name?, None)];
+        let _ = fill(&mut fields, Extent::UntilFound, body);
+        let [(_, field)] = fields;
+        Some(field?.ok()?.into_owned())
+    };
+    let id = match (scheme.id_field(), headers) {
+        (Some(name), _) => text_of(Some(name)),
+        (None, headers) => headers.map(|headers| id_of(&headers.signed, body).into_owned()),
+    };
+    [id, text_of(kind_field)]
+}
+
+/// Returns the id that is not in the body.
+fn id_of<'h>(head: &'h SignedHead, body: &[u8]) -> Cow<'h, str> {
+    match &head.id {
+        Some(id) => Cow::Borrowed(&**id),
+        None => format!("sha256:{}", hex::encode(digest(head, body))).into(),
+    }
 }
 
 /// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use it only to estimate

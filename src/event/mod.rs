@@ -83,13 +83,13 @@ mod date_as;
 mod deserialize;
 mod event_error;
 mod fields;
-mod head;
+pub(crate) mod head;
 mod ids;
 mod json;
 mod outline;
 mod parse;
 pub(crate) mod properties;
-mod scan;
+pub(crate) mod scan;
 mod signed;
 mod similar_name;
 mod value;
@@ -108,8 +108,6 @@ pub use json::{Json, Number};
 pub(crate) use outline::model_id;
 pub(crate) use outline::row_of;
 pub use properties::{Change, Changes, Required};
-#[doc(hidden)]
-pub use scan::{from_foreign_json, has_reserved_key};
 pub use signed::Signed;
 pub use value::{Field, File, Value, or_default};
 

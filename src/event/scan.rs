@@ -42,13 +42,11 @@ pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
 
 /// Reads JSON from outside: a type with a `serde_json::Value` in it may be read of it too.
 ///
-/// For hookgate's other crates, and not stable.
-///
 /// # Errors
 /// The text is not UTF-8 or not JSON, does not fit `T`, or has a key that serde_json reserves for itself.
 ///
 /// ```
-/// use hookgate::event::from_foreign_json;
+/// use hookgate::internal::from_foreign_json;
 ///
 /// let value: serde_json::Value = from_foreign_json(br#"{"a":[1]}"#)?;
 /// assert_eq!(value["a"][0], 1);
@@ -70,7 +68,6 @@ pub fn from_foreign_json<'t, T: Deserialize<'t>>(text: &'t [u8]) -> Result<T, se
 /// Returns whether a key of this text, in any spelling, is one that serde_json reserves for itself. A text with such a key must not
 /// be read as a `serde_json::Value`. What else is in the text does not matter: a fault in front of the key or behind it hides none.
 ///
-/// For hookgate's other crates, and not stable.
 #[must_use]
 pub fn has_reserved_key(text: &str) -> bool {
     let bytes = text.as_bytes();

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 
 use super::deserialize::deserialize;
 use super::event_error::EventError;
-use super::head::EventHead;
+use super::head::{EventHead, refuse_repeated};
 use super::ids::{EventId, EventType};
 use super::scan;
 use crate::scheme::{Scheme, Timestamp};
@@ -55,12 +55,15 @@ impl<T: DeserializeOwned> Signed<T> {
     /// Reads the body of a delivery that was verified as authentic; `head` is its head.
     ///
     /// # Errors
-    /// The body is not well-formed JSON, or does not fit `T`; the error names the path.
+    /// The body is not well-formed JSON, has its id or type twice, or does not fit `T`; the error names the path.
     pub fn new<B: SignedBytes>(
         verified: &Verified<B>,
         head: &EventHead,
     ) -> Result<Self, EventError> {
         let text = scan::check(verified.body())?;
+        if let Some(scheme) = verified.scheme() {
+            refuse_repeated(scheme, verified.body())?;
+        }
         Ok(Self {
             id: head.id.clone(),
             kind: head.event_type.clone(),

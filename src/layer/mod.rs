@@ -70,7 +70,7 @@ mod handler;
 mod judge;
 pub(crate) mod marks;
 mod read;
-mod receiver_inner;
+pub(crate) mod receiver_inner;
 mod reply;
 mod request;
 pub(crate) mod service;
@@ -80,8 +80,7 @@ pub use body::{ResponseBody, VerifiedBody};
 pub use handler::{FromDelivery, IntoAnswer};
 pub use marks::{AlreadyHandled, Unhandled};
 pub(crate) use marks::{DeadLetter, HandlerError};
-#[doc(hidden)]
-pub use receiver_inner::ReplayedCall;
+pub(crate) use receiver_inner::ReplayedCall;
 pub(crate) use service::WebhookLayer;
 pub use service::{ResponseFuture, WebhookService, handler_service};
 

@@ -176,7 +176,6 @@ impl LayerSettings {
 
 /// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
 /// counts as stored.
-#[doc(hidden)]
 pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.

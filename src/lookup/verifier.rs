@@ -17,13 +17,14 @@ pub struct Verifier {
 
 impl Verifier {
     /// Returns a verifier with a [`Secret`](crate::Secret), a [`KeyRing`](crate::KeyRing) or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    ///
+    /// # Security
+    /// [`Keys`] that a receiver of another scheme has taken stay with that scheme. If it signs no timestamp, no age is checked.
     #[must_use]
     pub fn new(keys: impl Into<Keys>) -> Self {
         let keys = keys.into();
-        // Keys that a receiver of another scheme has taken stay with that.
         let _ = keys.set_scheme(Scheme::WORKSPACE);
-        let window = Window::default();
-        Self { keys, window }
+        Self::with_keys(keys)
     }
 
     /// Returns a verifier of deliveries that are signed by this scheme.
@@ -66,7 +67,12 @@ impl Verifier {
 
     fn of(scheme: Scheme, keys: Keys) -> Result<Self, ConfigError> {
         keys.set_scheme(scheme)?;
-        Ok(Self::new(keys))
+        Ok(Self::with_keys(keys))
+    }
+
+    fn with_keys(keys: Keys) -> Self {
+        let window = Window::default();
+        Self { keys, window }
     }
 
     /// Picks the headers of the keys' [scheme](Scheme) out of all headers of a request, as [`DeliveryHeaders::from_pairs`] does for the

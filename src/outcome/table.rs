@@ -114,7 +114,12 @@ impl Outcome {
                 Some(("VALIDATION_ERROR", TYPE_MISMATCH))
             }
             Self::Failed(_) => Some(("INTERNAL_ERROR", "the delivery could not be handled")),
-            _ => None,
+            Self::Replayed { .. }
+            | Self::Accepted
+            | Self::Handled
+            | Self::Unhandled
+            | Self::HandledUnrecorded(_)
+            | Self::DeadLettered => None,
         }
     }
 
@@ -142,7 +147,12 @@ impl Outcome {
             Self::RunsOn | Self::Failed(Failure::RunLimit | Failure::Drained) => 503,
             Self::Failed(Failure::TypeMismatch | Failure::Unhandled) => 422,
             Self::Failed(_) => 500,
-            _ => 200,
+            Self::Replayed { .. }
+            | Self::Accepted
+            | Self::Handled
+            | Self::Unhandled
+            | Self::HandledUnrecorded(_)
+            | Self::DeadLettered => 200,
         }
     }
 }

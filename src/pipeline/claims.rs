@@ -260,7 +260,7 @@ impl Store {
 /// use hookgate::{
 ///     block_on,
 ///     dedupe::{StoreErrorKind, StoreFuture},
-///     receiver::catch_store_panic,
+///     internal::catch_store_panic,
 /// };
 ///
 /// let error = block_on(catch_store_panic(|| -> StoreFuture<'_, ()> { panic!("made up") })).unwrap_err();

@@ -2,13 +2,13 @@
 //! [`Claims`] from there to a [`Claim`]. The receiver, the layer and the acceptor take these steps.
 
 mod authenticate;
-mod claims;
+pub(crate) mod claims;
 pub(crate) mod delivery;
 mod gate;
 mod health;
 mod request_head;
 
-pub use claims::{Admission, Claim, catch_store_panic};
+pub use claims::{Admission, Claim};
 pub(crate) use delivery::Delivery;
 pub use delivery::StoredDelivery;
 pub use health::Health;

@@ -45,7 +45,8 @@ pub struct ReceiverBuilder {
     scope: Option<String>,
     store: Option<Arc<dyn DedupeStore>>,
     without_deduplication: bool,
-    window: Window,
+    /// `None`: the default.
+    window: Option<Window>,
     clock: Arc<dyn Clock>,
     max_body: usize,
     ignores_header_mismatch: bool,
@@ -80,7 +81,7 @@ impl Default for ReceiverBuilder {
             scope: None,
             store: None,
             without_deduplication: false,
-            window: Window::default(),
+            window: None,
             clock: Arc::new(SystemClock),
             max_body: 1 << 20,
             ignores_header_mismatch: false,
@@ -242,7 +243,7 @@ impl ReceiverBuilder {
 
     /// Sets the ages that are accepted. Default: 300 s old, 300 s ahead.
     pub fn window(mut self, window: Window) -> Self {
-        self.window = window;
+        self.window = Some(window);
         self
     }
 
@@ -385,6 +386,9 @@ impl ReceiverBuilder {
     /// Checks the scheme against the other settings, and gives it to the keys.
     fn check_scheme(&self, keys: &Keys) -> Result<(), ConfigError> {
         let fault = match (self.scheme.has_timestamp(), self.without_window) {
+            (false, true) if self.window.is_some() => {
+                "it signs no timestamp, so there is no window: leave out .window(…)"
+            }
             (true, false) | (false, true) => return keys.set_scheme(self.scheme),
             (true, true) => {
                 "it signs a timestamp, so the window stays: leave out .without_window()"
@@ -428,7 +432,7 @@ impl ReceiverBuilder {
         );
         let lease = self.lease.unwrap_or_else(|| default_lease(&schedule));
         if remembers {
-            let needed = schedule.minimum_retention(&self.window);
+            let needed = schedule.minimum_retention(&self.window.unwrap_or_default());
             if given < needed {
                 return Err(ConfigError::new(Kind::RetentionTooShort { needed, given }));
             }
@@ -458,7 +462,7 @@ impl ReceiverBuilder {
         };
         let clock = Arc::clone(&self.clock);
         let auth = Authenticator {
-            verifier: Verifier::new(keys).with_window(self.window),
+            verifier: Verifier::new(keys).with_window(self.window.unwrap_or_default()),
             clock: self.clock,
             gate: Arc::new(Gate::new(self.max_runs, clock, scope)),
             schedule,

@@ -50,9 +50,6 @@ mod builder_layer;
 mod serve;
 pub(crate) mod steps;
 
-pub use crate::catch_panic::catch_panic;
-pub use crate::pipeline::{
-    Admission, Claim, Health, RequestHead, StoredDelivery, catch_store_panic,
-};
+pub use crate::pipeline::{Admission, Claim, Health, RequestHead, StoredDelivery};
 pub(crate) use builder::ReceiverBuilder;
 pub(crate) use steps::Receiver;

@@ -30,16 +30,16 @@
 
 use std::time::Duration;
 
-use crate::config::{ConfigError, ConfigErrorKind};
-
+mod check;
 mod headers;
 mod timestamp;
 mod verify_error;
 mod written;
 
+pub(crate) use check::unusable;
 pub use headers::DeliveryHeaders;
 pub(crate) use headers::HeaderSlots;
-pub(crate) use timestamp::SignedHead;
+pub(crate) use timestamp::{SignedHead, signed_id};
 pub use timestamp::{Timestamp, Window};
 pub use verify_error::{Malformed, StaleTimes, VerifyError, VerifyErrorKind};
 pub(crate) use written::{Signatures, parse_stored, to_stored};
@@ -275,7 +275,8 @@ impl Scheme {
 
 /// A row of your own.
 impl Scheme {
-    /// Begins a row. Stored deliveries and logs name it, so the name stays the same. Rows of one name have the same signature.
+    /// Begins a row. Stored deliveries and logs name it, so the name stays the same: letters, digits, `-`, `_` and `.`, at most 64 of them.
+    /// The names of the rows that ship are taken.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -294,6 +295,19 @@ impl Scheme {
             fewest_attempts: u32::MAX,
             attempt_timeout: Duration::from_secs(5),
         }
+    }
+
+    /// Returns the same row under another name: for a row that differs from one that ships.
+    ///
+    /// ```
+    /// use hookgate::{Scheme, scheme::Place};
+    ///
+    /// const ACME: Scheme = Scheme::STRIPE.with_name("acme").event_id(Place::Json("event"));
+    /// assert_eq!(ACME.name(), "acme");
+    /// ```
+    pub const fn with_name(mut self, name: &'static str) -> Self {
+        self.name = name;
+        self
     }
 
     /// Sets the header that has the signature, and how it is written.
@@ -381,6 +395,12 @@ impl Scheme {
         self.timestamp.is_some()
     }
 
+    /// Returns the header of the signature.
+    #[must_use]
+    pub const fn signature_header(&self) -> &'static str {
+        self.signature
+    }
+
     /// Returns the header in which the event's id stands, where it is signed there.
     #[must_use]
     pub const fn signed_id_header(&self) -> Option<&'static str> {
@@ -456,10 +476,6 @@ impl Scheme {
         self.signed
     }
 
-    pub(crate) fn signature_header(&self) -> &'static str {
-        self.signature
-    }
-
     /// The header of the timestamp. An element of the signature's list has none.
     pub(crate) fn own_timestamp_header(&self) -> Option<&'static str> {
         match self.timestamp {
@@ -505,79 +521,4 @@ impl Scheme {
             _ => None,
         }
     }
-
-    /// Checks the row: what can't be safe is refused, with a sentence for whoever writes it.
-    pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let fault = self.fault();
-        fault.map_or(Ok(()), |fault| Err(unusable(self, fault)))
-    }
-
-    fn fault(&self) -> Option<&'static str> {
-        let Some((Part::Body, before)) = self.signed.split_last() else {
-            return Some("the body must be the last part of what is signed");
-        };
-        let count = |wanted: Part| before.iter().filter(|part| **part == wanted).count();
-        // A value that is signed without an end could give bytes to the next one, under the same signature.
-        let has_end = |at: usize| {
-            matches!(before.get(at + 1), Some(Part::Text(text)) if !text.is_empty()
-                && !text.starts_with(|first: char| first.is_ascii_digit()))
-        };
-        let mut values = before
-            .iter()
-            .enumerate()
-            .filter(|(_, part)| !matches!(part, Part::Text(_)));
-        let headers = self.headers_read();
-        let named = || headers.iter().flatten();
-        let is_lower = |name: &str| {
-            let is_token = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
-            // A bit of a word stands for each length: see `HeaderSlots`.
-            (1..64).contains(&name.len()) && name.bytes().all(is_token)
-        };
-        let is_unlike = |name: &&str| named().filter(|other| *other == name).count() == 1;
-        let is_list = matches!(self.form, Form::List { version, .. } if version.len() > 1);
-        Some(match (self.timestamp, self.id, self.kind) {
-            _ if self.name.is_empty() || self.name.len() > 64 => "it needs a name",
-            _ if count(Part::Body) > 0 => "the body is signed once, as the last part",
-            _ if !named().all(|name| is_lower(name)) => {
-                "headers are named in lower case, by at most 63 characters"
-            }
-            _ if !named().all(is_unlike) => "one header has two meanings",
-            _ if !values.all(|(at, _)| has_end(at)) => {
-                "a text must follow each signed id and timestamp, and not begin with a digit"
-            }
-            (Some(Place::Json(_) | Place::JsonIfPresent(_)), ..) => {
-                "the timestamp stands in a header or an element of the signature's list"
-            }
-            (Some(Place::Element(_)), ..) if !is_list => "an element needs a list of signatures",
-            (Some(_), ..) if count(Part::Timestamp) != 1 => "its timestamp is not signed, or twice",
-            (None, ..) if count(Part::Timestamp) > 0 => {
-                "it signs a timestamp and names no place of it"
-            }
-            (_, Some(Place::Header(_)), _) if count(Part::Id) != 1 => {
-                "its id stands in a header that is not signed: an id decides only if it was signed; name it with .hints(…)"
-            }
-            (_, Some(Place::Header(_)), _) if self.id_hint.is_some() => {
-                "it has two headers for the id"
-            }
-            (_, Some(Place::Element(_) | Place::JsonIfPresent(_)), _) => {
-                "the id stands in a signed header or in the body of each delivery"
-            }
-            (_, None | Some(Place::Json(_)), _) if count(Part::Id) > 0 => {
-                "it signs an id of a header, and names no header of it"
-            }
-            (_, _, Some(Place::Header(_) | Place::Element(_))) => {
-                "a type that is signed stands in the body; name a header with .hints(…)"
-            }
-            _ if matches!(self.form, Form::List { version, .. } if version.len() < 2) => {
-                "a version has a name and a mark behind it, such as v1="
-            }
-            _ => return None,
-        })
-    }
-}
-
-/// Returns the error of a row, or of a setting that does not fit it.
-pub(crate) fn unusable(scheme: &Scheme, fault: &str) -> ConfigError {
-    let message = format!("the scheme {:?} can't be used: {fault}", scheme.name);
-    ConfigError::saying(ConfigErrorKind::UnusableScheme, message).about(scheme.name)
 }

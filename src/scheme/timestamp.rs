@@ -161,7 +161,7 @@ impl SignedHead {
 
 /// Returns an id of a header: 1 to 256 visible characters of ASCII, without the first character of the text that follows it in what is
 /// signed. Otherwise bytes could move between the id and what follows, under the same signature.
-pub(super) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str, Malformed> {
+pub(crate) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str, Malformed> {
     let text = std::str::from_utf8(header).map_err(|_| Malformed)?;
     let is_behind = |pair: &&[Part]| pair[0] == Part::Id;
     let ends = match scheme.parts().windows(2).find(is_behind) {

@@ -17,7 +17,8 @@ const PREFIX: &str = "whsec_";
 const MIN_RANDOM_CHARS: usize = 16;
 /// The least number of different characters after the prefix. 16 random hex digits have fewer once in 30,000 times.
 const MIN_DIFFERENT_CHARS: usize = 6;
-/// How every secret begins that this project publishes in its pages, examples and tests.
+/// How the secrets begin that this project has made up for its pages, examples and tests. (One page and some tests also have a secret of
+/// Standard Webhooks' published vectors.)
 const PUBLISHED: &str = "whsec_made_up_";
 /// The fewest bytes of a key that is written in base64: Standard Webhooks asks for 24 to 64.
 const FEWEST_BYTES: usize = 16;
@@ -158,7 +159,7 @@ impl Secret {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// Returns this secret, unless it begins with `whsec_made_up_`, as do all that this project publishes in its pages, examples
+    /// Returns this secret, unless it begins with `whsec_made_up_`, as do those that this project has made up for its pages, examples
     /// and tests. [`from_env`](Self::from_env) and [`from_file`](Self::from_file) call it; a program that reads its secrets in another
     /// way, from a database or from lines of a file, calls it for each.
     ///
@@ -176,7 +177,7 @@ impl Secret {
     pub fn unpublished(self) -> Result<Self, ConfigError> {
         if self.0.starts_with(PUBLISHED) {
             return Err(guessable(
-                "this secret is published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
+                "this secret begins with whsec_made_up_, as published ones do, so anyone can sign with it: paste the secret of your own subscription (in a test, Secret::new takes it)",
             ));
         }
         Ok(self)
@@ -446,7 +447,10 @@ mod tests {
         for error in read.map(Result::unwrap_err) {
             assert_eq!(error.kind(), Kind::GuessableSecret);
             let said = error.to_string();
-            assert!(said.contains(": this secret is published"), "{said}");
+            assert!(
+                said.contains(": this secret begins with whsec_made_up_"),
+                "{said}"
+            );
             assert!(said.contains("hookgate-published-"), "{said}");
             assert!(!said.contains("local_tries"), "{said}");
         }

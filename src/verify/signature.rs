@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::secret::Secret;
-use crate::config::ConfigError;
+use crate::config::{ConfigError, ConfigErrorKind};
 use crate::scheme::{
-    self, Malformed, Scheme, Signatures, SignedHead, Timestamp, parse_stored, to_stored,
+    self, Malformed, Scheme, Signatures, SignedHead, Timestamp, parse_stored, signed_id, to_stored,
 };
 
 /// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. For another scheme it is how the 32 bytes are
@@ -112,7 +112,8 @@ impl fmt::Debug for Signature {
 /// ```
 ///
 /// # Errors
-/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form.
+/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form. `UnusableName`: the scheme signs the id in
+/// a header, and no receiver takes this one: it is empty, has white space, or the text that ends it, such as a dot.
 ///
 /// # Security
 /// With these headers a delivery is accepted. Never log them.
@@ -124,6 +125,9 @@ pub fn sign(
     body: &[u8],
 ) -> Result<Vec<(&'static str, String)>, ConfigError> {
     scheme.check()?;
+    if scheme.signed_id_header().is_some() && signed_id(scheme, id.as_bytes()).is_err() {
+        return Err(ConfigError::new(ConfigErrorKind::UnusableName).about(id));
+    }
     let head = SignedHead::of(scheme, *timestamp, id);
     let key = secret.to_key(scheme.key_form())?;
     Ok(scheme.headers(&mac_of(&key, &head, body), timestamp, id))

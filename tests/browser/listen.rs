@@ -309,8 +309,7 @@ pub(crate) fn event(id: &str, event_type: &str, text: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_deliveries_are_searched_opened_by_keys_and_by_their_address_and_the_end_is_told()
- {
+async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_by_their_address() {
     if crate::screen::chromium().is_none() {
         return;
     }

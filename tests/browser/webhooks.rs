@@ -379,8 +379,7 @@ async fn a_delivery_is_sent_again_copied_as_curl_and_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_the_server_may_stop_and_come_back()
- {
+async fn a_thousand_deliveries_are_searched_and_opened_while_the_server_stops() {
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
     let long = json!({ "values": { "prop_customer": "word ".repeat(20_000) } });

@@ -273,7 +273,7 @@ async fn a_look_up_continues_when_its_first_request_is_gone() {
 }
 
 #[test]
-fn without_a_runtime_a_look_up_ends_with_its_future_and_another_delivery_begins_again() {
+fn without_a_runtime_a_look_up_ends_with_its_future_and_another_begins() {
     let gate = Arc::new(Semaphore::new(0));
     let opened = Arc::clone(&gate);
     let provider = Provider::new(move |_, _| {

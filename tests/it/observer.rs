@@ -198,7 +198,7 @@ async fn a_request_that_an_observer_does_not_follow_is_not_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn further_observers_are_told_in_the_order_in_which_they_were_added_and_after_the_hooks() {
+async fn further_observers_are_called_in_their_order_and_after_the_hooks() {
     let notes = Notes::default();
     let (hook, first, last) = (notes.clone(), Arc::new(notes.clone()), notes.clone());
     let harness = Harness::new(

@@ -7,7 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::post;
+use base64::Engine;
 use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
 use hookgate::clock::{ManualClock, UnixSeconds};
 use hookgate::dedupe::RetrySchedule;
 use hookgate::event::EventHead;
@@ -16,7 +18,7 @@ use hookgate::lookup::Keys;
 use hookgate::outcome::RefusalKind;
 use hookgate::receiver::{RequestHead, StoredDelivery};
 use hookgate::scheme::{Encoding, Form, Key, Part, Place};
-use hookgate::verify::{Timestamp, VerifyErrorKind as Kind, sign};
+use hookgate::verify::{Timestamp, VerifyErrorKind as Kind, Window, sign};
 use hookgate::{
     ConfigErrorKind, Delivery, Event, EventRouter, KeyRing, MemoryStore, Receiver, ReceiverBuilder,
     Scheme, Secret, Signed, Verifier, block_on, dangerous,
@@ -339,18 +341,25 @@ fn an_id_of_a_header_cannot_give_bytes_to_the_timestamp_or_the_body() {
     );
     let long = "i".repeat(257);
     for id in ["msg.1", ".", "", " ", "a b", "é", "msg_1\u{7f}", &long] {
-        let headers = good(Scheme::STANDARD_WEBHOOKS, id, EVENT);
+        let headers = signed_by_hand(id, EVENT);
         let kind = verdict(&verifier, &headers, EVENT);
         assert_eq!(kind, Err(Kind::HeaderMalformed("webhook-id")), "{id:?}");
     }
-    assert!(
-        verdict(
-            &verifier,
-            &good(Scheme::STANDARD_WEBHOOKS, &long[1..], EVENT),
-            EVENT
-        )
-        .is_ok()
-    );
+    assert!(verdict(&verifier, &signed_by_hand(&long[1..], EVENT), EVENT).is_ok());
+}
+
+/// As the sender would sign any id: `sign` refuses one that no receiver takes.
+fn signed_by_hand(id: &str, body: &str) -> Pairs {
+    let key = base64::engine::general_purpose::STANDARD.decode(&BYTES["whsec_".len()..]);
+    let mut mac = Hmac::<sha2::Sha256>::new_from_slice(&key.unwrap()).unwrap();
+    mac.update(format!("{id}.{NOW}.{body}").as_bytes());
+    let mac = base64::engine::general_purpose::STANDARD.encode(mac.finalize().into_bytes());
+    let headers = [
+        ("webhook-id", id.to_owned()),
+        ("webhook-timestamp", NOW.to_string()),
+        ("webhook-signature", format!("v1,{mac}")),
+    ];
+    headers.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 #[test]
@@ -527,6 +536,12 @@ fn without_a_timestamp_nothing_builds_but_without_a_window() {
         ".without_window()",
     );
     assert!(bare(Scheme::GITHUB).without_window().build().is_ok());
+    let both = bare(Scheme::GITHUB).without_window();
+    says(
+        both.window(Window::default()).build().err(),
+        kind,
+        "leave out .window",
+    );
     for scheme in &ROWS[..3] {
         let error = bare(*scheme).without_window().build().err();
         says(error, kind, "the window stays");
@@ -562,6 +577,12 @@ fn a_row_that_cannot_be_safe_does_not_build() {
         separator: ',',
         version,
     };
+    let separated = |separator| {
+        let version = "v1=";
+        let form = Form::List { separator, version };
+        timed.signature("x-signature", form, Encoding::Base64)
+    };
+    let element = |name| separated(',').timestamp(Place::Element(name));
     for (row, message) in [
         (
             timed.event_id(Place::Header("x-id")),
@@ -625,6 +646,38 @@ fn a_row_that_cannot_be_safe_does_not_build() {
         ),
         (Scheme::new(""), "it needs a name"),
         (Scheme::new("acme"), "lower case"),
+        (timed.with_name("an acme"), "it needs a name"),
+        (timed.with_name("acme\nb"), "it needs a name"),
+        (
+            timed.with_name("workspace"),
+            "a row that ships has this name",
+        ),
+        (
+            Scheme::STRIPE.event_type(Place::JsonIfPresent("type")),
+            "a row that ships has this name",
+        ),
+        (timed.subscription("x-hook:"), "lower case"),
+        (timed.subscription("x-hoök"), "lower case"),
+        (
+            timed.signature("content-type", Form::One(""), Encoding::Hex),
+            "how the body is sent",
+        ),
+        (
+            timed
+                .event_id(Place::Json("id"))
+                .event_type(Place::Json("id")),
+            "one field has two meanings",
+        ),
+        (timed.event_id(Place::Json("")), "without a path"),
+        (timed.event_type(Place::Json("data.type")), "without a path"),
+        (element(""), "so has an element"),
+        (element("v"), "so has an element"),
+        (element("v1="), "two names in the list"),
+        (separated('a'), "the separator of a list"),
+        (separated('='), "the separator of a list"),
+        (separated('+'), "the separator of a list"),
+        (separated('…'), "the separator of a list"),
+        (separated('\n'), "the separator of a list"),
     ] {
         says(
             builder(row).build().err(),
@@ -633,6 +686,10 @@ fn a_row_that_cannot_be_safe_does_not_build() {
         );
     }
     assert!(builder(timed).build().is_ok());
+    assert!(builder(element("t=")).build().is_ok());
+    // The sender's times are the user's to correct: they say nothing about a signature.
+    let patient = Scheme::STRIPE.attempt_timeout(Duration::from_secs(20));
+    assert!(builder(patient).build().is_ok());
 }
 
 #[test]
@@ -647,7 +704,9 @@ fn keys_that_do_not_fit_the_scheme_are_refused_with_a_sentence() {
         "not base64 after its prefix",
     );
     // No key, one byte, and the most that is refused.
-    let row = Scheme::STANDARD_WEBHOOKS.key(Key::Base64After("acme-signing-secret-"));
+    let row = Scheme::STANDARD_WEBHOOKS
+        .with_name("acme")
+        .key(Key::Base64After("acme-signing-secret-"));
     for rest in ["", "AQ==", "AAECAwQFBgcICQoLDA0O"] {
         let secret = Secret::unprefixed(&format!("acme-signing-secret-{rest}")).unwrap();
         let error = build(Receiver::builder().scheme(row).secret(secret)).err();
@@ -671,7 +730,9 @@ fn keys_that_do_not_fit_the_scheme_are_refused_with_a_sentence() {
     let error = build(stripe().subscriptions([("a", text.clone())])).err();
     says(error, kind, "set one ring");
     // Two texts of one key: without this, a delivery to one subscription could be replayed to the other.
-    let row = Scheme::STANDARD_WEBHOOKS.subscription("x-hook");
+    let row = Scheme::STANDARD_WEBHOOKS
+        .with_name("acme")
+        .subscription("x-hook");
     let texts = [BYTES, BYTES.strip_prefix("whsec_").unwrap()];
     let [one, two] = texts.map(|text| Secret::unprefixed(text).unwrap());
     let builder = Receiver::builder().scheme(row);
@@ -990,7 +1051,7 @@ fn a_secret_of_bytes_is_taken_with_and_without_its_prefix() {
         signed(acme, &bare, "msg_1", EVENT),
         good(acme, "msg_1", EVENT)
     );
-    let text = acme.key(Key::Text);
+    let text = acme.with_name("acme").key(Key::Text);
     assert_ne!(
         good(acme, "msg_1", EVENT),
         signed(text, &secret_of(acme), "msg_1", EVENT)
@@ -1025,5 +1086,36 @@ async fn copies_of_one_event_at_once_run_once_in_each_scheme() {
             statuses.iter().all(|status| [200, 503].contains(status)),
             "{statuses:?}"
         );
+    }
+}
+
+#[test]
+fn a_second_id_or_type_behind_the_first_one_fits_no_type() {
+    for (scheme, body, path) in [
+        (
+            Scheme::STRIPE,
+            r#"{"id":"evt_1","type":"a","id":"evt_2"}"#,
+            Some("id"),
+        ),
+        (
+            Scheme::STRIPE,
+            r#"{"id":"evt_1","type":"a","type":"b"}"#,
+            Some("type"),
+        ),
+        (
+            Scheme::STANDARD_WEBHOOKS,
+            r#"{"type":"a","\u0074ype":"b"}"#,
+            Some("type"),
+        ),
+        // They say nothing about this event.
+        (Scheme::STANDARD_WEBHOOKS, r#"{"id":"a","id":"b"}"#, None),
+        (Scheme::GITHUB, r#"{"id":"a","id":"b"}"#, None),
+    ] {
+        let receiver = builder(scheme).build().unwrap();
+        let delivery = delivery(&receiver, &good(scheme, "msg_1", body), body);
+        let signed = delivery.signed::<serde_json::Value>();
+        let found = signed.as_ref().err().and_then(|error| error.path());
+        assert_eq!(found, path, "{body}");
+        assert_eq!(signed.is_ok(), path.is_none(), "{body}");
     }
 }

@@ -19,6 +19,7 @@ const EACH: usize = 200;
 
 /// Svix' names of the headers of Standard Webhooks.
 const SVIX: Scheme = Scheme::STANDARD_WEBHOOKS
+    .with_name("svix")
     .signature(
         "svix-signature",
         Form::List {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::dedupe::body_digest;
+use hookgate::internal::body_digest;
 use hookgate::{
     Delivery, Event, KeyRing, MemoryStore, Receiver, Refusal, Secret, Verifier, block_on,
     clock::UnixSeconds,

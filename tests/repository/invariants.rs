@@ -266,6 +266,16 @@ fn frameworks_stay_in_their_folders() {
 }
 
 #[test]
+fn names_of_functions_are_short_enough_to_read() {
+    let found = std::process::Command::new("git")
+        .args(["grep", "-hoE", "fn [a-z0-9_]{81,}", "--", "*.rs"])
+        .current_dir(ROOT)
+        .output();
+    let long = String::from_utf8(found.unwrap().stdout).unwrap();
+    assert_eq!(long, "", "more than 80 characters");
+}
+
+#[test]
 fn unsafe_code_is_forbidden() {
     let is_library = |source: &Source| source.name.split('/').next_back() == Some("lib.rs");
     let libraries: Vec<_> = sources().into_iter().filter(is_library).collect();

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use hookgate::Secret;
 use hookgate_emulator::{Emulator, EmulatorBuilder, Seed, StartError};
 use tokio::net::lookup_host;
 
@@ -20,6 +21,8 @@ use crate::out::Out;
 
 /// The variable that may hold the token of an exposed emulator.
 const TOKEN: &str = "HOOKGATE_EMULATOR_TOKEN";
+/// The variable that may hold the secret of the sample's subscription.
+const SECRET: &str = "WEBHOOK_SECRET";
 /// The keys of the sample workspace.
 const KEYS: [&str; 3] = ["tk_test_read", "tk_test_write", "tk_test_admin"];
 /// The receiver of README and of `hookgate listen`, which the sample workspace delivers to.
@@ -31,7 +34,8 @@ const RECEIVER: (&str, &str) = (
 /// Run the whole service on this machine: its API, its signed webhooks with retries, and a page to change rows on
 ///
 /// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the workspace is a sample of orders, with the keys
-/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver -- --try`.
+/// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver -- --try`. Its secret is
+/// that of WEBHOOK_SECRET, or else one that begins with whsec_made_up_, which all know.
 #[derive(clap::Args)]
 pub(crate) struct EmulateArgs {
     /// The address to listen on. Port 0 takes a free one
@@ -128,7 +132,8 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     }
     let terminated = terminated();
     let sample = is_sample.then_some(&*args.to);
-    tell(&emulator, token.as_deref(), sample, out)?;
+    let is_own_secret = std::env::var_os(SECRET).is_some();
+    tell(&emulator, token.as_deref(), sample, is_own_secret, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
@@ -185,7 +190,9 @@ fn terminated() -> impl Future<Output = ()> {
 
 fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
     let Some(path) = &args.seed else {
-        let sample = Seed::orders().subscription("wh_1", &args.to, RECEIVER.1);
+        let secret = own_secret()?;
+        let secret = secret.as_deref().unwrap_or(RECEIVER.1);
+        let sample = Seed::orders().subscription("wh_1", &args.to, secret);
         return sample.map_err(|error| Fault::caused_by(Class::Usage, "no sample", &error));
     };
     let text = String::from_utf8(bytes_of("the seed", path)?);
@@ -195,6 +202,18 @@ fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
         Fault::caused_by(Class::Input, &format!("{file} is not a seed"), &error)
             .advise("docs/emulator.md shows the form of a seed")
     })
+}
+
+/// The secret of WEBHOOK_SECRET, which a receiver beside the emulator reads too.
+fn own_secret() -> Result<Option<String>, Fault> {
+    let Ok(text) = std::env::var(SECRET) else {
+        return Ok(None);
+    };
+    match Secret::new(&text) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) => Err(Fault::caused_by(Class::Secret, SECRET, &error)
+            .advise(format!("unset {SECRET} for the secret of the sample"))),
+    }
 }
 
 /// Finds the address, and refuses one that other machines reach where that is not asked for.
@@ -227,15 +246,17 @@ fn token() -> String {
     format!("{:016x}{:016x}", part(), part())
 }
 
-/// Keys and secret of the sample, which delivers to this URL, are made up, and known to all. Those of a seed or a state are not
-/// printed.
+/// Keys and secret of the sample, which delivers to this URL, are made up, and known to all. Those of a seed, a state or the environment are
+/// not printed.
 fn tell(
     emulator: &Emulator,
     token: Option<&str>,
     sample: Option<&str>,
+    is_own_secret: bool,
     out: &mut Out,
 ) -> Result<(), Fault> {
-    let (url, (_, secret)) = (emulator.url(), RECEIVER);
+    let url = emulator.url();
+    let secret = (!is_own_secret).then_some(RECEIVER.1);
     let mut json =
         serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
     if let Some(receiver) = sample {
@@ -254,10 +275,12 @@ fn tell(
     }
     if let Some(receiver) = sample.filter(|_| !out.is_json()) {
         out.line(&format!("keys    {}", KEYS.join(", ")))?;
-        out.line(&format!("hooks   to {receiver}, with the secret {secret}"))?;
-        out.line(&format!(
-            "next    WEBHOOK_SECRET={secret} hookgate listen --page"
-        ))?;
+        let (shown, given) = match secret {
+            Some(secret) => (secret, format!("{SECRET}={secret} ")),
+            None => ("of WEBHOOK_SECRET", String::new()),
+        };
+        out.line(&format!("hooks   to {receiver}, with the secret {shown}"))?;
+        out.line(&format!("next    {given}hookgate listen --page"))?;
     }
     Ok(out.flush()?)
 }

@@ -56,6 +56,24 @@ impl SchemeArgs {
         Ok(Signer::new(secret).scheme(self.scheme))
     }
 
+    /// Checks that a receiver takes this id, where the scheme signs it in a header.
+    pub(crate) fn check_id(&self, id: &str) -> Result<(), Fault> {
+        let any = Secret::new("whsec_bWFkZSB1cCBmb3IgdGhlIGNoZWNrIG9mIGFuIGlk");
+        let tried = Timestamp::parse(b"1").map(|first| sign(&self.scheme, &any?, &first, id, b""));
+        tried
+            .map_or(Ok(()), |signed| signed.map(drop))
+            .map_err(|error| {
+                Fault::caused_by(Class::Usage, "no receiver takes this id", &error)
+                    .advise("1 to 256 visible characters, without a dot: msg_1")
+            })
+    }
+
+    pub(crate) fn has_no(&self, what: &str, option: &str) -> Fault {
+        let name = self.scheme.name();
+        Fault::new(Class::Usage, format!("the scheme {name} has no {what}"))
+            .advise(format!("leave out {option}"))
+    }
+
     pub(crate) fn unusable(&self, error: &ConfigError) -> Fault {
         let name = self.scheme.name();
         let message = format!("this secret can't be used with the scheme {name}");

@@ -27,9 +27,12 @@ pub(crate) struct SignArgs {
     /// Sign as of this time: Unix seconds, or ISO 8601 with a zone [default: now]
     #[arg(long, value_name = "TIME", value_parser = time)]
     at: Option<UnixSeconds>,
-    /// Name this subscription in X-Service-Webhook-Id
+    /// Name this subscription in X-Service-Webhook-Id, or in what another scheme has in its place
     #[arg(long, value_name = "ID")]
     subscription: Option<String>,
+    /// The event's id, for a scheme that signs it in a header [default: the body's id, or one made of the body]
+    #[arg(long, value_name = "ID")]
+    id: Option<String>,
     #[command(flatten)]
     scheme: SchemeArgs,
     #[command(flatten)]
@@ -45,9 +48,22 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         )
         .advise("give a time after 1970-01-01T00:00:00Z, in seconds")
     })?;
+    let scheme = &args.scheme.scheme;
     let mut signer = args.scheme.signer(args.secret.first()?)?.at(at);
     if let Some(id) = &args.subscription {
+        if scheme.subscription_header().is_none() {
+            return Err(args
+                .scheme
+                .has_no("header of a subscription", "--subscription"));
+        }
         signer = named(signer, id)?;
+    }
+    if let Some(id) = &args.id {
+        if scheme.signed_id_header().is_none() {
+            return Err(args.scheme.has_no("header of the event's id", "--id"));
+        }
+        args.scheme.check_id(id)?;
+        signer = signer.event_id(id);
     }
     let body = Bytes::from(bytes_of("the body", Path::new(&args.body))?);
     let headers = signer.headers(&body);

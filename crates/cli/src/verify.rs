@@ -4,7 +4,10 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use hookgate::{Delivery, Properties, Refusal, Scheme, verify::Window};
+use hookgate::{
+    Delivery, Properties, Refusal, Scheme,
+    verify::{DeliveryHeaders, Window},
+};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::LoggedDeliveryExt;
@@ -80,7 +83,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let (scheme, ring) = (&args.scheme, args.secret.ring()?);
     let verdict = delivery.verdict_by(scheme.scheme, ring, args.window.window());
     let verdict = verdict.map_err(|error| scheme.unusable(&error))?;
-    let output = VerdictOutput::of(&delivery, &verdict);
+    let output = VerdictOutput::of(&delivery, &verdict, scheme.scheme);
     out.say(&output.text(), &output)?;
     Ok(answer(verdict.is_ok()))
 }
@@ -125,8 +128,12 @@ fn no_event(delivery: &Delivery) -> Option<String> {
 }
 
 impl VerdictOutput {
-    fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>) -> Self {
-        let head = delivery.head().ok();
+    fn of(delivery: &LoggedDelivery, verdict: &Result<Delivery, Refusal>, scheme: Scheme) -> Self {
+        let head = {
+            let headers = delivery.headers.iter();
+            let pairs = headers.map(|(name, value)| (name, &**value));
+            DeliveryHeaders::with_scheme(&scheme, pairs).ok()
+        };
         let of_head = head.as_ref().and_then(|head| head.timestamp());
         let accepted = verdict.as_ref().ok().map(Delivery::verified);
         let signed = accepted.map_or(of_head, |verified| verified.timestamp());

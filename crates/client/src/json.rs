@@ -5,7 +5,7 @@
     reason = "the texts are searched for reserved keys first"
 )]
 
-use hookgate::event::has_reserved_key;
+use hookgate::internal::has_reserved_key;
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! The JSON body of a request, and headers as text.
 
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use http::{HeaderMap, HeaderName};
 use serde_json::{Map, Value};
 

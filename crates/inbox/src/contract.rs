@@ -50,7 +50,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hookgate::{
     clock::{Clock, ManualClock, UnixSeconds},
-    dedupe::{EventKey, Ownership, body_digest},
+    dedupe::{EventKey, Ownership},
+    internal::body_digest,
     sink::Accepted,
 };
 use tokio::sync::Semaphore;

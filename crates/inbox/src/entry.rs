@@ -5,12 +5,8 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, Scheme,
-    clock::UnixSeconds,
-    dangerous,
-    dedupe::{EventKey, body_digest},
-    receiver::StoredDelivery,
-    verify::Malformed,
+    Delivery, Scheme, clock::UnixSeconds, dangerous, dedupe::EventKey, internal::body_digest,
+    receiver::StoredDelivery, verify::Malformed,
 };
 
 /// The last error of an entry that cannot be converted to a delivery: another program has changed it, or the disk has damaged it.

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::{catch_panic, catch_store_panic},
+    internal::{catch_panic, catch_store_panic},
 };
 
 pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;

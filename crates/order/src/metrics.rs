@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hookgate::receiver::catch_panic;
+use hookgate::internal::catch_panic;
 use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
 use super::judge::GapReason;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::Clock;
+use hookgate::internal::catch_panic;
 use hookgate::layer::{ObservedRequest, RequestObserver};
-use hookgate::receiver::catch_panic;
 use http::request::Parts;
 
 use crate::append::{LogFile, Rotation};

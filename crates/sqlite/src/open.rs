@@ -164,7 +164,7 @@ mod tests {
     use crate::tests::Folder;
 
     #[test]
-    fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve_and_no_other_does() {
+    fn a_file_that_cannot_be_opened_for_lack_of_room_takes_the_reserve() {
         let takes = |code| {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             may_be_for_room(&store_error(error))

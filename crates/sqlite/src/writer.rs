@@ -7,7 +7,7 @@ use std::time::Duration;
 use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
-    receiver::catch_panic,
+    internal::catch_panic,
 };
 use rusqlite::Connection;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use hookgate::{
     Scheme, Secret,
     clock::{Clock, SystemClock, UnixSeconds},
-    dedupe::body_digest,
+    internal::body_digest,
     verify::{EVENT_ID, EVENT_TYPE, SIGNATURE, Signature, TIMESTAMP, Timestamp, WEBHOOK_ID, sign},
 };
 
@@ -61,6 +61,7 @@ pub struct Signer {
     secret: Secret,
     scheme: Scheme,
     subscription: Option<String>,
+    id: Option<String>,
     at: Option<UnixSeconds>,
 }
 
@@ -71,12 +72,13 @@ impl Signer {
             secret,
             scheme: Scheme::WORKSPACE,
             subscription: None,
+            id: None,
             at: None,
         }
     }
 
-    /// Signs as this sender does. A scheme whose id stands in a header gets the `id` of the body there, or one that is made of the
-    /// body's digest.
+    /// Signs as this sender does. A scheme whose id stands in a header gets there [this one](Self::event_id), or the `id` of the body
+    /// where it can stand there, or one that is made of the body's digest.
     ///
     /// ```
     /// use hookgate::{Scheme, Secret, Verifier};
@@ -93,9 +95,15 @@ impl Signer {
         self
     }
 
-    /// Sends `X-Service-Webhook-Id`. Other schemes have no such header here.
+    /// Sends `X-Service-Webhook-Id`, or the header that another scheme has in its place. A scheme without such a header sends none.
     pub fn subscription(mut self, id: &str) -> Self {
         self.subscription = Some(id.to_owned());
+        self
+    }
+
+    /// Signs this id of the event, by a scheme that has it in a header.
+    pub fn event_id(mut self, id: &str) -> Self {
+        self.id = Some(id.to_owned());
         self
     }
 
@@ -110,7 +118,7 @@ impl Signer {
     ///
     /// # Panics
     /// On a time that the service can't write: before 1970-01-01T00:00:01Z, or of more than 16 digits. On a
-    /// [scheme](Self::scheme) that a receiver would refuse, and a secret that is not of its form.
+    /// [scheme](Self::scheme) or an [id](Self::event_id) that a receiver would refuse, and a secret that is not of the scheme's form.
     #[must_use]
     pub fn headers(&self, body: impl AsRef<[u8]>) -> Vec<(&'static str, String)> {
         self.signed(body.as_ref(), None).1
@@ -167,13 +175,21 @@ impl Signer {
         id: Option<&str>,
         body: &[u8],
     ) -> Vec<(&'static str, String)> {
-        let id = id.map(str::to_owned).or_else(|| Hint::of(body).id);
-        let id = id.unwrap_or_else(|| format!("msg_{:016x}", body_digest(body)));
+        let sign = |id: &str| sign(&self.scheme, &self.secret, timestamp, id, body);
+        let signed = match self.id.as_deref().or(id) {
+            Some(id) => sign(id),
+            None => {
+                let of_body = sign(&Hint::of(body).id.unwrap_or_default());
+                of_body.or_else(|_| sign(&format!("msg_{:016x}", body_digest(body))))
+            }
+        };
         #[allow(clippy::expect_used)] // documented, and a fault of the test itself
-        let signed = sign(&self.scheme, &self.secret, timestamp, &id, body)
-            .expect("a scheme that can be used, and a secret of its form");
-        let json = ("content-type", "application/json".to_owned());
-        std::iter::once(json).chain(signed).collect()
+        let signed = signed.expect("a scheme and an id that can be used, and a secret of its form");
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.extend(signed);
+        let subscription = self.scheme.subscription_header();
+        headers.extend(subscription.zip(self.subscription.clone()));
+        headers
     }
 
     /// A whole delivery: POST to this path or URI. Map its body to the one that your service takes.
@@ -196,6 +212,7 @@ impl fmt::Debug for Signer {
         f.debug_struct("Signer")
             .field("scheme", &self.scheme.name())
             .field("subscription", &self.subscription)
+            .field("id", &self.id)
             .field("at", &self.at)
             .finish_non_exhaustive()
     }

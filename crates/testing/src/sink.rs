@@ -8,7 +8,8 @@ use std::time::Duration;
 use hookgate::{
     Delivery, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind},
-    receiver::{RequestHead, StoredDelivery, catch_store_panic},
+    internal::catch_store_panic,
+    receiver::{RequestHead, StoredDelivery},
     sink::{Accepted, Sink},
 };
 use tokio::task::JoinSet;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use hookgate::{Delivery, HandlerError};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};

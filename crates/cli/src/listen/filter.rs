@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;

@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cli::Ran;
 use crate::process::{Example, Reply, signal, tools_are_there};
 use crate::send::{hookgate, stderr};
 
@@ -25,8 +26,13 @@ impl Emulating {
         } else {
             &addr
         };
-        let arguments = [&["emulate"], addr, arguments].concat();
-        let mut child = hookgate(&arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = hookgate(&[&["emulate"], addr, arguments].concat());
+        command.env_remove("WEBHOOK_SECRET");
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
@@ -93,6 +99,31 @@ fn the_first_line_names_the_address_and_the_api_answers_there() {
     let mut line = String::new();
     emulating.out.read_line(&mut line).unwrap();
     assert!(line.starts_with("page "), "{line}");
+}
+
+#[test]
+fn the_sample_signs_with_the_secret_of_the_environment_and_does_not_print_it() {
+    let mut command = hookgate(&["emulate", "--addr", "127.0.0.1:0"]);
+    command.env("WEBHOOK_SECRET", "whsec_0123456789abcdef_of_a_test");
+    let mut emulating = Emulating::of(command);
+    let mut lines = String::new();
+    for _ in 0..5 {
+        emulating.out.read_line(&mut lines).unwrap();
+    }
+    let last = "with the secret of WEBHOOK_SECRET\nnext    hookgate listen --page\n";
+    assert!(lines.ends_with(last), "{lines}");
+    assert!(!lines.contains("of_a_test"), "{lines}");
+    let snapshot = emulating.request("GET", "/_emulator/snapshot", "");
+    assert!(
+        snapshot.body.contains("whsec_0123456789abcdef_of_a_test"),
+        "{}",
+        snapshot.body
+    );
+
+    let mut command = hookgate(&["emulate", "--addr", "127.0.0.1:0"]);
+    let refused = Ran::to_its_end(command.env("WEBHOOK_SECRET", "whsec_short"));
+    assert_eq!(refused.code, Some(5), "{refused:?}");
+    assert!(refused.stderr.contains("too short"), "{refused:?}");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hookgate::{
     Properties,
-    event::{Fields, Json, from_foreign_json},
+    event::{Fields, Json},
+    internal::from_foreign_json,
 };
 
 use super::hash::{NameHash, name_hash};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::StoreError,
-    event::{DataModelId, RowId, from_foreign_json},
+    event::{DataModelId, RowId},
+    internal::from_foreign_json,
 };
 
 use super::hash::RowHash;

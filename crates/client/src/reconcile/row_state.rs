@@ -5,7 +5,8 @@ use std::fmt;
 
 use hookgate::{
     Properties,
-    event::{Date, Json, from_foreign_json},
+    event::{Date, Json},
+    internal::from_foreign_json,
 };
 
 use super::hash::{RowHash, name_hash};

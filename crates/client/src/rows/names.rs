@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

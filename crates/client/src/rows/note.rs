@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hookgate::dedupe::StoreError;
-use hookgate::event::{Json, from_foreign_json};
+use hookgate::{event::Json, internal::from_foreign_json};
 use tokio::time::timeout;
 
 use super::{Rows, Values, Wire};

@@ -135,7 +135,7 @@ async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_ou
 
 // fault K15: a change is answered 3xx or 408 by a proxy, or a trigger whose workflow ran answers 4xx, and the error says that nothing was changed
 #[tokio::test]
-async fn a_change_that_a_proxy_may_have_passed_on_has_an_unknown_outcome_and_is_not_repeated() {
+async fn a_change_that_a_proxy_may_have_passed_on_is_not_repeated() {
     for (status, is_unknown) in [(303, true), (307, true), (408, true), (409, false)] {
         let fake = Fake::answering([answer(status, None, "")]);
         let rows = fake.client().rows::<Value>("dm_1").by_id();

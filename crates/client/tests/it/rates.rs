@@ -64,7 +64,7 @@ impl tower_service::Service<Request<Body>> for Blocking {
 
 /// The client's time is paused, so that its waits take none. The emulator's is advanced by each wait.
 #[test]
-fn two_hundred_requests_of_the_standard_tier_wait_for_their_minutes_and_none_is_answered_429() {
+fn two_hundred_requests_of_the_standard_tier_wait_and_none_is_answered_429() {
     let seed = json!({ "workspace": { "id": "ws_1", "tier": "standard" },
         "keys": [{ "name": "k", "key": "tk_test_admin", "scope": "admin" }], "pages": [{ "id": "page_1", "title": "Home" }] });
     let seed = Seed::parse(&seed.to_string()).unwrap();

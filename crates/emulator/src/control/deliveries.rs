@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Deliveries: one event for one subscription, with its attempts.
 
 use bytes::Bytes;
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 use hookgate_testing::sender::meaning;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

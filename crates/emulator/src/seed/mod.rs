@@ -6,7 +6,7 @@ mod file;
 
 use std::sync::Arc;
 
-use hookgate::event::from_foreign_json;
+use hookgate::internal::from_foreign_json;
 
 pub use error::SeedError;
 pub(crate) use file::SeedFile;

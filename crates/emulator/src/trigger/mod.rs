@@ -8,7 +8,7 @@ mod template;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hookgate::event::{from_foreign_json, has_reserved_key};
+use hookgate::internal::{from_foreign_json, has_reserved_key};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -166,7 +166,7 @@ async fn an_update_that_changes_nothing_emits_nothing() {
 }
 
 #[tokio::test]
-async fn changes_by_the_api_emit_nothing_where_the_switch_says_so_and_those_of_the_page_do() {
+async fn changes_by_the_api_emit_nothing_where_the_switch_says_so() {
     let (service, _) = subscribed().await;
     service
         .control("PATCH", "switches", Some(json!({ "apiEmits": "off" })))
@@ -185,7 +185,7 @@ async fn changes_by_the_api_emit_nothing_where_the_switch_says_so_and_those_of_t
 }
 
 #[tokio::test]
-async fn retries_come_due_when_time_is_advanced_and_a_receiver_with_a_real_clock_takes_them() {
+async fn a_receiver_with_a_real_clock_takes_the_retries_of_advanced_time() {
     let emulator = Emulator::builder(Seed::orders())
         .real_signatures()
         .start()

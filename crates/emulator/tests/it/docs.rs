@@ -105,7 +105,7 @@ const SHOWN: &str = "\
 | Subscription settings | name, URL, events, data model, secret shown once | `deliveries::a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once`, `deliveries::a_subscription_takes_its_events_and_its_data_model_alone` |
 | Event types, Envelope | eight types, property names, before and after, actor | `deliveries::a_row_created_changed_and_deleted_by_the_api_arrives_signed_with_property_names`, `control::events_of_every_type_are_emitted_with_the_data_given` |
 | Signature | verified by a receiver of hookgate | `deliveries::a_row_created_changed_and_deleted_by_the_api_arrives_signed_with_property_names` |
-| Delivery and retry | waits, attempts, discard, test event, log | `deliveries::retries_come_due_when_time_is_advanced_and_a_receiver_with_a_real_clock_takes_them`, `deliveries::an_event_is_discarded_after_five_attempts_or_six`, `deliveries::a_test_event_and_a_redelivery_answer_with_their_result` |
+| Delivery and retry | waits, attempts, discard, test event, log | `deliveries::a_receiver_with_a_real_clock_takes_the_retries_of_advanced_time`, `deliveries::an_event_is_discarded_after_five_attempts_or_six`, `deliveries::a_test_event_and_a_redelivery_answer_with_their_result` |
 | Errors | seven codes | `envelope::malformed_json_is_a_validation_error`, `envelope::what_does_not_exist_is_404_with_its_name`, `data_models::the_use_of_409_is_a_switch`, `limits::the_tiers_have_60_60_and_1000_requests_a_minute`, `deliveries::faults_of_the_api_are_shown_with_their_hits` |
 | Limits | rates with their headers | `limits::the_tiers_have_60_60_and_1000_requests_a_minute`, `limits::the_window_follows_the_emulators_time`, `limits::errors_of_a_valid_key_have_the_headers_too` |
 ";

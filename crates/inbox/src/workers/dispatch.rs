@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hookgate::internal::catch_panic;
 use hookgate::layer::VerifiedBody;
-use hookgate::receiver::catch_panic;
 use http::{Request, Response};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;

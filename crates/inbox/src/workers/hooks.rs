@@ -11,8 +11,8 @@ use hookgate::{
     Delivery, Outcome,
     dedupe::StoreError,
     event::{EventId, EventType},
+    internal::catch_panic,
     outcome::Failure,
-    receiver::catch_panic,
 };
 
 use super::span::Span;

@@ -149,15 +149,19 @@ fn settlement(
     let error = || error_line(outcome, reason);
     match outcome {
         Outcome::Failed(Failure::Drained) => (End::Return, Disposition::Returned),
-        Outcome::Failed(_) if tries < shared.settings.max_tries => {
+        Outcome::Replayed { .. }
+        | Outcome::Accepted
+        | Outcome::Handled
+        | Outcome::Unhandled
+        | Outcome::HandledUnrecorded(_) => (End::Done, Disposition::Done),
+        Outcome::DeadLettered => (End::Dead { error: error() }, Disposition::Dead),
+        // It failed, or is an outcome that this version does not know: no event is lost for that.
+        _ if tries < shared.settings.max_tries => {
             let after = shared.settings.backoff.draw(tries);
             let error = error();
             (End::Retry { after, error }, Disposition::Retry { after })
         }
-        Outcome::Failed(_) | Outcome::DeadLettered => {
-            (End::Dead { error: error() }, Disposition::Dead)
-        }
-        _ => (End::Done, Disposition::Done),
+        _ => (End::Dead { error: error() }, Disposition::Dead),
     }
 }
 

@@ -5,7 +5,7 @@
     reason = "the metrics of an inbox leave through this file"
 )]
 
-use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
+use hookgate::{Outcome, dedupe::StoreError, internal::catch_panic};
 use metrics::{
     Counter, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{StoreError, StoreErrorKind, StoreFuture},
-    receiver::catch_store_panic,
+    internal::catch_store_panic,
 };
 use tokio::sync::watch;
 use tokio::time::timeout;

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use hookgate::outcome::one_line;
-use hookgate::{Outcome, dedupe::StoreError, receiver::catch_panic};
+use hookgate::{Outcome, dedupe::StoreError, internal::catch_panic};
 use tracing::field::display;
 
 use super::hooks::{AttemptReport, Disposition, Step};

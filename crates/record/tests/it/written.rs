@@ -56,7 +56,7 @@ fn what_is_recorded_is_read_again_and_a_short_program_loses_nothing() {
 /// A pipe without a reader holds 64 KiB, and then blocks the writer.
 #[cfg(unix)]
 #[test]
-fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted_and_reported() {
+fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted() {
     let folder = Folder::new();
     let path = folder.path("pipe");
     assert!(

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
-    receiver::catch_panic,
+    internal::catch_panic,
     sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest};

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use hookgate::{
     Delivery, block_on,
     clock::{ManualClock, UnixSeconds},
-    dedupe::{EventKey, body_digest},
+    dedupe::EventKey,
+    internal::body_digest,
     sink::Sink,
 };
 use hookgate_inbox::contract::{self, Subject, Time};

@@ -168,6 +168,7 @@ impl Explainer {
                 if !self.is_of_service() {
                     hints.retain(|hint| !hint.kind().is_of_service());
                 }
+                hints.extend(hint::of_another_scheme(delivery, &self.scheme));
             }
         }
         let event_error = match refusal {
@@ -178,6 +179,7 @@ impl Explainer {
             refusal,
             answer: delivery.answer.clone(),
             has_body: delivery.body.is_some(),
+            has_timestamp: self.scheme.has_timestamp(),
             key,
             causes,
             hints,

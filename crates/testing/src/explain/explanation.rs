@@ -19,6 +19,8 @@ pub struct Explanation {
     pub(super) refusal: Option<Refusal>,
     pub(super) answer: Option<LoggedAnswer>,
     pub(super) has_body: bool,
+    /// Whether its scheme signs a time, so that an age was checked.
+    pub(super) has_timestamp: bool,
     pub(super) key: Option<String>,
     pub(super) causes: Vec<Cause>,
     pub(super) hints: Vec<Hint>,
@@ -111,7 +113,8 @@ impl Explanation {
                 "signed with {key}, and nothing is wrong with it here; but its receiver refused it, so that one has another secret, \
                  window, clock or setting"
             ),
-            (true, _) => format!("authentic and fresh, signed with {key}"),
+            (true, _) if self.has_timestamp => format!("authentic and fresh, signed with {key}"),
+            (true, _) => format!("authentic, signed with {key}, at a time that it does not say"),
             (false, 0) if !self.has_body => {
                 "not accepted; its body was not recorded, so the signature can't be judged"
                     .to_owned()

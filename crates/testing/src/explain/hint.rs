@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use hookgate::Secret;
 use hookgate::verify::SIGNATURE;
+use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
 
 use super::body::utf16_decoded;
@@ -52,6 +52,7 @@ hints! {
     WrittenAgain "written_again": "This body looks written again: a program parsed it and wrote it in its own form, and its numbers or texts can't be restored. Verify the raw bytes before anything parses them.";
     NotJson "not_json": "The body is not JSON: it is not what the service sends, or was changed on the way.";
     NoSignature "no_signature": "No header holds a signature: the delivery is not the service's, or a proxy dropped its `X-Service-` headers.";
+    OtherScheme "other_scheme": "The headers are those of another sender: explain the delivery by its scheme.";
     OtherAlgorithm "other_algorithm": "The signature has the length of another algorithm's, such as SHA-1 or SHA-512: the service signs with HMAC-SHA256.";
     SecretRefused "secret_refused": "A secret can't be right as it is configured.";
     SecretLooksDecoded "secret_looks_decoded": "This looks like a decoded secret: paste the text as the service shows it, `whsec_` included.";
@@ -251,6 +252,17 @@ fn written_again(document: &Node<'_>, body: &[u8]) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+/// Returns the sign that another sender than this scheme's has sent it: a header that only the other one has.
+pub(super) fn of_another_scheme(delivery: &LoggedDelivery, scheme: &Scheme) -> Option<Hint> {
+    let has = |row: &Scheme| delivery.header(row.signature_header()).is_some();
+    let others = Scheme::ALL.into_iter().filter(|row| row != scheme);
+    let other = others.filter(|_| !has(scheme)).find(has)?;
+    Some(Hint {
+        kind: HintKind::OtherScheme,
+        detail: Some(format!("scheme {}", other.name())),
+    })
 }
 
 fn of_signature(delivery: &LoggedDelivery, say: &mut impl FnMut(HintKind, Option<String>)) {

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use hookgate::{
     ConfigError, Delivery, KeyRing, Receiver, Refusal, Scheme, Verifier,
     clock::{ManualClock, UnixSeconds},
+    internal::unverified_head,
     lookup::Keys,
     verify::{DeliveryHeaders, TIMESTAMP, Timestamp, Window},
 };
 use hookgate_record::LoggedDelivery;
-use serde::Deserialize;
 
 use super::{LogError, curl, line};
 use crate::Signer;
@@ -167,13 +167,15 @@ impl LoggedDeliveryExt for LoggedDelivery {
         let head = DeliveryHeaders::with_scheme(&scheme, pairs(self)).ok();
         let signed = head.as_ref().and_then(|head| head.timestamp());
         let age = signed.map(|signed| age_at(self, signed.seconds()));
-        let in_body = body_head(self);
+        let body = self.body.as_deref().unwrap_or_default();
+        let known = head.as_ref().filter(|_| self.body.is_some());
+        let [id, event_type] = unverified_head(&scheme, known, body);
         let text = |header: Option<&str>| text_of(self, header?);
         let [id_hint, type_hint] = scheme.hint_headers();
-        let event_id = text(scheme.signed_id_header()).or(in_body.id);
+        let id = id.or_else(|| text(scheme.signed_id_header()));
         UnverifiedHead {
-            event_id: event_id.or_else(|| text(id_hint)),
-            event_type: in_body.event_type.or_else(|| text(type_hint)),
+            event_id: id.or_else(|| text(id_hint)),
+            event_type: event_type.or_else(|| text(type_hint)),
             // A timestamp beside a signature that can't be read.
             age: age.or_else(|| self.age()),
             is_verifiable: !self.unverifiable && self.body.is_some() && head.is_some(),
@@ -214,23 +216,16 @@ impl LoggedDeliveryExt for LoggedDelivery {
         keys: KeyRing,
         window: Window,
     ) -> Result<Result<Delivery, Refusal>, ConfigError> {
-        // The receiver's clock is set to the signed timestamp, so that the receiver finds no stale delivery. The age is checked below.
-        // A receiver checks the signature of some stale deliveries, chosen at random, and their refusal would have another reason.
-        let signed = DeliveryHeaders::with_scheme(&scheme, pairs(self));
-        let signed = signed.map(|head| head.timestamp().map(|at| at.seconds()));
-        let clock = signed.as_ref().ok().copied().flatten();
-        let clock = ManualClock::at(clock.unwrap_or(self.received_at));
-        let mut builder = Receiver::builder().scheme(scheme).key_ring(keys);
-        if !scheme.has_timestamp() {
-            builder = builder.without_window();
-        }
+        let builder = Receiver::builder().scheme(scheme).key_ring(keys);
+        let builder = match scheme.has_timestamp() {
+            true => builder.window(window),
+            false => builder.without_window(),
+        };
+        let clock = ManualClock::at(self.received_at);
         let receiver = builder.without_deduplication().clock(clock).build()?;
         let verdict = || {
             let head = receiver.request_head(&self.method, pairs(self));
             let mut received = receiver.check_head(&head)?;
-            if let Some(signed) = signed? {
-                window.check(signed, self.received_at)?;
-            }
             received.push(self.body.clone().unwrap_or_default())?;
             receiver.verify(received, &head)
         };
@@ -284,25 +279,10 @@ fn age_at(delivery: &LoggedDelivery, signed: UnixSeconds) -> i64 {
     received.saturating_sub(signed.as_i64())
 }
 
-#[expect(clippy::disallowed_methods, reason = "two texts are read of it")]
-fn body_head(delivery: &LoggedDelivery) -> BodyHead {
-    let body = delivery.body.as_deref().unwrap_or_default();
-    serde_json::from_slice(body).unwrap_or_default()
-}
-
 /// Sets a header at its first position, and removes its other occurrences.
 fn replace(headers: &mut Vec<(String, Bytes)>, name: &str, value: String) {
     let at = headers.iter().position(|(other, _)| other == name);
     headers.retain(|(other, _)| other != name);
     let at = at.unwrap_or(headers.len());
     headers.insert(at, (name.to_owned(), value.into()));
-}
-
-/// The id and the type from a body. They are not verified.
-#[derive(Default, Deserialize)]
-struct BodyHead {
-    #[serde(default)]
-    id: Option<String>,
-    #[serde(default, rename = "type")]
-    event_type: Option<String>,
 }

@@ -11,7 +11,7 @@ use hookgate::dedupe::{
     ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
     StoreStats,
 };
-use hookgate::layer::ReplayedCall;
+use hookgate::internal::ReplayedCall;
 use hookgate::outcome::Failure;
 use hookgate::{
     DedupeStore, Delivery, Outcome, Receiver, ReceiverBuilder, WebhookLayer, lookup::Keys,

@@ -3,15 +3,16 @@
 use axum::Router;
 use axum::routing::post;
 use hookgate::{
-    Delivery, MemoryStore, Receiver, Scheme, Secret,
+    ConfigErrorKind, Delivery, MemoryStore, Receiver, Scheme, Secret, Verifier,
     clock::UnixSeconds,
-    verify::{Timestamp, VerifyErrorKind, sign},
+    scheme::Place,
+    verify::{Timestamp, VerifyErrorKind, Window, sign},
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Redaction};
 use hookgate_testing::explain::{CauseKind, Explainer, Explanation};
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::replay::{ReplayError, Report};
-use hookgate_testing::{DeliveryLog, Faults, Harness, Replay};
+use hookgate_testing::{DeliveryLog, Faults, Harness, Replay, Signer};
 use http::StatusCode;
 
 const NOW: i64 = 1_763_690_000;
@@ -118,18 +119,41 @@ async fn redacted_deliveries_are_signed_again_under_their_recorded_id() {
 
 #[test]
 fn what_a_delivery_says_of_itself_is_read_by_its_scheme() {
-    for (scheme, id, age) in [
-        (Scheme::STANDARD_WEBHOOKS, "msg_of_evt_1", Some(9)),
-        (Scheme::STRIPE, "evt_1", Some(9)),
-        (Scheme::GITHUB, "evt_1", None),
-        (Scheme::WORKSPACE, "evt_1", Some(9)),
+    // A row of a user, with fields of other names.
+    let acme = Scheme::STRIPE
+        .with_name("acme")
+        .event_id(Place::Json("number"))
+        .event_type(Place::JsonIfPresent("topic"));
+    for (scheme, id, kind, age) in [
+        (
+            Scheme::STANDARD_WEBHOOKS,
+            "msg_of_evt_1",
+            Some("invoice.paid"),
+            Some(9),
+        ),
+        (Scheme::STRIPE, "evt_1", Some("invoice.paid"), Some(9)),
+        (Scheme::GITHUB, "sha256:", None, None),
+        (Scheme::WORKSPACE, "evt_1", Some("invoice.paid"), Some(9)),
+        (acme, "no_1", Some("a.b"), Some(9)),
     ] {
         let mut logged = logged(&scheme, &secret(), "evt_1", 0);
+        if scheme == acme {
+            let body = r#"{"id":"evt_1","type":"x","number":"no_1","topic":"a.b"}"#;
+            logged = LoggedDelivery::new(logged.received_at, [("", "")], body);
+            let signer = Signer::new(secret()).scheme(acme);
+            logged = logged.resigned(&signer.at(UnixSeconds::new(NOW))).unwrap();
+        }
         logged.received_at = UnixSeconds::new(NOW + 9);
         let head = logged.read_by(scheme);
-        assert_eq!(head.event_id.as_deref(), Some(id));
-        assert_eq!(head.event_type.as_deref(), Some("invoice.paid"));
+        let read = head.event_id.clone().unwrap();
+        assert!(read.starts_with(id), "{read}");
+        assert_eq!(head.event_type.as_deref(), kind);
         assert_eq!((head.age, head.is_verifiable), (age, true));
+        // A receiver names it the same.
+        let verdict = logged.verdict_by(scheme, secret().into(), Window::default());
+        let delivery = verdict.unwrap().unwrap();
+        assert_eq!(delivery.event_id(), read);
+        assert_eq!(delivery.event_type(), kind.unwrap_or("untyped"));
         logged.headers.clear();
         assert!(!logged.read_by(scheme).is_verifiable);
     }
@@ -152,6 +176,8 @@ fn the_mistakes_of_secret_and_body_are_proven_for_each_scheme() {
         let explanation = explain(scheme, SECRET, &sound);
         assert!(explanation.is_authentic(), "{explanation}");
         assert_eq!(explanation.key_name(), Some("KEY"));
+        let is_called_fresh = explanation.conclusion().contains("fresh");
+        assert_eq!(is_called_fresh, scheme.has_timestamp(), "{explanation}");
 
         let quoted = explain(scheme, &format!("\"{SECRET}\"\n"), &sound);
         assert!(
@@ -195,10 +221,57 @@ fn an_age_and_a_missing_header_are_named_for_each_scheme() {
         let mut bare = logged(&scheme, &secret(), "evt_1", 0);
         bare.headers.retain(|(name, _)| !name.contains("signature"));
         let bare = explain(scheme, SECRET, &bare);
+        // Without `--scheme` it says whose headers they are.
+        let of_service = Scheme::WORKSPACE;
+        let other = explain(of_service, SECRET, &logged(&scheme, &secret(), "evt_1", 0));
+        let hints = other.hints().iter().map(ToString::to_string);
+        let said = hints.filter(|hint| hint.contains(scheme.name())).count();
+        assert_eq!(said, 1, "{other}");
         let error = bare.refusal().and_then(|it| it.verify_error()).unwrap();
         assert!(
             matches!(error.kind(), VerifyErrorKind::HeaderMissing(_)),
             "{bare}"
         );
     }
+}
+
+#[test]
+fn the_signer_writes_an_id_and_a_subscription_that_a_receiver_takes() {
+    let accepted = |scheme: Scheme, headers: &[(&'static str, String)], body: &str| {
+        let verifier = match scheme.has_timestamp() {
+            true => Verifier::for_scheme(scheme, secret()),
+            false => Verifier::without_window(scheme, secret()),
+        };
+        let pairs = headers.iter().map(|(name, value)| (*name, value));
+        verifier.unwrap().verify_now(pairs, body).is_ok()
+    };
+    let id_in = |headers: &[(&'static str, String)]| {
+        let mut named = headers.iter().filter(|(name, _)| *name == "webhook-id");
+        named.next().unwrap().1.clone()
+    };
+    let signer = Signer::new(secret()).scheme(Scheme::STANDARD_WEBHOOKS);
+    for (body, id) in [
+        (r#"{"id":"evt_1"}"#, "evt_1"),
+        // A dot ends a signed id, so no id has one.
+        (r#"{"id":"evt.1"}"#, "msg_"),
+        (r#"{"id":"an id"}"#, "msg_"),
+        ("{}", "msg_"),
+    ] {
+        let headers = signer.headers(body);
+        assert!(id_in(&headers).starts_with(id), "{headers:?}");
+        assert!(accepted(Scheme::STANDARD_WEBHOOKS, &headers, body));
+    }
+    let headers = signer.event_id("msg_7").headers("{}");
+    assert_eq!(id_in(&headers), "msg_7");
+    assert!(accepted(Scheme::STANDARD_WEBHOOKS, &headers, "{}"));
+    let now = Timestamp::at(UnixSeconds::new(NOW)).unwrap();
+    for id in ["", "evt.1", "an id", "id\n"] {
+        let signed = sign(&Scheme::STANDARD_WEBHOOKS, &secret(), &now, id, b"{}");
+        assert_eq!(signed.unwrap_err().kind(), ConfigErrorKind::UnusableName);
+    }
+
+    let headers = Signer::new(secret()).scheme(Scheme::GITHUB);
+    let headers = headers.subscription("77").headers("{}");
+    assert!(headers.contains(&("x-github-hook-id", "77".to_owned())));
+    assert!(accepted(Scheme::GITHUB, &headers, "{}"));
 }

@@ -129,7 +129,7 @@ fn kinds(findings: &[Finding]) -> Vec<String> {
 }
 
 #[test]
-fn a_creation_and_an_update_are_found_in_the_second_pass_and_a_deletion_in_the_third() {
+fn creations_and_updates_are_found_in_the_second_pass_deletions_in_the_third() {
     let mut still = Still::new(1_200);
     still.rows[700].1 = "Bo".into();
     still.rows[700].2 = 200;
@@ -280,7 +280,7 @@ fn a_total_that_is_capped_deletes_nothing() {
 }
 
 #[test]
-fn more_updates_than_the_guard_allows_are_unresolved_and_a_filling_pass_takes_them_over() {
+fn more_updates_than_the_guard_allows_wait_for_a_filling_pass() {
     let mut still = Still::new(600);
     for row in &mut still.rows[..51] {
         row.1 = "ADA".into();

@@ -16,10 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery,
-    clock::UnixSeconds,
-    dedupe::{EventKey, body_digest},
-    sink::Accepted,
+    Delivery, clock::UnixSeconds, dedupe::EventKey, internal::body_digest, sink::Accepted,
 };
 use http::StatusCode;
 use tokio::time::{Instant, sleep};

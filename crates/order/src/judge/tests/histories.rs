@@ -137,7 +137,7 @@ fn in_any_order_the_record_is_that_of_the_newest_event() {
 /// Senders that drop zeros write `54.9`, `55` and `54.95`. The true times differ, and each text means any moment of its unit.
 // fault G7: the times of events have other numbers of digits, as senders write that drop zeros: an event is told to be the newest beside a newer one that was handled
 #[test]
-fn no_event_is_the_newest_beside_a_newer_one_whose_time_has_another_number_of_digits() {
+fn an_event_is_not_the_newest_beside_a_newer_one_with_another_number_of_digits() {
     let mut newest = 0;
     for seed in 0..4_000 {
         let mut random = Random(seed);

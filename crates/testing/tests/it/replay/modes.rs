@@ -312,7 +312,7 @@ async fn each_subscription_is_signed_with_its_own_secret() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rotated_log_is_verified_by_the_whole_ring_and_signed_by_the_key_that_had_signed() {
+async fn a_rotated_log_is_signed_again_by_the_key_that_had_signed() {
     let old = || Secret::new("whsec_made_up_old_secret").unwrap();
     let at = UnixSeconds::new(NOW);
     let headers = Signer::new(old()).at(at).headers(body("evt_1"));

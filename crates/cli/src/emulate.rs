@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use hookgate::Secret;
 use hookgate_emulator::{Emulator, EmulatorBuilder, Seed, StartError};
+use http::Uri;
 use tokio::net::lookup_host;
 
 use crate::address::{FREE, cannot_listen, host_and_port};
@@ -44,9 +45,9 @@ pub(crate) struct EmulateArgs {
     /// Begin with the workspace of this file, JSON in the form of docs/emulator.md
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
-    /// Deliver the webhooks of the sample workspace to this URL
-    #[arg(long, value_name = "URL", default_value = RECEIVER.0, conflicts_with = "seed")]
-    to: String,
+    /// Deliver the webhooks of the sample workspace to this URL [default: http://127.0.0.1:8787/webhooks]
+    #[arg(long, value_name = "URL", conflicts_with = "seed")]
+    to: Option<String>,
     /// Decide what the specification leaves open, such as rateLimit=off. May be given several times; GET /_emulator/switches lists all
     #[arg(long, value_name = "SWITCH=VALUE", value_parser = pair)]
     switch: Vec<(String, String)>,
@@ -76,6 +77,10 @@ impl EmulateArgs {
     /// Returns whether the workspace is the sample: no seed is given, and there is no state.
     fn is_sample(&self) -> bool {
         self.seed.is_none() && !self.state.as_ref().is_some_and(|path| path.exists())
+    }
+
+    fn to(&self) -> &str {
+        self.to.as_deref().unwrap_or(RECEIVER.0)
     }
 }
 
@@ -110,6 +115,13 @@ pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> 
 async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
     let address = address(args).await?;
     let is_sample = args.is_sample();
+    if !is_sample && args.to.is_some() {
+        return Err(Fault::new(
+            Class::Usage,
+            "--to is for the sample, and the file of --state has subscriptions of its own",
+        )
+        .advise("change the URL on the page, or leave out --to"));
+    }
     let mut builder = settings(args, seed).address(address);
     if args.deliver_anywhere {
         builder = builder.transport(HttpClient::new()?);
@@ -131,7 +143,7 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
         restore(&emulator, path)?;
     }
     let terminated = terminated();
-    let sample = is_sample.then_some(&*args.to);
+    let sample = is_sample.then_some(args.to());
     let is_own_secret = std::env::var_os(SECRET).is_some();
     tell(&emulator, token.as_deref(), sample, is_own_secret, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
@@ -192,7 +204,7 @@ fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
     let Some(path) = &args.seed else {
         let secret = own_secret()?;
         let secret = secret.as_deref().unwrap_or(RECEIVER.1);
-        let sample = Seed::orders().subscription("wh_1", &args.to, secret);
+        let sample = Seed::orders().subscription("wh_1", args.to(), secret);
         return sample.map_err(|error| Fault::caused_by(Class::Usage, "no sample", &error));
     };
     let text = String::from_utf8(bytes_of("the seed", path)?);
@@ -280,9 +292,28 @@ fn tell(
             None => ("of WEBHOOK_SECRET", String::new()),
         };
         out.line(&format!("hooks   to {receiver}, with the secret {shown}"))?;
-        out.line(&format!("next    {given}hookgate listen --page"))?;
+        let next = format!("next    {given}hookgate listen --page");
+        out.line(&(next + &listening_at(receiver)))?;
     }
     Ok(out.flush()?)
+}
+
+/// Returns the options by which `listen` receives at this URL, where they are not its defaults.
+fn listening_at(url: &str) -> String {
+    let (Ok(given), Ok(default)) = (url.parse::<Uri>(), RECEIVER.0.parse::<Uri>()) else {
+        return String::new();
+    };
+    let mut options = String::new();
+    if let Some(address) = given
+        .authority()
+        .filter(|it| Some(*it) != default.authority())
+    {
+        options.push_str(&format!(" --addr {address}"));
+    }
+    if given.path() != default.path() {
+        options.push_str(&format!(" --path {}", given.path()));
+    }
+    options
 }
 
 fn restore(emulator: &Emulator, path: &Path) -> Result<(), Fault> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::item::Item;
 use crate::event_types::is_of_type;
 
-/// Words that must all fit. A word in double quotes may have blanks. `type:row.` and `outcome:refused` search one field of the delivery,
+/// Words that must all fit. A word in double quotes may have blanks. `type:row.`, `outcome:refused` and `status:500` search one field of the delivery,
 /// `data.properties.Customer:"Ada"` one of its body, and any other word is searched everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Word>);
@@ -76,6 +76,10 @@ fn word(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Word {
     match &*names {
         [name] if is_field && name == "type" => Word::Type(text),
         [name] if is_field && name == "outcome" => Word::Outcome(text),
+        // A number: a column of rows is often named so too.
+        [name] if is_field && name == "status" && text.parse::<u16>().is_ok() => {
+            Word::Outcome(text)
+        }
         _ if is_field => Word::Field(names, text, written),
         _ => Word::Anywhere(written),
     }
@@ -152,6 +156,8 @@ mod tests {
             ("outcome:handled", (true, false)),
             ("outcome:refused", (false, true)),
             ("outcome:4", (false, true)),
+            ("status:204", (true, false)),
+            ("status:500", (false, false)),
             ("outcome:204 type:row", (true, false)),
             ("evt_header", (false, true)),
         ] {

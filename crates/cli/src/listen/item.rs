@@ -182,9 +182,13 @@ impl Item {
         Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Whether this word, in lower case, occurs in the shown texts or in the body.
+    /// Whether this word, in lower case, occurs in the shown texts, in the body or in that of the answer.
     pub(crate) fn contains(&self, word: &str) -> bool {
-        self.haystack.contains(word) || holds(self.body(), word.as_bytes())
+        let answer = self.delivery.answer.as_ref();
+        let answered = answer.and_then(|answer| answer.body.as_deref());
+        self.haystack.contains(word)
+            || holds(self.body(), word.as_bytes())
+            || holds(answered.unwrap_or_default(), word.as_bytes())
     }
 }
 

@@ -144,7 +144,8 @@ fn has_text(delivery: &LoggedDelivery, wanted: &str) -> bool {
         || has(delivery.target.as_bytes())
         || answer.is_some_and(|answer| {
             let reason = answer.reason.as_deref().unwrap_or_default();
-            has(answer.outcome.as_bytes()) || has(reason.as_bytes())
+            let body = answer.body.as_deref().unwrap_or_default();
+            has(answer.outcome.as_bytes()) || has(reason.as_bytes()) || has(body)
         })
 }
 

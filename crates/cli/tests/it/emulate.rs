@@ -330,6 +330,8 @@ fn the_state_is_kept_in_a_file() {
         told.contains("tk_test_admin") && told.contains(&hooks),
         "{told}"
     );
+    let next = "hookgate listen --page --addr 127.0.0.1:9 --path /orders\n";
+    assert!(told.ends_with(next), "{told}");
     assert_eq!(std::fs::read_to_string(&third).unwrap(), "untouched");
     std::fs::remove_file(third).unwrap();
     #[cfg(unix)]
@@ -340,6 +342,11 @@ fn the_state_is_kept_in_a_file() {
     }
     let files: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
     assert_eq!(files.len(), 1, "nothing is left beside it");
+    // The state has subscriptions of its own.
+    let other = hookgate(&["emulate", "--state", path, "--to", "http://127.0.0.1:9/x"]);
+    let refused = Ran::to_its_end(&mut { other });
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("leave out --to"), "{refused:?}");
     let again = Emulating::start(&["--state", path]);
     assert!(
         again

@@ -67,9 +67,20 @@ pub(super) fn parse(
     value: Value,
     last: i64,
 ) -> Result<Vec<Property>, ApiError> {
-    let mut properties: Vec<Property> = serde_json::from_value(value).map_err(|error| {
-        ApiError::validation(format!("no array of properties: {}", body::told(&error)))
-    })?;
+    let Value::Array(items) = value else {
+        return Err(ApiError::validation("no array of properties"));
+    };
+    let read = |(at, item): (usize, Value)| {
+        let name = item.get("name").and_then(Value::as_str);
+        let which = name.map_or_else(
+            || format!("property {at}"),
+            |name| format!("property `{name}`"),
+        );
+        let property = serde_json::from_value::<Property>(item);
+        property.map_err(|error| ApiError::validation(format!("{which}: {}", body::told(&error))))
+    };
+    let properties: Result<Vec<_>, _> = items.into_iter().enumerate().map(read).collect();
+    let mut properties = properties?;
     let mut order = last;
     for at in 0..properties.len() {
         let property = &mut properties[at];

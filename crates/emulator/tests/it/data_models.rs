@@ -297,7 +297,14 @@ async fn properties_that_cannot_be_are_refused_by_name() {
     let refused = service.api("PATCH", path, Some(add)).await;
     let message = refused.refused(400, "VALIDATION_ERROR");
     assert!(
-        message.contains("unknown value `SELEKT`, expected one of `TEXT`"),
+        message.contains("property `S`: unknown value `SELEKT`, expected one of `TEXT`"),
+        "{message}"
+    );
+    let add = json!({ "add": [{ "name": "T", "type": "TEXT" }, { "type": "TEXT" }] });
+    let refused = service.api("PATCH", path, Some(add)).await;
+    let message = refused.refused(400, "VALIDATION_ERROR");
+    assert!(
+        message.contains("property 1: missing field `name`"),
         "{message}"
     );
     let model = service.get("/datamodels/dm_orders").await.data();

@@ -177,7 +177,7 @@ impl Secret {
     pub fn unpublished(self) -> Result<Self, ConfigError> {
         if self.0.starts_with(PUBLISHED) {
             return Err(guessable(
-                "this secret is published, or begins as the published ones do, with made_up_ after its prefix: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
+                "this secret begins as published ones do, with made_up_ after its prefix, and counts as published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
             ));
         }
         Ok(self)
@@ -448,7 +448,7 @@ mod tests {
             assert_eq!(error.kind(), Kind::GuessableSecret);
             let said = error.to_string();
             assert!(
-                said.contains(": this secret is published"),
+                said.contains(": this secret begins as published ones do"),
                 "{said}"
             );
             assert!(said.contains("hookgate-published-"), "{said}");

@@ -54,7 +54,7 @@ where
         mut service,
         head,
     } = parts;
-    let Some((claim, claimed)) = claim_or_wait(&receiver, &delivery, &mut reply).await else {
+    let Some((claim, asked_at)) = claim_or_wait(&receiver, &delivery, &mut reply).await else {
         return;
     };
     let started = Instant::now();
@@ -89,7 +89,7 @@ where
             }
         });
         let lease = receiver.backend.lease;
-        under_lease(end, lease, claimed, || claim.renew()).await
+        under_lease(end, lease, asked_at, || claim.renew()).await
     };
     let elapsed = started.elapsed();
     let reason = end.reason.clone();
@@ -139,7 +139,7 @@ async fn claim_or_wait<R, E>(
     let mut place = None;
     let mut lease_left = None;
     loop {
-        let called = Instant::now();
+        let asked_at = Instant::now();
         let latest = reply.due_for_store_call();
         let is_in_time = || Instant::now() <= latest;
         let mut call = pin!(receiver.backend.admit(&receiver.auth, delivery, is_in_time));
@@ -150,12 +150,14 @@ async fn claim_or_wait<R, E>(
                 if reply.is_awaited() {
                     refuse(receiver, delivery, reply, too_slow(receiver, lease_left));
                 }
-                let late = timeout_at(called + LATE_STORE_CALL, call).await;
+                let late = timeout_at(asked_at + LATE_STORE_CALL, call).await;
                 late.unwrap_or_else(|_| Err(Refusal::new(RefusalKind::StoreTooSlow)))
             }
         };
-        let lease = match admitted {
-            Ok(Admission::Fresh(claim)) if reply.is_awaited() => return Some((claim, called)),
+        let other_lease_left = match admitted {
+            Ok(Admission::Fresh(claim)) if reply.is_awaited() => {
+                return Some((claim, asked_at));
+            }
             Ok(Admission::Fresh(claim)) => {
                 // No request waits for this copy, and the sender will send another.
                 let late = Refusal::new(RefusalKind::StoreTooSlow);
@@ -174,8 +176,9 @@ async fn claim_or_wait<R, E>(
                 return None;
             }
         };
-        lease_left = Some(lease);
-        let running = || Refusal::new(RefusalKind::StillRunning).retry_after_lease(lease);
+        lease_left = Some(other_lease_left);
+        let running =
+            || Refusal::new(RefusalKind::StillRunning).retry_after_lease(other_lease_left);
         if place.is_none() {
             match receiver.settings.waiting.enter(*delivery.key()) {
                 Ok(entered) => place = Some(entered),
@@ -186,7 +189,7 @@ async fn claim_or_wait<R, E>(
                 }
             }
         }
-        let pause = sleep(wait.min(lease.max(Duration::from_millis(1))));
+        let pause = sleep(wait.min(other_lease_left.max(Duration::from_millis(1))));
         if reply.while_awaited(reply.due(), pause).await.is_none() {
             refuse(receiver, delivery, reply, running());
             return None;
@@ -305,22 +308,22 @@ pub(crate) async fn commit_again(
     settled
 }
 
-/// Awaits a future, and renews a lease meanwhile. The lease began at `claimed`, when the claim was
+/// Awaits a future, and renews a lease meanwhile. The lease began at `asked_at`, when the claim was
 /// called. Returns when the lease ends, by the last renewal.
 pub(crate) async fn under_lease<T, F>(
     future: impl Future<Output = T>,
     lease: Duration,
-    claimed: Instant,
+    asked_at: Instant,
     renew: impl Fn() -> F,
 ) -> (T, Instant)
 where
     F: Future<Output = Result<Ownership, StoreError>>,
 {
-    let mut lease_ends = claimed + lease;
+    let mut lease_ends = asked_at + lease;
     let output = tokio::select! {
         biased;
         output = future => output,
-        never = keep_lease(lease, claimed, &mut lease_ends, renew) => match never {},
+        never = keep_lease(lease, asked_at, &mut lease_ends, renew) => match never {},
     };
     (output, lease_ends)
 }
@@ -328,7 +331,7 @@ where
 /// Renews a lease after each third of its length, as long as the claim is held, and notes its end.
 async fn keep_lease<F>(
     lease: Duration,
-    claimed: Instant,
+    asked_at: Instant,
     lease_ends: &mut Instant,
     renew: impl Fn() -> F,
 ) -> Infallible
@@ -338,7 +341,7 @@ where
     // A handler that uses up the task's budget of polls must not stop the timers.
     unconstrained(async {
         let every = (lease / 3).max(Duration::from_millis(1));
-        let mut next = claimed + every;
+        let mut next = asked_at + every;
         loop {
             // There is no burst of renewals for time that has already passed.
             next = next.max(Instant::now());

@@ -33,7 +33,7 @@ pub(crate) struct RunEnd<R, E> {
 pub(crate) enum RunAnswer<R, E> {
     /// The inner service's response.
     Response(Response<R>),
-    /// A response of our own, to this outcome. A commit that fails does not change it.
+    /// The receiver's own response to this outcome. It stays the same where the commit then fails.
     Own(Outcome),
     /// No handler was called. The run has reported it.
     Refused(Refusal),

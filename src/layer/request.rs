@@ -88,7 +88,7 @@ impl<N> RequestContext<N> {
                     Err(refusal) => (refusal, Some(deadline)),
                 }
             }
-            // A sender that waits for `100 Continue` reads the answer before it sends the body.
+            // With `Expect: 100-continue` the sender has not sent the body yet: there is nothing to read on.
             Err(refusal) if awaits_continue(&parts.headers) => (refusal, None),
             Err(refusal) => {
                 let deadline = self.body_deadline(self.observation.started);
@@ -113,29 +113,25 @@ impl<N> RequestContext<N> {
         let now = auth.clock.now();
         self.observation.age_checked(now);
         let checked = auth.check_age(headers, now)?;
-        let look_up = match auth.keys().find(checked.subscription()) {
-            Ok(RingSearch::Found(ring)) => {
-                let received = auth.begin_body::<Refusal>(checked, Ok(ring))?;
+        let look_up = match auth.keys().find(checked.subscription())? {
+            RingSearch::Found(ring) => {
+                let received = auth.begin_body(checked, ring);
                 return Ok((received, self.body_deadline(self.observation.started)));
             }
-            Ok(RingSearch::Pending(look_up)) => look_up,
-            Err(error) => {
-                let received = auth.begin_body(checked, Err(error))?;
-                return Ok((received, self.body_deadline(self.observation.started)));
-            }
+            RingSearch::Pending(look_up) => look_up,
         };
         // At most half of the time for the answer, and what is left of it: a queue in front may have
         // polled this request late.
         let longest = STORE_CALL.min(self.receiver.settings.answer_within / 2);
         let left = self.answer_due().saturating_duration_since(Instant::now());
         let found = timeout(longest.min(left), look_up).await;
-        let found = found.unwrap_or_else(|_| Err(Arc::new(LookupError::TimedOut)));
-        let received = auth.begin_body(checked, found)?;
+        let ring = found.unwrap_or_else(|_| Err(Arc::new(LookupError::TimedOut)))?;
+        let received = auth.begin_body(checked, ring);
         // The time of the receiver's own look-up does not count as slowness of the sender.
         Ok((received, self.body_deadline(Instant::now())))
     }
 
-    /// Reads the body to its end. What was kept of a refused one is freed here, before the rest arrives.
+    /// Reads the body to its end. On a refusal `received` is dropped here, so its buffer is free before the rest is read and dropped.
     async fn read_body<B: Body>(
         &mut self,
         body: Pin<&mut B>,
@@ -161,7 +157,7 @@ impl<N> RequestContext<N> {
         }
     }
 
-    /// The latest time for the body, of which the first byte was waited for since `since`.
+    /// Returns when the whole body is due: `body_deadline` after `since`, and never after the answer.
     fn body_deadline(&self, since: Instant) -> Instant {
         let deadline = since + self.receiver.settings.body_deadline;
         self.answer_due().min(deadline)
@@ -230,7 +226,7 @@ impl<N> RequestContext<N> {
             reason,
             elapsed: self.observation.started.elapsed(),
         };
-        self.observation.set_reported();
+        self.observation.silence();
         let ReceiverInner { auth, settings, .. } = &*self.receiver;
         let observers = &settings.observers;
         observers.answered(auth, &mut self.observation, &answer);

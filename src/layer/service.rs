@@ -162,7 +162,7 @@ where
             // An outer layer of the same receiver, such as `Router::layer` over a route's own layer,
             // already holds the claim. If this layer waited for that claim, the request would wait for
             // itself.
-            context.observation.set_reported();
+            context.observation.silence();
             let body = VerifiedBody::new(delivery.body().clone());
             let answer = service.call(Request::from_parts(head, body)).await;
             return answer.map(|response| response.map(ResponseBody::inner));

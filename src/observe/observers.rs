@@ -157,8 +157,8 @@ impl Observation {
         self.is_reported
     }
 
-    /// The end of this request is told now, or by another observation of it.
-    pub(crate) fn set_reported(&mut self) {
+    /// The observers hear nothing more from this observation: the answer was reported, or the outer layer of the same receiver reports it.
+    pub(crate) fn silence(&mut self) {
         self.is_reported = true;
     }
 

@@ -52,14 +52,9 @@ impl Authenticator {
         Ok(CheckedHead { headers })
     }
 
-    /// Begins to receive the body, or refuses a delivery whose keys were not found.
-    pub(crate) fn begin_body<E: Into<Refusal>>(
-        &self,
-        head: CheckedHead<'_>,
-        ring: Result<Arc<KeyRing>, E>,
-    ) -> Result<BodyVerifier, Refusal> {
-        let ring = ring.map_err(E::into)?;
-        Ok(BodyVerifier::new(ring, head.headers, self.max_body))
+    /// Begins to receive the body.
+    pub(crate) fn begin_body(&self, head: CheckedHead<'_>, ring: Arc<KeyRing>) -> BodyVerifier {
+        BodyVerifier::new(ring, head.headers, self.max_body)
     }
 
     /// Compares the signature, and reads id and type.

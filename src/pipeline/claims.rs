@@ -126,8 +126,8 @@ pub(crate) enum Settlement {
     Release,
 }
 
-/// Whether the store's answer to a settlement counts for the health of the store. It does not where no request waits for it any more: that
-/// the store is slow was noted with the claim.
+/// Whether the store's answer to a settlement counts for the health of the store. It is ignored for one thing alone: the release of a claim that
+/// the store gave after its request had ended. That the store is slow was counted with that claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForHealth {
     Counts,

@@ -18,9 +18,9 @@ pub(crate) struct Gate {
     max_runs: usize,
     runs: AtomicUsize,
     shut: AtomicBool,
-    /// Here, because every permit has the gate: a claim notes its own end.
+    /// Each permit holds the gate, and each claim a permit: so a claim counts its own end here.
     pub(crate) health_signs: HealthSigns,
-    /// Here for the same reason: a run that outlives its receiver still uses its scope.
+    /// Held with the gate, since a run that outlives its receiver still uses its scope.
     _scope: Option<ScopeEntry>,
     /// Tells a drain that all permits are free.
     #[cfg(feature = "tower")]

@@ -57,8 +57,8 @@ impl Receiver {
     /// [`verify`](Self::verify), after as much work as for a known one.
     pub fn check_head(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = self.read_head(head).and_then(|checked| {
-            let ring = self.keys().select(checked.subscription());
-            self.auth().begin_body(checked, ring)
+            let ring = self.keys().select(checked.subscription())?;
+            Ok(self.auth().begin_body(checked, ring))
         });
         begun.map_err(|refusal| head.named_in(refusal))
     }
@@ -107,11 +107,11 @@ impl Receiver {
     pub async fn check_head_async(&self, head: &RequestHead<'_>) -> Result<BodyVerifier, Refusal> {
         let begun = async {
             let checked = self.read_head(head)?;
-            match self.keys().find(checked.subscription()) {
-                Ok(RingSearch::Pending(waiting)) => self.auth().begin_body(checked, waiting.await),
-                Ok(RingSearch::Found(ring)) => self.auth().begin_body::<Refusal>(checked, Ok(ring)),
-                Err(error) => self.auth().begin_body(checked, Err(error)),
-            }
+            let ring = match self.keys().find(checked.subscription())? {
+                RingSearch::Pending(look_up) => look_up.await?,
+                RingSearch::Found(ring) => ring,
+            };
+            Ok(self.auth().begin_body(checked, ring))
         };
         begun.await.map_err(|refusal| head.named_in(refusal))
     }

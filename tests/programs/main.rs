@@ -10,7 +10,9 @@ mod own_server;
 mod remembers;
 #[allow(dead_code)] // its `main` takes 30 s, twice
 mod slow_handler;
+mod stored_secrets;
 mod three_am;
+mod whole_app;
 mod yesterday;
 
 type Ran = Result<(), Box<dyn std::error::Error>>;
@@ -18,6 +20,16 @@ type Ran = Result<(), Box<dyn std::error::Error>>;
 #[test]
 fn one_process_with_a_handler_that_uses_question_marks() -> Ran {
     one_process::main()
+}
+
+#[test]
+fn a_whole_app_has_other_routes_layers_and_an_orderly_end() -> Ran {
+    whole_app::main()
+}
+
+#[test]
+fn secrets_in_a_database_are_rotated_and_removed() -> Ran {
+    stored_secrets::main()
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The receiver behind a socket.
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, MemoryStore, Receiver,
+    Delivery, MemoryStore, Outcome, Receiver,
     clock::{Clock, SystemClock},
     layer::{ObservedRequest, RequestObserver},
     lookup::Keys,
@@ -60,6 +60,33 @@ impl Reporter {
         if let Some(recorder) = &self.recorder {
             recorder.record(delivery.clone());
         }
+        self.show(delivery);
+    }
+
+    /// Shows what the handler answered after the sender had got its 503. The log has the answers that were sent, and not this one.
+    fn show_late(
+        &self,
+        mut delivery: LoggedDelivery,
+        response: &Response<Bytes>,
+        elapsed: Duration,
+    ) {
+        let status = response.status();
+        let outcome = match status.is_success() {
+            true => "handled",
+            false => "handler_status",
+        };
+        let mut answer = LoggedAnswer::new(status.as_u16(), outcome);
+        answer.reason = Some("late: the sender had got 503 before".to_owned());
+        if let Some(sent) = delivery.answer.take() {
+            (answer.key, answer.scope, answer.attempt) = (sent.key, sent.scope, sent.attempt);
+        }
+        answer.elapsed = elapsed;
+        answer.keep_response(response);
+        delivery.answer = Some(answer);
+        self.show(delivery);
+    }
+
+    fn show(&self, delivery: LoggedDelivery) {
         if !self.events.show(&delivery) {
             return;
         }
@@ -71,20 +98,64 @@ impl Reporter {
 }
 
 /// The response of the handler, for the report of the same request.
-#[derive(Clone, Default)]
-struct Responded(Arc<OnceLock<Response<Bytes>>>);
+#[derive(Clone)]
+struct Responded {
+    started: Instant,
+    both: Arc<Mutex<Both>>,
+}
+
+#[derive(Default)]
+struct Both {
+    response: Option<Response<Bytes>>,
+    /// The report, where the sender got its answer before.
+    runs_on: Option<LoggedDelivery>,
+}
+
+impl Responded {
+    fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            both: Arc::default(),
+        }
+    }
+
+    fn both(&self) -> MutexGuard<'_, Both> {
+        self.both.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows the late answer, once response and report are there.
+    fn show_late(&self, reporter: &Reporter) {
+        let mut both = self.both();
+        if let (Some(response), Some(_)) = (both.response.clone(), &both.runs_on)
+            && let Some(delivery) = both.runs_on.take()
+        {
+            drop(both);
+            reporter.show_late(delivery, &response, self.started.elapsed());
+        }
+    }
+}
 
 impl RequestObserver for Reporter {
     fn begin(&self, head: &Parts, clock: &dyn Clock) -> Option<Box<dyn ObservedRequest>> {
         let reporter = self.clone();
-        let responded: Responded = head.extensions.get().cloned().unwrap_or_default();
+        let responded = head.extensions.get::<Responded>().cloned();
         let observer = record_with(move |mut delivery| {
-            if let (Some(answer), Some(response)) = (&mut delivery.answer, responded.0.get())
-                && answer.status == response.status().as_u16()
-            {
-                answer.keep_response(response);
+            let Some(responded) = &responded else {
+                return reporter.report(delivery);
+            };
+            let mut both = responded.both();
+            if let Some(answer) = &mut delivery.answer {
+                if answer.outcome == Outcome::RunsOn.name() {
+                    both.runs_on = Some(delivery.clone());
+                } else if let Some(response) = &both.response
+                    && answer.status == response.status().as_u16()
+                {
+                    answer.keep_response(response);
+                }
             }
+            drop(both);
             reporter.report(delivery);
+            responded.show_late(&reporter);
         });
         observer.begin(head, clock)
     }
@@ -168,11 +239,13 @@ async fn take(
     }
     let headers = request.headers().clone();
     let answers = Arc::clone(&shared.answers);
-    let responded = Responded::default();
+    let responded = Responded::new();
     request.extensions_mut().insert(responded.clone());
+    let reporter = shared.reporter.clone();
     let handler = async move |delivery: Delivery| {
         let response = answers.answer(headers, delivery).await;
-        responded.0.get_or_init(|| response.clone());
+        responded.both().response = Some(response.clone());
+        responded.show_late(&reporter);
         response
     };
     let response = shared.receiver.handle(request, handler).await;

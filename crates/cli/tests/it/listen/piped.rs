@@ -295,7 +295,16 @@ fn answers_are_what_was_asked_for() {
         slow.deliver(&body).is_replay(),
         "the copy waited for the run's end"
     );
-    assert!(slow.line().contains(" 200 replayed "));
+    // Two lines, in the order in which they were known: what the run answered at last, and the copy.
+    let lines = [slow.line(), slow.line()];
+    let late = |line: &String| line.contains(" 202 handled ") && line.contains("late: ");
+    assert_eq!(
+        lines.iter().filter(|line| late(line)).count(),
+        1,
+        "{lines:?}"
+    );
+    let copy = |line: &&String| line.contains(" 200 replayed ");
+    assert_eq!(lines.iter().filter(copy).count(), 1, "{lines:?}");
 }
 
 /// A server that keeps the bytes received, and gives one answer to each connection.
@@ -599,6 +608,29 @@ fn a_server_that_hangs_is_a_502() {
     let mut listening = Listening::start(&["--forward", &to, "--forward-timeout", "200ms"]);
     assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 502);
     assert!(listening.line().contains("no answer within 0.2 s"));
+}
+
+#[test]
+fn a_late_answer_of_the_forwarded_server_is_shown_and_not_recorded() {
+    let backend = Backend::answering(&[
+        "HTTP/1.1 500 Oh\r\nContent-Length: 20\r\nConnection: close\r\n\r\n{\"error\":\"too late\"}",
+    ]);
+    let path = std::env::temp_dir().join(format!("hookgate-late-{}", std::process::id()));
+    let log = path.to_str().unwrap();
+    let to = format!("http://{}", backend.address);
+    let arguments = ["--forward", &to, "--delay", "5s", "--record", log];
+    let mut listening = Listening::start(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 503);
+    let first = listening.json();
+    assert_eq!(first["outcome"], "runs_on", "{first}");
+    let late = listening.json();
+    assert_eq!(late["outcome"], "handler_status", "{late}");
+    assert_eq!(late["status"], 500, "{late}");
+    assert!(late.to_string().contains("too late"), "{late}");
+    assert!(late["elapsedMs"].as_f64().unwrap() >= 4_900.0, "{late}");
+    let recorded = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(recorded.lines().count(), 1, "{recorded}");
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]

@@ -82,7 +82,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
         let signer = Signer::new(Secret::new(secret)?).subscription(id);
         let signer = signer.at(UnixSeconds::new(at));
         let request: Request<Body> = signer
-            .request("/webhooks", &factory.row_created())
+            .request("/webhooks", factory.row_created())
             .map(Body::from);
         Ok(app.clone().oneshot(request).await?.status().as_u16())
     };

@@ -177,7 +177,7 @@ impl Secret {
     pub fn unpublished(self) -> Result<Self, ConfigError> {
         if self.0.starts_with(PUBLISHED) {
             return Err(guessable(
-                "this secret begins as published ones do, with made_up_ after its prefix, and counts as published: anyone can sign with it: paste the secret of your own subscription (Secret::new takes it in tests)",
+                "this secret is published: anyone can sign with it: paste the secret of your own subscription (each text with made_up_ after its prefix counts as published; Secret::new takes it in tests)",
             ));
         }
         Ok(self)
@@ -447,10 +447,7 @@ mod tests {
         for error in read.map(Result::unwrap_err) {
             assert_eq!(error.kind(), Kind::GuessableSecret);
             let said = error.to_string();
-            assert!(
-                said.contains(": this secret begins as published ones do"),
-                "{said}"
-            );
+            assert!(said.contains(": this secret is published"), "{said}");
             assert!(said.contains("hookgate-published-"), "{said}");
             assert!(!said.contains("local_tries"), "{said}");
         }

@@ -120,7 +120,7 @@ mod axum {
         example.line_with("kept the old secrets");
         assert_eq!(example.deliver(old, &body(4)).status, 204);
         std::fs::write(&file, format!("2026-12 {PUBLISHED}\n")).unwrap();
-        example.line_with("kept the old secrets: this secret begins as published ones do");
+        example.line_with("kept the old secrets: this secret is published");
         assert_eq!(example.deliver(PUBLISHED, &body(5)).status, 401);
 
         std::fs::write(&file, format!("2026-11 {new}\n")).unwrap();

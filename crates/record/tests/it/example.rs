@@ -18,7 +18,7 @@ fn recorded_takes_the_published_secret_only_with_try() {
         (&[record][..], "WEBHOOK_SECRET"),
         (
             &[record, ("WEBHOOK_SECRET", published)],
-            "WEBHOOK_SECRET: this secret begins as published ones do",
+            "WEBHOOK_SECRET: this secret is published",
         ),
     ] {
         let said = Example::refused("recorded", variables);

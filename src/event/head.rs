@@ -78,14 +78,8 @@ fn read_other<B: SignedBytes>(
     scheme: &Scheme,
 ) -> Result<EventHead, EventError> {
     let (id_field, kind_field) = (scheme.id_field(), scheme.kind_field());
-    let names = [id_field, kind_field.map(|(name, _)| name)];
-    let (body, mut fields) = (verified.body(), Vec::with_capacity(2));
-    fields.extend(names.into_iter().flatten().map(|name| (name, None)));
-    // A scheme that asks for no field reads no body.
-    let outcome = match fields.is_empty() {
-        true => Ok(()),
-        false => fill(&mut fields, Extent::UntilFound, body),
-    };
+    let body = verified.body();
+    let (fields, outcome) = fields_of(scheme, Extent::UntilFound, body);
     let is_required = id_field.is_some() || kind_field.is_some_and(|(_, required)| required);
     // An early stop is reported as a broken object: see `search`.
     if let Err(error) = outcome
@@ -119,13 +113,8 @@ fn read_other<B: SignedBytes>(
 /// # Errors
 /// `RepeatedKey`, with the field.
 pub(super) fn refuse_repeated(scheme: &Scheme, body: &[u8]) -> Result<(), EventError> {
-    let kind_field = scheme.kind_field().map(|(name, _)| name);
-    let names = [scheme.id_field(), kind_field].into_iter().flatten();
-    let mut fields: Vec<(&str, Field<'_>)> = names.map(|name| (name, None)).collect();
-    if !fields.is_empty() {
-        // A broken body is found where it is read as the user's type.
-        let _ = fill(&mut fields, Extent::Whole, body);
-    }
+    // A broken body is found where it is read as the user's type.
+    let (fields, _) = fields_of(scheme, Extent::Whole, body);
     let is_repeated =
         |(_, field): &&(&str, Field<'_>)| matches!(field, Some(Err(Kind::RepeatedKey)));
     match fields.iter().find(is_repeated) {
@@ -134,26 +123,38 @@ pub(super) fn refuse_repeated(scheme: &Scheme, body: &[u8]) -> Result<(), EventE
     }
 }
 
-/// Returns what an **unverified** delivery says about its event's id and type, each where it can be read. An id that is not in the body is
-/// that of the signed header, or the digest of what was signed.
+/// Returns the id and the type that an **unverified** delivery names, each where it can be read. If the scheme has no id in the body, the id
+/// comes from the signed header, or is the digest of the signed bytes.
 #[must_use]
 pub fn unverified_head(
     scheme: &Scheme,
     headers: Option<&DeliveryHeaders<'_>>,
     body: &[u8],
 ) -> [Option<String>; 2] {
+    let (fields, _) = fields_of(scheme, Extent::UntilFound, body);
+    let mut texts = fields
+        .into_iter()
+        .map(|(_, field)| Some(field?.ok()?.into_owned()));
+    let id = match scheme.id_field() {
+        Some(_) => texts.next().flatten(),
+        None => headers.map(|headers| id_of(&headers.signed, body).into_owned()),
+    };
+    [id, texts.next().flatten()]
+}
+
+/// The fields that a scheme names, the id before the type, and how reading them ended.
+type FieldsOfScheme<'b> = (Vec<(&'static str, Field<'b>)>, serde_json::Result<()>);
+
+/// Reads the fields of id and type that this scheme has in the body. A scheme without such a field reads no body.
+fn fields_of<'b>(scheme: &Scheme, extent: Extent, body: &'b [u8]) -> FieldsOfScheme<'b> {
     let kind_field = scheme.kind_field().map(|(name, _)| name);
-    let text_of = |name: Option<&str>| {
-        let mut fields = [(name?, None)];
-        let _ = fill(&mut fields, Extent::UntilFound, body);
-        let [(_, field)] = fields;
-        Some(field?.ok()?.into_owned())
+    let names = [scheme.id_field(), kind_field].into_iter().flatten();
+    let mut fields: Vec<_> = names.map(|name| (name, None)).collect();
+    let outcome = match fields.is_empty() {
+        true => Ok(()),
+        false => fill(&mut fields, extent, body),
     };
-    let id = match (scheme.id_field(), headers) {
-        (Some(name), _) => text_of(Some(name)),
-        (None, headers) => headers.map(|headers| id_of(&headers.signed, body).into_owned()),
-    };
-    [id, text_of(kind_field)]
+    (fields, outcome)
 }
 
 /// Returns the id that is not in the body.

@@ -1,5 +1,6 @@
 //! What a row must say to be safe: a row that could never pass a delivery, or that trusts a value that is not signed, is refused.
 
+use super::written::is_name;
 use super::{Form, Part, Place, Scheme};
 use crate::config::{ConfigError, ConfigErrorKind};
 
@@ -15,7 +16,7 @@ impl Scheme {
     /// Checks the row.
     ///
     /// # Errors
-    /// `UnusableScheme`, with a sentence for whoever writes it.
+    /// `UnusableScheme`, with a sentence for the author of the row.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let fault = self.of_name();
         let fault = fault.or_else(|| self.of_headers());
@@ -64,15 +65,9 @@ impl Scheme {
             return element.map(|_| "an element needs a list of signatures");
         };
         // A name, and a mark that is in no name.
-        let is_label = |label: &str| {
-            let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
-            match label.as_bytes() {
-                [name @ .., mark] => {
-                    let has_mark = mark.is_ascii_punctuation() && !is_of_name(mark);
-                    !name.is_empty() && name.iter().all(is_of_name) && has_mark
-                }
-                [] => false,
-            }
+        let is_label = |label: &str| match label.as_bytes() {
+            [name @ .., mark] => is_name(name) && mark.is_ascii_punctuation() && !is_name(&[*mark]),
+            [] => false,
         };
         let labels = || std::iter::once(version).chain(element);
         let is_in_signature =

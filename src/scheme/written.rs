@@ -47,6 +47,12 @@ impl Signatures {
     }
 }
 
+/// Whether an element of a list can have this name.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+    !name.is_empty() && name.iter().all(is_of_name)
+}
+
 fn parse_list<'h>(
     scheme: &Scheme,
     header: &'h [u8],
@@ -80,10 +86,6 @@ fn parse_list<'h>(
             // Of another version. White space is in no name: two headers that a proxy has joined are not one list.
             let name = element.split(|byte| Some(byte) == mark).next();
             let name = name.filter(|name| name.len() < element.len());
-            let is_name = |name: &[u8]| {
-                let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
-                !name.is_empty() && name.iter().all(is_of_name)
-            };
             if !name.is_some_and(is_name) {
                 return Err(Malformed);
             }

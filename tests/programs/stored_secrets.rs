@@ -1,4 +1,4 @@
-//! Secrets of many subscriptions in a database: two live keys of one of them, and an end date of the older one.
+//! Secrets of many subscriptions in a database. One subscription has two live keys, and the older key has an end date.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};

@@ -92,7 +92,7 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     });
     let server = tokio::spawn(server.into_future());
 
-    // The sender's part, and that of a browser.
+    // The sender delivers, and a browser asks the other routes.
     let factory = EventFactory::new();
     let order = factory
         .row_created()

@@ -19,11 +19,10 @@ use crate::fault::{Class, Fault, warn};
 use crate::http_client::HttpClient;
 use crate::interrupt;
 use crate::out::Out;
+use crate::secrets::DEFAULT_VARIABLE as SECRET;
 
 /// The variable that may hold the token of an exposed emulator.
 const TOKEN: &str = "HOOKGATE_EMULATOR_TOKEN";
-/// The variable that may hold the secret of the sample's subscription.
-const SECRET: &str = "WEBHOOK_SECRET";
 /// The keys of the sample workspace.
 const KEYS: [&str; 3] = ["tk_test_read", "tk_test_write", "tk_test_admin"];
 /// The receiver of README and of `hookgate listen`, which the sample workspace delivers to.
@@ -36,7 +35,7 @@ const RECEIVER: (&str, &str) = (
 ///
 /// The API is at /api/v1, the page at /, the control API at /_emulator. Without --seed the workspace is a sample of orders, with the keys
 /// tk_test_read, tk_test_write and tk_test_admin, and a subscription for the receiver of `cargo run --example receiver -- --try`. Its secret is
-/// that of WEBHOOK_SECRET, or else one that begins with whsec_made_up_, which all know.
+/// that of WEBHOOK_SECRET. Without that variable it is a published one, which begins with whsec_made_up_.
 #[derive(clap::Args)]
 pub(crate) struct EmulateArgs {
     /// The address to listen on. Port 0 takes a free one
@@ -108,11 +107,20 @@ fn fault(text: &str) -> Result<(String, Drawn), String> {
 }
 
 pub(crate) fn run(args: &EmulateArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    let seed = seed(args)?;
-    interrupt::block_on_until_done(emulate(args, seed, out))
+    let own_secret = match args.is_sample() {
+        true => own_secret()?,
+        false => None,
+    };
+    let seed = seed(args, own_secret.as_deref())?;
+    interrupt::block_on_until_done(emulate(args, seed, own_secret.is_some(), out))
 }
 
-async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCode, Fault> {
+async fn emulate(
+    args: &EmulateArgs,
+    seed: Seed,
+    has_own_secret: bool,
+    out: &mut Out,
+) -> Result<ExitCode, Fault> {
     let address = address(args).await?;
     let is_sample = args.is_sample();
     if !is_sample && args.to.is_some() {
@@ -144,8 +152,7 @@ async fn emulate(args: &EmulateArgs, seed: Seed, out: &mut Out) -> Result<ExitCo
     }
     let terminated = terminated();
     let sample = is_sample.then_some(args.to());
-    let is_own_secret = std::env::var_os(SECRET).is_some();
-    tell(&emulator, token.as_deref(), sample, is_own_secret, out)?;
+    tell(&emulator, token.as_deref(), sample, has_own_secret, out)?;
     let ended = interrupt::or_interrupted(terminated).await;
     if let Some(path) = &args.state {
         keep(&emulator, path)?;
@@ -200,10 +207,9 @@ fn terminated() -> impl Future<Output = ()> {
     }
 }
 
-fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
+fn seed(args: &EmulateArgs, own_secret: Option<&str>) -> Result<Seed, Fault> {
     let Some(path) = &args.seed else {
-        let secret = own_secret()?;
-        let secret = secret.as_deref().unwrap_or(RECEIVER.1);
+        let secret = own_secret.unwrap_or(RECEIVER.1);
         let sample = Seed::orders().subscription("wh_1", args.to(), secret);
         return sample.map_err(|error| Fault::caused_by(Class::Usage, "no sample", &error));
     };
@@ -216,11 +222,14 @@ fn seed(args: &EmulateArgs) -> Result<Seed, Fault> {
     })
 }
 
-/// The secret of WEBHOOK_SECRET, which a receiver beside the emulator reads too.
+/// Returns the secret of WEBHOOK_SECRET, which a receiver beside the emulator reads too, if it is set.
 fn own_secret() -> Result<Option<String>, Fault> {
-    let Ok(text) = std::env::var(SECRET) else {
+    let Some(text) = std::env::var_os(SECRET) else {
         return Ok(None);
     };
+    let text = text
+        .into_string()
+        .map_err(|_| Fault::new(Class::Secret, format!("{SECRET} is not UTF-8 text")))?;
     match Secret::new(&text) {
         Ok(_) => Ok(Some(text)),
         Err(error) => Err(Fault::caused_by(Class::Secret, SECRET, &error)
@@ -264,11 +273,11 @@ fn tell(
     emulator: &Emulator,
     token: Option<&str>,
     sample: Option<&str>,
-    is_own_secret: bool,
+    has_own_secret: bool,
     out: &mut Out,
 ) -> Result<(), Fault> {
     let url = emulator.url();
-    let secret = (!is_own_secret).then_some(RECEIVER.1);
+    let secret = (!has_own_secret).then_some(RECEIVER.1);
     let mut json =
         serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
     if let Some(receiver) = sample {

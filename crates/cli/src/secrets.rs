@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::fault::{Class, Fault, chain, warn};
 use crate::interrupt;
 
-const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
+pub(crate) const DEFAULT_VARIABLE: &str = "WEBHOOK_SECRET";
 
 /// Where the subscription's secret comes from. Asked for at the terminal where neither option is given and WEBHOOK_SECRET is
 /// not set.
@@ -47,25 +47,26 @@ fn scheme(name: &str) -> Result<Scheme, String> {
 }
 
 impl SchemeArgs {
-    /// Returns what signs as this sender does.
-    pub(crate) fn signer(&self, secret: Secret) -> Result<Signer, Fault> {
+    /// Returns what signs as this sender does, with this id in the header where one is given.
+    pub(crate) fn signer(&self, secret: Secret, id: Option<&str>) -> Result<Signer, Fault> {
+        if id.is_some() && self.scheme.signed_id_header().is_none() {
+            return Err(self.has_no("header of the event's id", "--id"));
+        }
         let tried = Timestamp::parse(b"1").map_or(Ok(Vec::new()), |first| {
-            sign(&self.scheme, &secret, &first, "msg_1", b"")
+            sign(&self.scheme, &secret, &first, id.unwrap_or("msg_1"), b"")
         });
-        tried.map_err(|error| self.unusable(&error))?;
-        Ok(Signer::new(secret).scheme(self.scheme))
-    }
-
-    /// Checks that a receiver takes this id, where the scheme signs it in a header.
-    pub(crate) fn check_id(&self, id: &str) -> Result<(), Fault> {
-        let any = Secret::new("whsec_bWFkZSB1cCBmb3IgdGhlIGNoZWNrIG9mIGFuIGlk");
-        let tried = Timestamp::parse(b"1").map(|first| sign(&self.scheme, &any?, &first, id, b""));
-        tried
-            .map_or(Ok(()), |signed| signed.map(drop))
-            .map_err(|error| {
+        tried.map_err(|error| match error.kind() {
+            ConfigErrorKind::UnusableName => {
                 Fault::caused_by(Class::Usage, "no receiver takes this id", &error)
                     .advise("1 to 256 visible characters, without a dot: msg_1")
-            })
+            }
+            _ => self.unusable(&error),
+        })?;
+        let signer = Signer::new(secret).scheme(self.scheme);
+        Ok(match id {
+            Some(id) => signer.event_id(id),
+            None => signer,
+        })
     }
 
     pub(crate) fn has_no(&self, what: &str, option: &str) -> Fault {

@@ -198,7 +198,7 @@ impl Line {
 }
 
 fn signer(args: &SendArgs) -> Result<Signer, Fault> {
-    let signer = args.scheme.signer(args.secret.first()?)?;
+    let signer = args.scheme.signer(args.secret.first()?, None)?;
     named(signer, &args.subscription)
 }
 

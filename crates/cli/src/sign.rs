@@ -48,22 +48,15 @@ pub(crate) fn run(args: &SignArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         )
         .advise("give a time after 1970-01-01T00:00:00Z, in seconds")
     })?;
-    let scheme = &args.scheme.scheme;
-    let mut signer = args.scheme.signer(args.secret.first()?)?.at(at);
+    let secret = args.secret.first()?;
+    let mut signer = args.scheme.signer(secret, args.id.as_deref())?.at(at);
     if let Some(id) = &args.subscription {
-        if scheme.subscription_header().is_none() {
+        if args.scheme.scheme.subscription_header().is_none() {
             return Err(args
                 .scheme
                 .has_no("header of a subscription", "--subscription"));
         }
         signer = named(signer, id)?;
-    }
-    if let Some(id) = &args.id {
-        if scheme.signed_id_header().is_none() {
-            return Err(args.scheme.has_no("header of the event's id", "--id"));
-        }
-        args.scheme.check_id(id)?;
-        signer = signer.event_id(id);
     }
     let body = Bytes::from(bytes_of("the body", Path::new(&args.body))?);
     let headers = signer.headers(&body);

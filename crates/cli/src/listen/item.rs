@@ -182,7 +182,7 @@ impl Item {
         Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Whether this word, in lower case, occurs in the shown texts, in the body or in that of the answer.
+    /// Whether this word, in lower case, occurs in the shown texts, in the delivery's body or in the answer's body.
     pub(crate) fn contains(&self, word: &str) -> bool {
         let answer = self.delivery.answer.as_ref();
         let answered = answer.and_then(|answer| answer.body.as_deref());

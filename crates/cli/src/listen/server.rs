@@ -126,10 +126,12 @@ impl Responded {
     /// Shows the late answer, once response and report are there.
     fn show_late(&self, reporter: &Reporter) {
         let mut both = self.both();
-        if let (Some(response), Some(_)) = (both.response.clone(), &both.runs_on)
-            && let Some(delivery) = both.runs_on.take()
-        {
-            drop(both);
+        let Some(response) = both.response.clone() else {
+            return;
+        };
+        let late = both.runs_on.take();
+        drop(both);
+        if let Some(delivery) = late {
             reporter.show_late(delivery, &response, self.started.elapsed());
         }
     }

@@ -98,7 +98,7 @@ fn a_log_of_each_scheme_is_listed_explained_and_replayed() {
         );
         let rows = listed.stdout.matches(r#""verifiable":true"#).count();
         assert_eq!((listed.code, rows), (Some(0), 3), "{listed:?}");
-        // No type is signed by GitHub, and the command writes no hint of one.
+        // GitHub signs no type, and the command writes no header that names one.
         let has_type = listed.stdout.contains(r#""eventType":"invoice.paid""#);
         assert_eq!(has_type, scheme != "github", "{listed:?}");
         let shown = ["log", "show", log.path(), "--scheme", scheme, "--line", "3"];

@@ -414,7 +414,7 @@ async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_by_their_addr
     );
 
     // The address survives a reload, and names what is not there without harm.
-    screen.eval("location.reload()").await;
+    screen.reload().await;
     screen.until_text(".detail", "evt_refused").await;
     screen
         .eval("location.hash = '#%3Cimg src=x onerror=alert(1)%3E'")

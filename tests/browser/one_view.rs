@@ -204,7 +204,7 @@ async fn an_open_delivery_and_the_filters_stand_in_the_address() {
     screen
         .until("/^#evt_2@20\\d\\d-\\d\\d-\\d\\dT[\\d:]+Z\\?search=%22evt_2%22\\+row&type=row\\.updated$/.test(location.hash)")
         .await;
-    screen.eval("location.reload()").await;
+    screen.reload().await;
     screen.until("document.readyState === 'complete'").await;
     screen.until_text(".detail", "evt_2").await;
     screen
@@ -221,7 +221,7 @@ async fn an_open_delivery_and_the_filters_stand_in_the_address() {
         let body = event(&id, "row.updated", "row_1");
         listening.deliver(&id, &body, &body).await;
     }
-    screen.eval("location.reload()").await;
+    screen.reload().await;
     screen
         .until_text(".detail", "The delivery of evt_2 at 20")
         .await;

@@ -174,6 +174,15 @@ impl Screen {
         }
     }
 
+    /// Loads the page again, and returns when the new one is there: until then an expression is evaluated in the old page, and a
+    /// key that is pressed goes to it.
+    pub(crate) async fn reload(&self) {
+        self.eval("window.isOldPage = true").await;
+        self.ask("Page.reload", json!({})).await;
+        self.until("window.isOldPage === undefined && document.readyState === 'complete'")
+            .await;
+    }
+
     /// Presses a key, such as `Enter`; `Shift+Tab` with the shift key.
     pub(crate) async fn key(&self, name: &str) {
         let (modifiers, name) = match name.strip_prefix("Shift+") {

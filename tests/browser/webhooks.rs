@@ -269,7 +269,7 @@ async fn the_filter_finds_a_delivery_behind_many_others() {
     screen
         .until_text(".detail .refusal", "the handler failed or panicked")
         .await;
-    screen.eval("location.reload()").await;
+    screen.reload().await;
     screen
         .until_text(".detail .refusal", "the handler failed or panicked")
         .await;
@@ -393,7 +393,7 @@ async fn a_thousand_deliveries_are_searched_and_opened_while_the_server_stops() 
     let screen = open!(&service.page("webhooks"));
     screen.allow_clipboard().await;
     let began = Instant::now();
-    screen.eval("location.reload()").await;
+    screen.reload().await;
     let rows = "document.querySelectorAll('tr[data-delivery]').length";
     screen.until(&format!("{rows} === 100")).await;
     println!("first list: {:?}", began.elapsed());

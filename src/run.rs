@@ -31,7 +31,8 @@ use tower_service::Service;
 
 use crate::catch_panic::catch_panic_in;
 use crate::layer::{
-    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, classify, request,
+    FromDelivery, HandlerError, HandlerService, IntoAnswer, Reason, VerifiedBody, outcome_of,
+    request,
 };
 use crate::outcome::{Failure, Outcome, Refusal};
 use crate::pipeline::{Delivery, TRACEPARENT};
@@ -216,7 +217,7 @@ impl<A: Future> Run<A> {
             };
             let classified = tokio::select! {
                 biased;
-                mut handled = called => classify(&mut handled),
+                mut handled = called => outcome_of(&mut handled),
                 // A handler that uses up the task's budget of polls must not stop these two.
                 _ = unconstrained(aborted) => Ok((Outcome::Failed(Failure::Drained), None)),
                 () = unconstrained(over) => Ok((Outcome::Failed(Failure::RunLimit), None)),

@@ -75,17 +75,17 @@ where
             Err(letter) => ask_dead_letter_hook(&receiver.settings, &delivery, letter).await,
         }
     };
-    let (drained, limit) = (
-        &receiver.settings.drained,
-        started + receiver.settings.run_limit,
-    );
+    let settings = &receiver.settings;
+    let (abort_runs, limit) = (&settings.abort_runs, started + settings.run_limit);
     // The handler is dropped before its claim is settled: everything that it holds is free then.
     let (end, lease_ends) = {
         let end = pin!(async {
             tokio::select! {
                 biased;
                 end = handled => end,
-                failure = reply.until_abort(drained, limit) => RunEnd::own(Outcome::Failed(failure)),
+                failure = reply.answer_when_due_until_abort(abort_runs, limit) => {
+                    RunEnd::own(Outcome::Failed(failure))
+                }
             }
         });
         let lease = receiver.backend.lease;
@@ -300,7 +300,7 @@ pub(crate) async fn commit_again(
     let mut pause = FIRST_PAUSE;
     while settled.is_commit_failed() && Instant::now() + pause < lease_ends {
         tokio::select! {
-            () = receiver.settings.drained.cancelled() => break,
+            () = receiver.settings.abort_runs.cancelled() => break,
             () = sleep(pause) => settled = settle_once(receiver, claim, outcome).await,
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

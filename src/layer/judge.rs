@@ -18,7 +18,7 @@ pub(crate) type HandlerEnd<R, E> = Result<Result<Response<R>, E>, String>;
 
 /// Judges the end of the handler. A dead letter has to be passed to its hook.
 pub(super) fn judge<R, E>(mut handled: HandlerEnd<R, E>) -> Result<RunEnd<R, E>, DeadLetter> {
-    let (outcome, reason) = classify(&mut handled)?;
+    let (outcome, reason) = outcome_of(&mut handled)?;
     let answer = match handled {
         Ok(Err(error)) => RunAnswer::Error(error),
         Ok(Ok(response)) if !is_own(outcome, response.status()) => RunAnswer::Response(response),
@@ -43,14 +43,14 @@ fn is_own(outcome: Outcome, status: StatusCode) -> bool {
     }
 }
 
-/// Classifies the end of a handler, for the layer and for a [`Run`](crate::run::Run): it is handled,
+/// Returns the outcome of a handler by its end, for the layer and for a [`Run`](crate::run::Run): it is handled,
 /// or it failed, for this reason; or it can never succeed, and the caller stores the dead letter. The
 /// operator's details are taken out of the response.
 #[expect(
     clippy::disallowed_methods,
     reason = "the handler's own marks on its answer"
 )]
-pub(crate) fn classify<R, E>(
+pub(crate) fn outcome_of<R, E>(
     handled: &mut HandlerEnd<R, E>,
 ) -> Result<(Outcome, Option<Reason>), DeadLetter> {
     let response = match handled {

@@ -98,7 +98,7 @@ pub(crate) use {
     body::request,
     budget::BodyBudget,
     claimed_run::{commit_again, settle_once, under_lease},
-    judge::classify,
+    judge::outcome_of,
     receiver_inner::{LayerSettings, ReceiverInner},
     reply::{LATE_STORE_CALL, Reply, RunEnd, answer_of},
     request::RequestContext,

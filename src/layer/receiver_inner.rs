@@ -89,7 +89,7 @@ impl<N> ReceiverInner<N> {
             return 0;
         }
         let aborted = gate.runs();
-        self.settings.drained.cancel();
+        self.settings.abort_runs.cancel();
         // A store that hangs must not block the shutdown. The lease ends claims that the store did not
         // release.
         let _ = timeout(TO_RELEASE, gate.idle()).await;
@@ -126,7 +126,7 @@ pub(crate) struct LayerSettings {
     pub(crate) run_limit: Duration,
     pub(crate) waiting: Arc<WaitingCopies>,
     /// Cancelled when the runs under way have to be aborted.
-    pub(crate) drained: CancellationToken,
+    pub(crate) abort_runs: CancellationToken,
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     pub(crate) shape: Option<Arc<Shape>>,
     /// Set under a replay alone.
@@ -142,7 +142,7 @@ impl Default for LayerSettings {
             bodies: BodyBudget::new(64 << 20),
             run_limit: Duration::from_secs(600),
             waiting: Arc::new(WaitingCopies::default()),
-            drained: CancellationToken::new(),
+            abort_runs: CancellationToken::new(),
             dead_letter: None,
             shape: None,
             replayed: None,

@@ -183,9 +183,9 @@ impl<R, E> Reply<R, E> {
 
     /// Answers that the run goes on, once the answer is due. Returns when the run has to be aborted:
     /// at its limit, or when the receiver is drained.
-    pub(crate) async fn until_abort(
+    pub(crate) async fn answer_when_due_until_abort(
         &mut self,
-        drained: &CancellationToken,
+        abort_runs: &CancellationToken,
         limit: Instant,
     ) -> Failure {
         let due = self.due;
@@ -197,7 +197,7 @@ impl<R, E> Reply<R, E> {
         unconstrained(async {
             tokio::select! {
                 biased;
-                () = drained.cancelled() => Failure::Drained,
+                () = abort_runs.cancelled() => Failure::Drained,
                 () = sleep_until(limit) => Failure::RunLimit,
                 never = answer => match never {},
             }

@@ -177,7 +177,9 @@ impl Receiver {
             Err(refusal) => return RunReport::refused(refusal),
         };
         let run = Run::new(&delivery).limit(settings.run_limit);
-        let run = run.abort_on(settings.drained.cancelled()).handler(handler);
+        let run = run
+            .abort_on(settings.abort_runs.cancelled())
+            .handler(handler);
         let (mut ran, lease_ends) = under_lease(run, backend.lease, called, || claim.renew()).await;
         // A dead letter is released: it can be run again from where the caller puts it.
         if ran.outcome == Outcome::DeadLettered {

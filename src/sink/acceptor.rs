@@ -289,7 +289,7 @@ async fn store<R>(
             let below = format!("the sink panicked: {panicked}");
             Err(StoreError::new(StoreErrorKind::Unavailable).caused_by(below))
         })),
-        failure = reply.until_abort(&receiver.settings.drained, started + longest) => match failure {
+        failure = reply.answer_when_due_until_abort(&receiver.settings.abort_runs, started + longest) => match failure {
             Failure::RunLimit => {
                 let below = format!("the sink has not answered for {} ms", longest.as_millis());
                 Ok(Err(StoreError::new(StoreErrorKind::TimedOut).caused_by(below)))

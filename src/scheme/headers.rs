@@ -16,7 +16,7 @@ pub struct DeliveryHeaders<'h> {
     pub(crate) signatures: Signatures,
     pub(crate) signed: SignedHead,
     /// The timestamp as a number: computed once, for the window, and not kept with each delivery.
-    seconds: UnixSeconds,
+    seconds: Option<UnixSeconds>,
     webhook_id: Option<&'h [u8]>,
     event_id: Option<&'h [u8]>,
     event_type: Option<&'h [u8]>,
@@ -102,10 +102,9 @@ impl<'h> DeliveryHeaders<'h> {
         if !self.scheme.is_same(scheme) {
             return Err(VerifyError::new(Kind::SchemeMismatch));
         }
-        match self.signed.timestamp {
-            Some(_) => window.check(self.seconds, now),
-            None => Ok(()),
-        }
+        // A delivery without a timestamp has no age.
+        self.seconds
+            .map_or(Ok(()), |signed| window.check(signed, now))
     }
 
     /// Returns `X-Service-Webhook-Id`, or what another scheme has in its place, which is not signed: it selects the key ring and proves nothing.
@@ -224,7 +223,7 @@ impl<'h> HeaderSlots<'h> {
         Ok(DeliveryHeaders {
             scheme,
             signatures,
-            seconds: timestamp.as_ref().map_or(UNSIGNED, Timestamp::seconds),
+            seconds: timestamp.as_ref().map(Timestamp::seconds),
             signed: SignedHead {
                 parts: scheme.parts(),
                 timestamp,
@@ -236,10 +235,6 @@ impl<'h> HeaderSlots<'h> {
         })
     }
 }
-
-/// Never compared: a delivery without a timestamp has no age.
-#[expect(clippy::disallowed_methods, reason = "no time at all")]
-const UNSIGNED: UnixSeconds = UnixSeconds::new(0);
 
 type Slot<'h> = (&'static str, HeaderSlot<'h>);
 

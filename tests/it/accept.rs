@@ -16,14 +16,14 @@ use hookgate::{
     ConfigErrorKind, Delivery, MemoryStore, Outcome, Receiver, ReceiverBuilder, Secret,
     dedupe::{EventKey, StoreError, StoreErrorKind, StoreFuture},
     layer::Answer,
-    outcome::{Failure, RefusalKind},
+    outcome::RefusalKind,
     sink::{Accepted, Acceptor, Sink},
 };
 use http::Request;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use crate::harness::{HookReports, SECRET, Sent, TokioClock, pass, replayed, stalled_body};
+use crate::harness::{HookReports, SECRET, Sent, TokioClock, pass, replayed};
 
 type Said = Result<Accepted, StoreError>;
 type Saying = Pin<Box<dyn Future<Output = Said> + Send>>;
@@ -441,167 +441,6 @@ async fn copies_at_once_are_each_answered_as_the_sink_says() {
         new += usize::from(!replayed(&answer));
     }
     assert_eq!((new, rig.calls(), kept.len()), (1, 100, 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_not_authentic_and_usable_never_reaches_the_sink() {
-    let rig = Rig::of(|_, _| async { Ok(Accepted::New) });
-    let sent = Sent::event("evt_1");
-    let edited = |edit: fn(&mut Request<Body>)| {
-        let mut request = sent.request(&rig.clock);
-        edit(&mut request);
-        request
-    };
-    let forged = Sent {
-        secret: "whsec_made_up_by_a_forger",
-        ..sent.clone()
-    };
-    let stale = Sent {
-        age: 301,
-        ..sent.clone()
-    };
-    let unusable = Sent {
-        body: "[]".into(),
-        ..sent.clone()
-    };
-    let large = Sent {
-        body: "x".repeat((1 << 20) + 1),
-        ..sent.clone()
-    };
-    for (request, status) in [
-        (
-            edited(|request| *request.method_mut() = http::Method::PUT),
-            405,
-        ),
-        (
-            edited(|request| {
-                let gzip = http::HeaderValue::from_static("gzip");
-                request.headers_mut().insert("content-encoding", gzip);
-            }),
-            415,
-        ),
-        (large.request(&rig.clock), 413),
-        (
-            edited(|request| drop(request.headers_mut().remove("x-service-signature"))),
-            401,
-        ),
-        (forged.request(&rig.clock), 401),
-        (stale.request(&rig.clock), 401),
-        (sent.request(&rig.clock).map(|_| stalled_body()), 408),
-        (unusable.request(&rig.clock), 400),
-        (
-            edited(|request| {
-                let other = http::HeaderValue::from_static("evt_2");
-                request.headers_mut().insert("x-service-event-id", other);
-            }),
-            400,
-        ),
-    ] {
-        // The route takes POST alone; the acceptor refuses other methods by itself.
-        let answer = rig.acceptor.clone().oneshot(request).await.unwrap();
-        assert_eq!(answer.status(), status);
-    }
-    assert_eq!(rig.calls(), 0);
-    assert!(rig.settled().is_empty());
-}
-
-#[tokio::test(start_paused = true)]
-async fn too_little_time_is_too_little_to_begin() {
-    let rig = Rig::new(
-        |builder| builder.answer_within(Duration::from_secs(2)),
-        |_, _| async { Ok(Accepted::New) },
-    );
-    let late = |request: Request<Body>| {
-        request.map(|body| {
-            let body = futures_body(Duration::from_millis(1_950), body);
-            Body::new(body)
-        })
-    };
-    let request = late(Sent::event("evt_1").request(&rig.clock));
-    assert!(not_now(&rig.ask(request).await));
-    let out_of_time = Outcome::Refused(RefusalKind::OutOfTime);
-    assert_eq!((rig.answers(), rig.calls()), (vec![out_of_time], 0));
-    assert_eq!(rig.failed(), [out_of_time]);
-}
-
-/// A body that begins late.
-fn futures_body(
-    after: Duration,
-    body: Body,
-) -> impl http_body::Body<Data = Bytes, Error = axum::Error> + Send {
-    struct Late {
-        wait: Pin<Box<tokio::time::Sleep>>,
-        body: Body,
-    }
-
-    impl http_body::Body for Late {
-        type Data = Bytes;
-        type Error = axum::Error;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            context: &mut std::task::Context<'_>,
-        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, axum::Error>>> {
-            std::task::ready!(self.wait.as_mut().poll(context));
-            Pin::new(&mut self.body).poll_frame(context)
-        }
-    }
-
-    Late {
-        wait: Box::pin(sleep(after)),
-        body,
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_more_acceptances_at_a_time_than_are_allowed() {
-    let rig = Rig::new(
-        |builder| builder.max_runs(2),
-        |_, _| async {
-            sleep(Duration::from_secs(1)).await;
-            Ok(Accepted::New)
-        },
-    );
-    let first = rig.begin(&Sent::event("evt_1")).await;
-    let second = rig.begin(&Sent::event("evt_2")).await;
-    let health = rig.acceptor.health();
-    assert_eq!(health.reasons().collect::<Vec<_>>(), ["no_permit_free"]);
-    assert!(not_now(&rig.send(&Sent::event("evt_3")).await));
-    assert_eq!(rig.calls(), 2);
-    for asked in [first, second] {
-        assert_eq!(asked.await.unwrap().status(), 200);
-    }
-    assert_eq!(rig.send(&Sent::event("evt_3")).await.status(), 200);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_waits_for_acceptances_and_lets_no_other_in() {
-    let rig = Rig::of(|_, _| async {
-        sleep(Duration::from_secs(7)).await;
-        Ok(Accepted::New)
-    });
-    let attached = rig.begin(&Sent::event("evt_1")).await;
-    let receiver = rig.acceptor.clone();
-    let drain = tokio::spawn(async move { receiver.drain(Duration::from_secs(10)).await });
-    pass(0).await;
-    assert!(not_now(&rig.send(&Sent::event("evt_2")).await));
-    assert_eq!(rig.calls(), 1);
-    assert_eq!(drain.await.unwrap(), 0);
-    assert!(not_now(&attached.await.unwrap()));
-    // Reported before the drain has ended.
-    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_that_runs_out_of_time_cuts_acceptances_off_and_says_so() {
-    let rig = Rig::of(|_, _| pending());
-    let attached = rig.begin(&Sent::event("evt_1")).await;
-    let drained = rig.acceptor.drain(Duration::from_secs(2)).await;
-    assert_eq!((drained, rig.given_up()), (1, 1));
-    assert!(not_now(&attached.await.unwrap()));
-    let cut = Outcome::Failed(Failure::Drained);
-    assert_eq!(rig.settled(), [(cut, false)]);
-    assert_eq!((rig.answers(), rig.failed()), (vec![cut], vec![cut]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use hookgate::{
     DeadLetter, Delivery, Event, EventData, HandlerError, Outcome, Properties,
     event::EventError,
     layer::{Answer, FromDelivery, Unhandled, VerifiedBody},
-    outcome::{Failure, RefusalKind},
+    outcome::Failure,
 };
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 use tower_layer::Layer;
 
-use crate::harness::{Harness, Sent, pass};
+use crate::harness::{Harness, Sent};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
 
@@ -57,26 +57,6 @@ async fn a_typed_event_is_handled_once_and_its_copy_is_a_replay() {
     assert!(is_replay(&copy), "{copy:?}");
     assert_eq!(rows.load(Ordering::SeqCst), 1);
     assert_eq!(harness.told.settled(), [Outcome::Handled]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_is_not_authentic_or_not_fresh_reaches_no_handler() {
-    async fn never(_: Delivery) -> StatusCode {
-        panic!("not authentic")
-    }
-    let harness = harness();
-    let mut changed = Sent::event("evt_1").request(&harness.clock);
-    *changed.body_mut() = Sent::event("evt_2").body.into();
-    let changed = harness.receiver.handle(changed, never).await;
-    assert_eq!(changed.status(), 401);
-    let mut stale = Sent::event("evt_1");
-    stale.age = 301;
-    let stale = stale.request(&harness.clock);
-    let stale = harness.receiver.handle(stale, never).await;
-    assert_eq!(stale.status(), 401);
-    assert_eq!(stale.body(), changed.body());
-    assert!(stale.body().starts_with(br#"{"error":{"#));
-    assert_eq!(harness.told.settled(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -262,66 +242,6 @@ async fn a_body_that_stays_on_its_thread_is_read_in_its_chunks() {
     };
     let request = Request::from_parts(parts, body);
     assert_eq!(harness.receiver.handle(request, handler).await.status(), OK);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hang_up_or_a_late_answer_ends_no_run() {
-    let harness = harness();
-    let slow = async |_: Delivery| {
-        sleep(Duration::from_secs(7)).await;
-        OK
-    };
-    let request = |id| Sent::event(id).request(&harness.clock);
-    // The future is `Send` where the body is, and owns all that it needs.
-    let hung_up = tokio::spawn(harness.receiver.handle(request("evt_1"), slow));
-    pass(1_000).await;
-    hung_up.abort();
-    let began = Instant::now();
-    let late = harness.receiver.handle(request("evt_2"), slow).await;
-    assert_eq!(late.status(), 503);
-    assert!(late.headers().contains_key("retry-after"));
-    assert_eq!(began.elapsed().as_millis(), 4_500);
-    assert_eq!(harness.receiver.runs(), 2);
-    pass(3_000).await;
-    assert_eq!(harness.told.settled(), [Outcome::Handled; 2]);
-    for id in ["evt_1", "evt_2"] {
-        assert!(is_replay(&harness.receiver.handle(request(id), slow).await));
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn copies_at_one_moment_run_once() {
-    let harness = harness();
-    let runs = Arc::new(AtomicUsize::new(0));
-    let copies: Vec<_> = (0..4)
-        .map(|_| {
-            let runs = Arc::clone(&runs);
-            let handler = async move |_: Delivery| {
-                runs.fetch_add(1, Ordering::SeqCst);
-                sleep(Duration::from_millis(200)).await;
-                OK
-            };
-            let request = Sent::event("evt_1").request(&harness.clock);
-            tokio::spawn(harness.receiver.handle(request, handler))
-        })
-        .collect();
-    let mut replays = 0;
-    for copy in copies {
-        replays += usize::from(is_replay(&copy.await.unwrap()));
-    }
-    assert_eq!((runs.load(Ordering::SeqCst), replays), (1, 3));
-    // A copy of an event whose run takes too long never gets a 2xx.
-    let slow = async |_: Delivery| {
-        sleep(Duration::from_secs(60)).await;
-        OK
-    };
-    let request = || Sent::event("evt_2").request(&harness.clock);
-    let first = tokio::spawn(harness.receiver.handle(request(), slow));
-    pass(100).await;
-    assert_eq!(harness.receiver.handle(request(), slow).await.status(), 503);
-    let refused = Outcome::Refused(RefusalKind::StillRunning);
-    assert_eq!(harness.told.last_answer(), refused);
-    assert_eq!(first.await.unwrap().status(), 503);
 }
 
 /// It would wait for its own claim otherwise.

@@ -257,3 +257,29 @@ pub fn stalled_body() -> Body {
 
     Body::from_stream(Stalled)
 }
+
+/// The same body, after a while.
+pub fn late_body(after: Duration, body: Body) -> Body {
+    struct Late {
+        wait: Pin<Box<tokio::time::Sleep>>,
+        body: Body,
+    }
+
+    impl http_body::Body for Late {
+        type Data = bytes::Bytes;
+        type Error = axum::Error;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            context: &mut Context<'_>,
+        ) -> Poll<Option<Result<http_body::Frame<bytes::Bytes>, axum::Error>>> {
+            std::task::ready!(self.wait.as_mut().poll(context));
+            Pin::new(&mut self.body).poll_frame(context)
+        }
+    }
+
+    Body::new(Late {
+        wait: Box::pin(tokio::time::sleep(after)),
+        body,
+    })
+}

@@ -17,42 +17,10 @@ use hookgate::{
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
-use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, replayed};
+use crate::harness::{Harness, SECRET, Sent, TokioClock, late_body, pass, replayed};
 use crate::store_proxy::{Call, StoreProxy, store_proxy};
 
 const OK: StatusCode = StatusCode::NO_CONTENT;
-
-#[tokio::test(start_paused = true)]
-async fn a_handled_event_is_committed_and_its_copy_is_a_replay() {
-    let harness = Harness::of(|_, _| async { OK });
-    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), OK);
-    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
-    assert_eq!(harness.runs(), 1);
-    assert_eq!(harness.told.settled(), [Outcome::Handled]);
-    assert_eq!(
-        *harness.told.answers.lock().unwrap(),
-        [Outcome::Handled, Outcome::Replayed { same_body: true }]
-    );
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_slow_handler_is_answered_503_in_time_and_commits_at_its_end() {
-    let harness = Harness::of(|_, _| async {
-        sleep(Duration::from_secs(7)).await;
-        OK
-    });
-    let began = Instant::now();
-    let answer = harness.send(&Sent::event("evt_1")).await;
-    assert_eq!(answer.status(), 503);
-    assert!(answer.headers().contains_key("retry-after"));
-    assert_eq!(began.elapsed().as_millis(), 4_500);
-    assert_eq!(harness.told.last_answer(), Outcome::RunsOn);
-    pass(60_000).await;
-    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
-    assert_eq!(harness.runs(), 1);
-    let settled = harness.told.settled.lock().unwrap();
-    assert!(settled[0].late && settled[0].outcome == Outcome::Handled);
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_copy_runs_when_the_run_it_waited_for_has_failed() {
@@ -126,21 +94,6 @@ async fn at_most_four_copies_wait_for_one_event_and_64_in_all() {
     let again = harness.begin(&Sent::event("evt_18")).await;
     assert!(replayed(&harness.send(&Sent::event("evt_18")).await));
     assert_eq!(again.await.unwrap().status(), OK);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_hang_up_ends_nothing_and_the_copy_is_a_replay() {
-    let harness = Harness::of(|_, _| async {
-        sleep(Duration::from_secs(2)).await;
-        OK
-    });
-    let request = harness.begin(&Sent::event("evt_1")).await;
-    request.abort();
-    pass(5_000).await;
-    assert_eq!(harness.told.settled(), [Outcome::Handled]);
-    assert!(harness.told.answers.lock().unwrap().is_empty());
-    assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
-    assert_eq!(harness.runs(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -263,40 +216,6 @@ async fn a_lease_shorter_than_the_budget_is_renewed_as_well() {
     assert!(replayed(&harness.send(&Sent::event("evt_1")).await));
     assert_eq!(first.await.unwrap().status(), OK);
     assert_eq!(harness.runs(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn runs_hold_permits_and_the_next_is_refused() {
-    let harness = Harness::new(
-        |builder, _| builder.max_runs(1),
-        |_, _| async {
-            sleep(Duration::from_secs(1)).await;
-            OK
-        },
-    );
-    let first = harness.begin(&Sent::event("evt_1")).await;
-    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
-    let refused = Outcome::Refused(RefusalKind::NoPermitFree);
-    assert_eq!(harness.told.last_answer(), refused);
-    assert_eq!(first.await.unwrap().status(), OK);
-    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), OK);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_drain_refuses_waits_and_loses_nothing() {
-    let harness = Harness::of(|_, _| async {
-        sleep(Duration::from_secs(8)).await;
-        OK
-    });
-    assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 503);
-    let receiver = harness.receiver.clone();
-    let drain = tokio::spawn(async move { receiver.drain(Duration::from_secs(30)).await });
-    pass(0).await;
-    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
-    let refused = Outcome::Refused(RefusalKind::ShuttingDown);
-    assert_eq!(harness.told.last_answer(), refused);
-    assert_eq!(drain.await.unwrap(), 0);
-    assert_eq!(harness.told.settled(), [Outcome::Handled]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -1059,13 +978,7 @@ async fn with_too_little_time_left_nothing_is_claimed() {
         |_, _| async { OK },
     );
     let request = Sent::event("evt_1").request(&harness.clock);
-    let (parts, _) = request.into_parts();
-    let body = Sent::event("evt_1").body;
-    let slow = http_body_util::StreamBody::new(Late(
-        Some(body.into()),
-        Box::pin(sleep(Duration::from_millis(1_980))),
-    ));
-    let request = http::Request::from_parts(parts, axum::body::Body::new(slow));
+    let request = request.map(|body| late_body(Duration::from_millis(1_980), body));
     let answer = tower::ServiceExt::oneshot(harness.app.clone(), request)
         .await
         .unwrap();
@@ -1104,21 +1017,6 @@ async fn a_delivery_that_is_first_polled_late_has_the_time_that_is_left() {
         let answer = answer.await.unwrap();
         assert_eq!(harness.told.last_answer(), outcome, "{late} ms");
         assert_eq!(answer.status().is_success(), outcome == Outcome::Handled);
-    }
-}
-
-/// One frame, after a while.
-struct Late(Option<bytes::Bytes>, std::pin::Pin<Box<tokio::time::Sleep>>);
-
-impl futures_core::Stream for Late {
-    type Item = Result<http_body::Frame<bytes::Bytes>, std::convert::Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::ready!(self.1.as_mut().poll(context));
-        std::task::Poll::Ready(self.0.take().map(|bytes| Ok(http_body::Frame::data(bytes))))
     }
 }
 

@@ -12,6 +12,8 @@ mod bodies;
 mod claimed;
 #[cfg(feature = "axum")]
 mod crowd;
+#[cfg(feature = "axum")]
+mod entry_points;
 mod events;
 mod examples;
 #[cfg(feature = "axum")]

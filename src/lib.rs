@@ -127,7 +127,7 @@ pub mod internal {
     pub use crate::event::head::unverified_head;
     pub use crate::event::scan::{from_foreign_json, has_reserved_key};
     #[cfg(feature = "tower")]
-    pub use crate::layer::receiver_inner::ReplayedCall;
+    pub use crate::layer::receiver_inner::HandlerCall;
     pub use crate::pipeline::claims::catch_store_panic;
 }
 

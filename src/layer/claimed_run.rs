@@ -15,7 +15,7 @@ use tower_service::Service;
 use super::body::{VerifiedBody, request};
 use super::judge::{ask_dead_letter_hook, judge};
 use super::marks::DeadLetter;
-use super::receiver_inner::{ReceiverInner, Replayed};
+use super::receiver_inner::{HandlerWrapper, ReceiverInner};
 use super::reply::{LATE_STORE_CALL, Reply, RunEnd};
 use super::waiting_copies::TooManyWait;
 use crate::catch_panic::catch_panic_in;
@@ -59,15 +59,15 @@ where
     };
     let started = Instant::now();
     let handled = async {
-        let replayed = receiver.settings.replayed.as_ref();
-        let replayed = replayed.map(|replayed| (replayed, head.extensions.clone()));
+        let wrapper = receiver.settings.handler_wrapper.as_ref();
+        let wrapper = wrapper.map(|wrapper| (wrapper, head.extensions.clone()));
         let request = request(head, &delivery);
         let call = pin!(async move {
             let called = pin!(async move { service.call(request).await });
             judge(catch_panic_in(called).await)
         });
-        let judged = match replayed {
-            Some((replayed, at)) => under_replay(&**replayed, &delivery, &at, call).await,
+        let judged = match wrapper {
+            Some((wrapper, at)) => call_wrapped(&**wrapper, &delivery, &at, call).await,
             None => call.await,
         };
         match judged {
@@ -109,8 +109,8 @@ where
 }
 
 /// Lets a replay delay the handler, or answer in its place.
-async fn under_replay<R: Send, E: Send>(
-    replayed: &Replayed,
+async fn call_wrapped<R: Send, E: Send>(
+    wrapper: &HandlerWrapper,
     delivery: &Delivery,
     extensions: &Extensions,
     call: impl Future<Output = Result<RunEnd<R, E>, DeadLetter>> + Send,
@@ -120,7 +120,7 @@ async fn under_replay<R: Send, E: Send>(
         let end = judged.insert(call.await).as_ref();
         end.map_or(Outcome::DeadLettered, |end| end.outcome)
     });
-    let answered = catch_panic_in(replayed(delivery, extensions, call).as_mut()).await;
+    let answered = catch_panic_in(wrapper(delivery, extensions, call).as_mut()).await;
     match answered {
         Ok(outcome) => judged.unwrap_or_else(|| Ok(RunEnd::own(outcome))),
         Err(panicked) => judge(Err(panicked)),

@@ -80,7 +80,7 @@ pub use body::{ResponseBody, VerifiedBody};
 pub use handler::{FromDelivery, IntoAnswer};
 pub use marks::{AlreadyHandled, Unhandled};
 pub(crate) use marks::{DeadLetter, HandlerError};
-pub(crate) use receiver_inner::ReplayedCall;
+pub(crate) use receiver_inner::HandlerCall;
 pub(crate) use service::WebhookLayer;
 pub use service::{ResponseFuture, WebhookService, handler_service};
 

@@ -130,7 +130,7 @@ pub(crate) struct LayerSettings {
     pub(crate) dead_letter: Option<Arc<DeadLetterHook>>,
     pub(crate) shape: Option<Arc<Shape>>,
     /// Set under a replay alone.
-    pub(crate) replayed: Option<Arc<Replayed>>,
+    pub(crate) handler_wrapper: Option<Arc<HandlerWrapper>>,
     pub(crate) observers: Observers,
 }
 
@@ -145,7 +145,7 @@ impl Default for LayerSettings {
             abort_runs: CancellationToken::new(),
             dead_letter: None,
             shape: None,
-            replayed: None,
+            handler_wrapper: None,
             observers: Observers::default(),
         }
     }
@@ -176,11 +176,11 @@ impl LayerSettings {
 
 /// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
 /// counts as stored.
-pub type ReplayedCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+pub type HandlerCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.
-pub(crate) type Replayed =
-    dyn for<'a> Fn(&Delivery, &Extensions, ReplayedCall<'a>) -> ReplayedCall<'a> + Send + Sync;
+pub(crate) type HandlerWrapper =
+    dyn for<'a> Fn(&Delivery, &Extensions, HandlerCall<'a>) -> HandlerCall<'a> + Send + Sync;
 
 /// Shapes a response that the receiver makes itself.
 pub(crate) type Shape = dyn Fn(Outcome, Response<Bytes>) -> Response<Bytes> + Send + Sync;

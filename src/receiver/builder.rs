@@ -9,7 +9,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::{ConfigError, ConfigErrorKind as Kind, in_range};
 use crate::dedupe::{DedupeStore, RetrySchedule, ScopesInUse};
 #[cfg(feature = "tower")]
-use crate::layer::{LayerSettings, ReplayedCall};
+use crate::layer::{HandlerCall, LayerSettings};
 use crate::lookup::{Keys, Verifier};
 #[cfg(feature = "lookup")]
 use crate::lookup::{Resolver, SecretProvider};
@@ -305,7 +305,7 @@ impl ReceiverBuilder {
 
     /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys and
     /// the scope, a probe in front of the store, hooks that are called only while `holds` returns true,
-    /// and `replayed` around each call of the handler.
+    /// and `wrapper` around each call of the handler.
     #[doc(hidden)]
     #[cfg(feature = "tower")]
     pub fn for_replay(
@@ -313,7 +313,7 @@ impl ReceiverBuilder {
         keys: Keys,
         probe: impl FnOnce(Arc<dyn DedupeStore>) -> Arc<dyn DedupeStore>,
         holds: impl Fn() -> bool + Send + Sync + 'static,
-        replayed: impl for<'a> Fn(&Delivery, &http::Extensions, ReplayedCall<'a>) -> ReplayedCall<'a>
+        wrapper: impl for<'a> Fn(&Delivery, &http::Extensions, HandlerCall<'a>) -> HandlerCall<'a>
         + Send
         + Sync
         + 'static,
@@ -321,7 +321,7 @@ impl ReceiverBuilder {
         (self.scope, self.keys) = (None, Some(KeySource::Keys(Ok(keys))));
         self.store = self.store.map(probe);
         self.layer.observers.hooks_while = Some(Arc::new(holds));
-        self.layer.replayed = Some(Arc::new(replayed));
+        self.layer.handler_wrapper = Some(Arc::new(wrapper));
         self
     }
 

@@ -11,7 +11,7 @@ use hookgate::dedupe::{
     ClaimToken, Claimed, EventKey, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture,
     StoreStats,
 };
-use hookgate::internal::ReplayedCall;
+use hookgate::internal::HandlerCall;
 use hookgate::outcome::Failure;
 use hookgate::{
     DedupeStore, Delivery, Outcome, Receiver, ReceiverBuilder, WebhookLayer, lookup::Keys,
@@ -216,8 +216,8 @@ impl Process {
         self: &Arc<Self>,
         delivery: &Delivery,
         extensions: &Extensions,
-        call: ReplayedCall<'a>,
-    ) -> ReplayedCall<'a> {
+        call: HandlerCall<'a>,
+    ) -> HandlerCall<'a> {
         let attempt = extensions.get::<AttemptNumber>().map(|number| number.0);
         let run = Run::begin(Arc::clone(self), *delivery.key(), attempt);
         let process = Arc::clone(self);
@@ -263,7 +263,7 @@ impl Run {
         }
     }
 
-    async fn call(self, call: ReplayedCall<'_>) -> Outcome {
+    async fn call(self, call: HandlerCall<'_>) -> Outcome {
         let delay = match self.fault {
             Some(RunFault::Slow(by)) => by.max(self.delay),
             _ => self.delay,

@@ -1,7 +1,7 @@
 //! An emulator and a plain client.
 
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate_emulator::{Emulator, Seed};
@@ -170,11 +170,11 @@ pub(crate) fn cpu_time() -> Duration {
     std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
 }
 
-/// Returns the time by the wall that so much processor time takes here, beside the other work of the machine.
-pub(crate) fn spun(cpu: Duration) -> Duration {
-    let (wall, began) = (Instant::now(), cpu_time());
-    while cpu_time() - began < cpu {}
-    wall.elapsed()
+/// The time in which this thread could have gone on and other work had the processor. Only Linux says it.
+pub(crate) fn delay() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').nth(1).and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
 }
 
 /// Runs work of a current-thread runtime while tokio's time stands still: no time limit is met because the machine is busy. Work that

@@ -300,6 +300,34 @@ async fn a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once() 
         .refused(404, "NOT_FOUND");
 }
 
+#[tokio::test]
+async fn an_unknown_event_type_in_a_subscription_is_refused_with_those_that_exist() {
+    let service = Service::orders().await;
+    let body = |events: Value| json!({ "url": "http://127.0.0.1:1/hooks", "events": events });
+    let made = body(json!(["row.created"]));
+    let made = service.control("POST", "subscriptions", Some(made)).await;
+    let path = format!("subscriptions/{}", made.data()["id"].as_str().unwrap());
+    for events in [
+        json!(["row.creatd"]),
+        json!(["row.created", "row"]),
+        json!([""]),
+    ] {
+        let new = body(events.clone());
+        let post = service.control("POST", "subscriptions", Some(new)).await;
+        let patch = Some(json!({ "events": events }));
+        let patch = service.control("PATCH", &path, patch).await;
+        let seed = json!({ "subscriptions": [{ "id": "wh_1", "events": events }] });
+        let seed = Seed::parse(&seed.to_string()).unwrap_err().to_string();
+        let told = [post, patch].map(|refused| refused.refused(400, "VALIDATION_ERROR"));
+        for told in told.into_iter().chain([seed]) {
+            let wrong = events.as_array().unwrap().last().unwrap();
+            let types = "row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited, member.removed";
+            let expected = format!("unknown event type {wrong}, expected one of {types}");
+            assert!(told.ends_with(&expected), "{told}");
+        }
+    }
+}
+
 // fault V5: `POST` of a subscription with `{}` makes one without a URL, for every event
 #[tokio::test]
 async fn a_subscription_without_url_events_or_a_known_data_model_is_refused_by_name() {
@@ -563,7 +591,11 @@ async fn three_hundred_changes_a_second_are_delivered() {
             assert_eq!(handled.events().len(), (round * changes) as usize);
             let own = wall.saturating_sub(delay() - late).max(cpu);
             let rate = |took: Duration| f64::from(changes) / took.as_secs_f64();
-            println!("changes a second: {:.0}, by the wall {:.0}", rate(own), rate(wall));
+            println!(
+                "changes a second: {:.0}, by the wall {:.0}",
+                rate(own),
+                rate(wall)
+            );
             best = best.max(rate(own));
             if best > least {
                 break;

@@ -169,6 +169,7 @@ const CALLS: &[(&str, &str, &str)] = &[
         r#"{"title": "X", "description": "y", "extra": [1]}"#,
     ),
     ("DELETE", "/api/v1/datamodels/dm_clients", ""),
+    ("DELETE", "/api/v1/datamodels/dm_orders", ""),
     (
         "PATCH",
         "/api/v1/datamodels/dm_orders/properties",

@@ -200,10 +200,8 @@ fn emit<'a>(
 fn related<'a>(state: &'a State, model: &str, row: &str) -> Option<&'a str> {
     let names = |other: &DataModel, data: &RowData| {
         other.properties.iter().any(|property| {
-            let target = property.relation_config.as_ref();
-            let is_of = target.is_some_and(|target| target.target_data_model_id == model);
             let ids = data.get(&property.id).and_then(Value::as_array);
-            is_of && ids.is_some_and(|ids| ids.iter().any(|id| id == row))
+            property.is_to(model) && ids.is_some_and(|ids| ids.iter().any(|id| id == row))
         })
     };
     state.models.iter().find_map(|other| {

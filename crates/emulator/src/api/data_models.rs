@@ -7,7 +7,7 @@ use super::properties;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
-use crate::model::{DataModel, Icon, Rows, State};
+use crate::model::{DataModel, Icon, Rows, State, check_icon};
 use crate::switches::Switch;
 
 const DEFAULT_LIMIT: u64 = 100;
@@ -64,11 +64,10 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
         description: String::new(),
         created_at: now.clone(),
         updated_at: now,
-        properties: properties::parse(hub, &state.model_ids(), properties, 0)?,
+        properties: properties::added(hub, &state.model_ids(), "properties", properties, &[])?,
         extra: Map::new(),
         rows: Rows::default(),
     };
-    properties::refuse_wrong(&model.properties)?;
     set(&mut model, fields)?;
     let shown = model.shown(true, false);
     state.models.push(model);
@@ -111,6 +110,18 @@ pub(super) fn delete(call: &Call<'_>) -> Result<Answer, ApiError> {
     let id = call.id(0);
     let at = state.models.iter().position(|model| model.id == id);
     let at = at.ok_or_else(|| ApiError::not_found("data model", id))?;
+    // A seed without the data model is refused too, so that a snapshot can be restored.
+    let others = state.models.iter().filter(|other| other.id != id);
+    if let Some((other, property)) = others.into_iter().find_map(|other| {
+        let property = other.properties.iter().find(|one| one.is_to(id))?;
+        Some((other, property))
+    }) {
+        let message = format!(
+            "property {:?} of the data model `{}` is a relation to `{id}`, expected it to be removed before",
+            property.name, other.id
+        );
+        return Err(ApiError::validation(message));
+    }
     state.models.remove(at);
     call.hub.live.tell("models", ());
     Ok(Answer::deleted(id))
@@ -128,12 +139,9 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
         match &*name {
             "title" | "description" | "id" | "createdAt" | "updatedAt" | "rowCount" => {}
             "icon" => {
-                model.icon = serde_json::from_value(value).map_err(|error| {
-                    ApiError::validation(format!(
-                        "`icon` is not an object of type and name: {}",
-                        body::told(&error)
-                    ))
-                })?;
+                check_icon(&value).map_err(|misfit| ApiError::validation(misfit.message))?;
+                model.icon = serde_json::from_value(value)
+                    .map_err(|error| ApiError::validation(format!("`icon`: {error}")))?;
             }
             _ => {
                 model.extra.insert(name, value);
@@ -144,8 +152,9 @@ fn set(model: &mut DataModel, fields: Map<String, Value>) -> Result<(), ApiError
 }
 
 fn refuse_taken(hub: &Hub, state: &State, title: &str, own: Option<&str>) -> Result<(), ApiError> {
-    if title.is_empty() {
-        return Err(ApiError::validation("`title` is empty"));
+    if title.trim().is_empty() {
+        let message = format!("`title` is {title:?}, expected more than white space");
+        return Err(ApiError::validation(message));
     }
     let is_taken = |model: &DataModel| model.title == title && Some(&*model.id) != own;
     if hub.switches.is(Switch::Conflict, "takenTitle") && state.models.iter().any(is_taken) {

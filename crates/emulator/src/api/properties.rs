@@ -7,7 +7,7 @@ use super::call::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;
-use crate::model::{Property, check_properties};
+use crate::model::{Misfit, Property, check_properties, check_properties_form};
 
 pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     let hub = call.hub;
@@ -33,15 +33,7 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
         let at = at.ok_or_else(|| ApiError::not_found("property", id))?;
         kept.remove(at);
     }
-    let last = kept.iter().filter_map(|property| property.order).max();
-    for property in parse(hub, &models, add, last.unwrap_or_default())? {
-        if kept.iter().any(|other| other.id == property.id) {
-            let message = format!("property `{}` exists", property.id);
-            return Err(ApiError::conflict(message));
-        }
-        kept.push(property);
-    }
-    refuse_wrong(&kept)?;
+    kept.extend(added(hub, &models, "add", add, &kept)?);
     model.properties = kept;
     let now: Box<str> = hub.clock.iso().into();
     model.updated_at = now.clone();
@@ -60,58 +52,41 @@ pub(super) fn change(call: &Call<'_>) -> Result<Answer, ApiError> {
     Ok(Answer::data(&model.shown(true, false)))
 }
 
-/// Reads an array of properties, whose relations are to these data models. Those without an id get one, and those without an order come last.
-pub(super) fn parse(
+/// Reads an array of properties, which has this name in the request, and which are added to these of a data model. Relations are to these
+/// data models. Those without an id get one, and those without an order come last.
+pub(super) fn added(
     hub: &Hub,
     models: &[String],
+    field: &str,
     value: Value,
-    last: i64,
+    kept: &[Property],
 ) -> Result<Vec<Property>, ApiError> {
-    let Value::Array(items) = value else {
-        return Err(ApiError::validation("no array of properties"));
-    };
-    let read = |(at, item): (usize, Value)| {
-        let name = item.get("name").and_then(Value::as_str);
-        let which = name.map_or_else(
-            || format!("property {at}"),
-            |name| format!("property `{name}`"),
-        );
-        let property = serde_json::from_value::<Property>(item);
-        property.map_err(|error| ApiError::validation(format!("{which}: {}", body::told(&error))))
-    };
-    let properties: Result<Vec<_>, _> = items.into_iter().enumerate().map(read).collect();
-    let mut properties = properties?;
-    let mut order = last;
+    let refused = |misfit: Misfit| ApiError::validation(misfit.message);
+    check_properties_form(field, &value).map_err(refused)?;
+    let properties = serde_json::from_value::<Vec<Property>>(value);
+    let mut properties =
+        properties.map_err(|error| ApiError::validation(format!("`{field}`: {error}")))?;
+    let is_model = |id: &str| models.iter().any(|model| model == id);
+    check_properties(kept, &properties, is_model).map_err(refused)?;
+    let last = kept.iter().filter_map(|property| property.order).max();
+    let mut order = last.unwrap_or_default();
     for at in 0..properties.len() {
         let property = &mut properties[at];
         order = order.saturating_add(1);
-        let target = property.relation_config.as_ref();
-        let target = target.map(|target| &target.target_data_model_id);
-        if let Some(target) = target.filter(|target| !models.contains(target)) {
-            let message = format!(
-                "property {:?}: `relationConfig` names the data model {target:?}, which does not exist",
-                property.name
-            );
-            return Err(ApiError::validation(message));
-        }
         property.order.get_or_insert(order);
         if property.id.is_empty() {
             property.id = hub.ids.make("prop_");
         }
         let (before, rest) = properties.split_at(at);
-        if before.iter().any(|other| other.id == rest[0].id) {
-            let message = format!("property `{}` is there twice", rest[0].id);
+        let id = &rest[0].id;
+        if kept.iter().any(|other| other.id == *id) {
+            let message = format!("property `{id}` exists");
+            return Err(ApiError::conflict(message));
+        }
+        if before.iter().any(|other| other.id == *id) {
+            let message = format!("property `{id}` is there twice");
             return Err(ApiError::validation(message));
         }
     }
     Ok(properties)
-}
-
-/// # Errors
-/// 400: a property that can't be, by its name.
-pub(super) fn refuse_wrong(properties: &[Property]) -> Result<(), ApiError> {
-    check_properties(properties).map_err(|(at, field, message)| {
-        let name = &properties[at].name;
-        ApiError::validation(format!("property {name:?}: `{field}` is {message}"))
-    })
 }

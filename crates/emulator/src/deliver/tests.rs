@@ -32,6 +32,18 @@ use crate::time::{EmulatorClock, SigningTime};
 const START: UnixSeconds = UnixSeconds::new(1_795_253_400);
 const SECRET: &str = "whsec_made_up_for_these_tests";
 
+/// The processor time of this thread: other work of the machine is left out.
+#[cfg(unix)]
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+#[cfg(not(unix))]
+fn cpu_time() -> Duration {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
 /// A request that arrived: the second of the emulator's time, the event's id, and the request.
 type Arrived = (u64, String, Request<Bytes>);
 type Answer = Arc<dyn Fn(usize, &str) -> (u16, Duration) + Send + Sync>;

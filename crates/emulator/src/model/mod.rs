@@ -1,6 +1,7 @@
 //! The workspace and everything in it.
 
 mod data_model;
+mod form;
 mod key;
 mod order;
 mod property;
@@ -13,6 +14,7 @@ mod things;
 mod value;
 
 pub(crate) use data_model::{DataModel, Icon, check_value};
+pub(crate) use form::{Misfit, Step, check_icon, check_properties_form};
 pub(crate) use key::{KEY_FORMS, Key, Scope};
 pub(crate) use order::{OrderBy, page};
 pub(crate) use property::{Property, PropertyType, check_properties};

@@ -1,8 +1,8 @@
 //! Properties: the columns of a data model.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
+
+use super::form::{Misfit, Step, subject};
 
 /// serde_json's own keys. A value below one would be parsed again and again.
 const RESERVED: &str = "$serde_json::private::";
@@ -26,51 +26,109 @@ pub(crate) struct Property {
 }
 
 impl Property {
+    /// Whether it is a relation to this data model.
+    pub(crate) fn is_to(&self, model: &str) -> bool {
+        let target = self.relation_config.as_ref();
+        target.is_some_and(|target| target.target_data_model_id == model)
+    }
+
     /// Checks what the form does not say. Id and name become keys of JSON objects.
     ///
     /// # Errors
-    /// The field, and a sentence that states the expected form.
-    fn check(&self) -> Result<(), (&'static str, String)> {
+    /// The path of a part, and what it is, with what was expected.
+    fn check(&self, is_model: impl Fn(&str) -> bool) -> Result<(), (Vec<Step<'static>>, String)> {
         for (field, key) in [("id", &self.id), ("name", &self.name)] {
             if key.starts_with(RESERVED) {
-                let message = format!("a text that begins with {RESERVED}, expected another one");
-                return Err((field, message));
+                let told = format!(
+                    "`{field}` is a text that begins with {RESERVED}, expected another one"
+                );
+                return Err((vec![Step::Field(field)], told));
             }
         }
-        let (field, expected) = match self.r#type {
-            _ if self.name.is_empty() => ("name", "at least one character"),
+        let missing = |field, expected| {
+            let told = format!("`{field}` is missing, expected {expected}");
+            Err((vec![Step::Field(field)], told))
+        };
+        match self.r#type {
             PropertyType::Select if self.options.iter().flatten().next().is_none() => {
-                ("options", "at least one option of a SELECT")
+                return missing("options", "at least one option of a SELECT");
             }
             PropertyType::Relation if self.relation_config.is_none() => {
-                ("relationConfig", "the data model of a RELATION")
+                return missing("relationConfig", "the data model of a RELATION");
             }
-            _ => return Ok(()),
-        };
-        Err((field, format!("missing, expected {expected}")))
+            _ => {}
+        }
+        let options = self.options.as_deref().unwrap_or_default();
+        for (at, option) in options.iter().enumerate() {
+            let before = options[..at].iter().map(|other| &*other.value);
+            check_distinct("value", "option", &option.value, before).map_err(|told| {
+                let path = vec![Step::Field("options"), Step::Item(at), Step::Field("value")];
+                (path, format!("`options` item {at}: {told}"))
+            })?;
+        }
+        let target = self.relation_config.as_ref();
+        match target.map(|target| &target.target_data_model_id) {
+            Some(target) if !is_model(target) => {
+                let path = ["relationConfig", "targetDataModelId"];
+                let told = format!(
+                    "`relationConfig` names the data model {target:?}, which does not exist, expected one that does"
+                );
+                Err((path.map(Step::Field).to_vec(), told))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
-/// Checks the properties of one data model. An event has one value for each name.
+/// Checks properties that are added to these of a data model. An event has one value for each name.
 ///
 /// # Errors
-/// The place and the field of the first wrong one, and a sentence that states the expected form.
+/// The first wrong one.
 pub(crate) fn check_properties(
-    properties: &[Property],
-) -> Result<(), (usize, &'static str, String)> {
-    let mut names = BTreeSet::new();
-    for (at, property) in properties.iter().enumerate() {
-        let checked = property.check();
-        checked.map_err(|(field, message)| (at, field, message))?;
-        if !names.insert(&property.name) {
-            let message = format!(
-                "{:?}, which another property has, expected each name once",
-                property.name
-            );
-            return Err((at, "name", message));
-        }
+    kept: &[Property],
+    added: &[Property],
+    is_model: impl Fn(&str) -> bool,
+) -> Result<(), Misfit> {
+    for (at, property) in added.iter().enumerate() {
+        let before = kept.iter().chain(&added[..at]);
+        let before = before.map(|other| &*other.name);
+        let name = check_distinct("name", "property", &property.name, before);
+        let name = name.map_err(|told| (vec![Step::Field("name")], told));
+        name.and_then(|()| property.check(&is_model))
+            .map_err(|(mut path, told)| {
+                path.insert(0, Step::Item(at));
+                let subject = subject(at, Some(&property.name));
+                let message = format!("{subject}: {told}");
+                Misfit { path, message }
+            })?;
     }
     Ok(())
+}
+
+/// Checks a text that a person tells from those of the others: by more than white space around.
+///
+/// # Errors
+/// What it is, with what was expected.
+fn check_distinct<'a>(
+    field: &str,
+    kind: &str,
+    text: &str,
+    mut others: impl Iterator<Item = &'a str>,
+) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Err(format!(
+            "`{field}` is {text:?}, expected more than white space"
+        ));
+    }
+    match others.find(|other| other.trim() == text.trim()) {
+        None => Ok(()),
+        Some(other) if other == text => Err(format!(
+            "`{field}` is {text:?}, which another {kind} has, expected each {field} once"
+        )),
+        Some(other) => Err(format!(
+            "`{field}` is {text:?}, and another {kind} has {other:?}, expected more than white space to differ"
+        )),
+    }
 }
 
 fn yes() -> bool {
@@ -107,13 +165,12 @@ pub(crate) struct Choice {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RelationConfig {
-    #[serde(default)]
     pub(crate) target_data_model_id: String,
     #[serde(default = "many_to_one")]
     pub(crate) relationship_type: String,
 }
 
-/// The one value that the specification shows.
+/// The one value that the specification shows. It does not say that there is no other, so any text is taken.
 fn many_to_one() -> String {
     "MANY_TO_ONE".to_owned()
 }

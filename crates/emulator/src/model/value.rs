@@ -84,7 +84,8 @@ fn got(property: &Property, value: &Value) -> String {
     wrong.unwrap_or_else(|| described(value))
 }
 
-fn described(value: &Value) -> String {
+/// A value in a message.
+pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(value) => value.to_string(),

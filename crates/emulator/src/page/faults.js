@@ -37,14 +37,17 @@ export function faultsSection({ resource, faults: on }) {
   function drawOn() {
     for (const [fault, cell] of rows) {
       const entries = (on.value ?? []).filter((entry) => entry.fault === fault);
-      fill(cell, entries.map(({ first, seed, hits }) => el('div', {},
-        el('span', { class: `badge ${hits >= (first ?? Infinity) ? 'calm' : 'wait'}` },
-          hits >= (first ?? Infinity) ? `off: the first ${first} came` : first === null || first === undefined ? `seed ${seed}` : `first ${first}`),
-        el('span', { class: 'number' }, ` ${hits} ${hits === 1 ? 'hit' : 'hits'} `),
-        el('button', { 'aria-label': `Switch ${fault} off`, onclick: acting(async () => {
-          await control('DELETE', `faults/${part(fault)}`);
-          await on.load();
-        }) }, 'Off'))));
+      fill(cell, entries.map(({ first, seed, hits }) => {
+        const isFirst = first !== null && first !== undefined;
+        const isSpent = isFirst && hits >= first;
+        return el('div', {},
+          el('span', { class: `badge ${isSpent ? 'calm' : 'wait'}` }, isSpent ? `off after ${first}` : isFirst ? `first ${first}` : `seed ${seed}`),
+          el('span', { class: 'number' }, ` ${hits} ${hits === 1 ? 'hit' : 'hits'} `),
+          el('button', { 'aria-label': isSpent ? `Remove ${fault}` : `Switch ${fault} off`, onclick: acting(async () => {
+            await control('DELETE', `faults/${part(fault)}`);
+            await on.load();
+          }) }, isSpent ? 'Remove' : 'Off'));
+      }));
     }
     clear.disabled = (on.value ?? []).length === 0;
   }

@@ -13,7 +13,7 @@ export function topBar({ clock, stream, faults }) {
   const workspace = el('span', { class: 'dim', id: 'workspace-id' });
   const time = el('time', { id: 'now', class: 'number', 'aria-label': 'Time of the emulator' });
   const connection = connectionBadge();
-  const fault = el('a', { id: 'faults-on', class: 'badge wait', href: '#faults', role: 'status' });
+  const fault = el('a', { id: 'faults-on', class: 'badge wait', href: '#faults' });
   faults.watch((all) => {
     // One that has come as often as it was asked for changes nothing any more.
     const on = all.filter(({ first, hits }) => first === null || hits < first).map((one) => one.fault);
@@ -53,7 +53,7 @@ export function topBar({ clock, stream, faults }) {
   readWorkspace().catch(() => {});
 
   return {
-    element: [el('h1', {}, 'hookgate emulate'), workspace, connection.element, fault, el('div', { class: 'clock' }, time, form)],
+    element: [el('h1', {}, 'hookgate emulate'), workspace, connection.element, el('span', { role: 'status' }, fault), el('div', { class: 'clock' }, time, form)],
     connected: connection.set,
   };
 }

@@ -6,11 +6,38 @@ use hookgate::event::Date;
 use serde_json::Value;
 
 use super::SeedFile;
-use super::error::{Step, Wrong};
-use crate::model::{DataModel, KEY_FORMS, Key, Things, check_properties, check_value};
+use super::error::Wrong;
+use crate::model::{
+    DataModel, KEY_FORMS, Key, Misfit, Step, Things, check_icon, check_properties,
+    check_properties_form, check_value,
+};
 use crate::{switches, trigger};
 
 use Step::{Field, Item};
+
+/// Checks the form of the data models' properties and icons in a text that is not read as a seed.
+///
+/// # Errors
+/// The first wrong value, by its path.
+pub(super) fn check_form(seed: &Value) -> Result<(), Wrong<'static>> {
+    let models = seed["dataModels"].as_array();
+    for (at, model) in models.into_iter().flatten().enumerate() {
+        let checked = [
+            ("icon", model.get("icon").map_or(Ok(()), check_icon)),
+            (
+                "properties",
+                model.get("properties").map_or(Ok(()), |properties| {
+                    check_properties_form("properties", properties)
+                }),
+            ),
+        ];
+        for (field, checked) in checked {
+            let path = [Field("dataModels"), Item(at), Field(field)];
+            checked.map_err(|misfit| of_misfit(&path, misfit))?;
+        }
+    }
+    Ok(())
+}
 
 /// Checks everything but the form.
 ///
@@ -35,8 +62,10 @@ pub(super) fn check(file: &SeedFile) -> Result<(), Wrong<'_>> {
     once("dataModels", "id", &file.data_models, |model| {
         Some(&model.id)
     })?;
+    let models: BTreeSet<_> = file.data_models.iter().map(|model| &*model.id).collect();
     for (at, model) in file.data_models.iter().enumerate() {
-        check_model(model).map_err(|wrong| below(&[Field("dataModels"), Item(at)], wrong))?;
+        check_model(model, &models)
+            .map_err(|wrong| below(&[Field("dataModels"), Item(at)], wrong))?;
     }
     once("subscriptions", "id", &file.subscriptions, |other| {
         Some(&other.id)
@@ -63,6 +92,11 @@ fn wrong<'a>(path: &[Step<'a>], message: impl Into<String>) -> Wrong<'a> {
     Wrong { path, message }
 }
 
+fn of_misfit<'a>(path: &[Step<'a>], misfit: Misfit) -> Wrong<'a> {
+    let (path, message) = ([path, &misfit.path].concat(), misfit.message);
+    Wrong { path, message }
+}
+
 fn below<'a>(path: &[Step<'a>], mut wrong: Wrong<'a>) -> Wrong<'a> {
     wrong.path.splice(0..0, path.iter().copied());
     wrong
@@ -80,10 +114,8 @@ fn once<'a, T>(
     for (at, value) in values.filter_map(|(at, item)| Some((at, value(item)?))) {
         if value.is_empty() {
             let path = [Field(list), Item(at), Field(field)];
-            return Err(wrong(
-                &path,
-                "an empty text, expected at least one character",
-            ));
+            let message = format!("`{field}` is empty, expected at least one character");
+            return Err(wrong(&path, message));
         }
         if !seen.insert(value) {
             let path = [Field(list), Item(at), Field(field)];
@@ -108,15 +140,21 @@ fn check_key(key: &Key) -> Result<(), Wrong<'_>> {
     date("expiresAt", key.expires_at.as_deref().unwrap_or_default())
 }
 
-fn check_model(model: &DataModel) -> Result<(), Wrong<'_>> {
+fn check_model<'a>(model: &'a DataModel, models: &BTreeSet<&str>) -> Result<(), Wrong<'a>> {
+    if model.title.trim().is_empty() {
+        let message = format!(
+            "`title` is {:?}, expected more than white space",
+            model.title
+        );
+        return Err(wrong(&[Field("title")], message));
+    }
     date("createdAt", &model.created_at)?;
     date("updatedAt", &model.updated_at)?;
     once("properties", "id", &model.properties, |property| {
         Some(&property.id)
     })?;
-    check_properties(&model.properties).map_err(|(at, field, message)| {
-        wrong(&[Field("properties"), Item(at), Field(field)], message)
-    })?;
+    check_properties(&[], &model.properties, |id| models.contains(id))
+        .map_err(|misfit| of_misfit(&[Field("properties")], misfit))?;
     for (at, row) in model.rows.as_slice().iter().enumerate() {
         let of_row = |wrong| below(&[Field("rows"), Item(at)], wrong);
         date("createdAt", &row.created_at).map_err(of_row)?;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::value::RawValue;
 
 use crate::body::told;
+use crate::model::Step;
 
 /// The reason why a text is not a seed, with its line and column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,13 +96,6 @@ impl fmt::Display for SeedError {
 }
 
 impl std::error::Error for SeedError {}
-
-/// One step from a value to a part of it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a> {
-    Field(&'a str),
-    Item(usize),
-}
 
 /// A value that no seed can have, by its path.
 #[derive(Debug)]

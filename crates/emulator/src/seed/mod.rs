@@ -7,6 +7,7 @@ mod file;
 use std::sync::Arc;
 
 use hookgate::internal::from_foreign_json;
+use serde_json::Value;
 
 pub use error::SeedError;
 pub(crate) use file::SeedFile;
@@ -40,8 +41,14 @@ impl Seed {
             let offset = text.len() - start.len();
             return Err(SeedError::at(text, offset, "expected a JSON object"));
         }
-        let file: SeedFile =
-            from_foreign_json(text.as_bytes()).map_err(|error| SeedError::of_json(text, &error))?;
+        let read = from_foreign_json::<SeedFile>(text.as_bytes());
+        let file = read.map_err(|error| {
+            let value = from_foreign_json::<Value>(text.as_bytes()).ok();
+            match value.as_ref().map(check::check_form) {
+                Some(Err(wrong)) => wrong.in_text(text),
+                _ => SeedError::of_json(text, &error),
+            }
+        })?;
         check::check(&file).map_err(|wrong| wrong.in_text(text))?;
         Ok(Self(Arc::new(file)))
     }

@@ -253,60 +253,204 @@ async fn the_use_of_409_is_a_switch() {
         .data();
 }
 
+/// What is said of a property where it is added to `dm_orders`, and where it is the second one of a new data model.
+async fn refused_property(service: &Service, property: Value) -> [String; 2] {
+    let add = json!({ "add": [property] });
+    let path = "/datamodels/dm_orders/properties";
+    let added = service.api("PATCH", path, Some(add)).await;
+    let other = json!({ "name": "Customer", "type": "TEXT" });
+    let model = json!({ "title": "New", "properties": [other, property] });
+    let made = service.api("POST", "/datamodels", Some(model)).await;
+    [added, made].map(|refused| refused.refused(400, "VALIDATION_ERROR"))
+}
+
 #[tokio::test]
 async fn properties_that_cannot_be_are_refused_by_name() {
     let service = Service::orders().await;
-    let path = "/datamodels/dm_orders/properties";
-    for (property, said) in [
-        (json!({ "name": "", "type": "TEXT" }), "`name` is missing"),
+    let relation = |config| json!({ "name": "R", "type": "RELATION", "relationConfig": config });
+    let select = |options| json!({ "name": "S", "type": "SELECT", "options": options });
+    let options = |values: [&str; 2]| select(json!(values.map(|value| json!({ "value": value }))));
+    for (property, subject, said) in [
+        (
+            json!({ "name": "", "type": "TEXT" }),
+            "",
+            "`name` is \"\", expected more than white space",
+        ),
+        (
+            json!({ "name": " \t", "type": "TEXT" }),
+            "",
+            "`name` is \" \\t\", expected more than white space",
+        ),
         (
             json!({ "name": "Customer", "type": "TEXT" }),
-            "each name once",
+            "\"Customer\"",
+            "`name` is \"Customer\", which another property has, expected each name once",
+        ),
+        (
+            json!({ "name": "Customer ", "type": "TEXT" }),
+            "\"Customer \"",
+            "`name` is \"Customer \", and another property has \"Customer\", expected more than white space to differ",
         ),
         (
             json!({ "name": "S", "type": "SELECT" }),
-            "`options` is missing",
+            "\"S\"",
+            "`options` is missing, expected at least one option of a SELECT",
         ),
         (
-            json!({ "name": "S", "type": "SELECT", "options": [] }),
-            "`options` is missing",
+            select(json!([])),
+            "\"S\"",
+            "`options` is missing, expected at least one option of a SELECT",
+        ),
+        (
+            options(["a", ""]),
+            "\"S\"",
+            "`options` item 1: `value` is \"\", expected more than white space",
+        ),
+        (
+            options(["a", "a"]),
+            "\"S\"",
+            "`options` item 1: `value` is \"a\", which another option has, expected each value once",
+        ),
+        (
+            options(["a", " a"]),
+            "\"S\"",
+            "`options` item 1: `value` is \" a\", and another option has \"a\", expected more than white space to differ",
         ),
         (
             json!({ "name": "R", "type": "RELATION" }),
-            "`relationConfig` is missing",
+            "\"R\"",
+            "`relationConfig` is missing, expected the data model of a RELATION",
         ),
         (
-            json!({ "name": "R", "type": "RELATION", "relationConfig": { "targetDataModelId": "dm_none" } }),
-            "\"dm_none\", which does not exist",
+            relation(json!({ "targetDataModelId": "dm_none" })),
+            "\"R\"",
+            "`relationConfig` names the data model \"dm_none\", which does not exist, expected one that does",
         ),
     ] {
-        let name = property["name"].to_string();
-        let add = json!({ "add": [property] });
-        let refused = service.api("PATCH", path, Some(add)).await;
-        let message = refused.refused(400, "VALIDATION_ERROR");
-        assert!(
-            message.contains(said) && message.contains(&name),
-            "{message}"
-        );
-        let other = json!({ "name": "Customer", "type": "TEXT" });
-        let model = json!({ "title": "New", "properties": [other, property] });
-        let refused = service.api("POST", "/datamodels", Some(model)).await;
-        refused.refused(400, "VALIDATION_ERROR");
+        let [added, made] = refused_property(&service, property).await;
+        let of = |at| match subject {
+            "" => format!("property {at}: {said}"),
+            name => format!("property {name}: {said}"),
+        };
+        assert_eq!([added, made], [of(0), of(1)]);
     }
-    let add = json!({ "add": [{ "name": "S", "type": "SELEKT" }] });
-    let refused = service.api("PATCH", path, Some(add)).await;
-    let message = refused.refused(400, "VALIDATION_ERROR");
-    assert!(
-        message.contains("property `S`: unknown value `SELEKT`, expected one of `TEXT`"),
-        "{message}"
-    );
-    let add = json!({ "add": [{ "name": "T", "type": "TEXT" }, { "type": "TEXT" }] });
-    let refused = service.api("PATCH", path, Some(add)).await;
-    let message = refused.refused(400, "VALIDATION_ERROR");
-    assert!(
-        message.contains("property 1: missing field `name`"),
-        "{message}"
-    );
     let model = service.get("/datamodels/dm_orders").await.data();
     assert_eq!(model["properties"].as_array().unwrap().len(), 9);
+}
+
+#[tokio::test]
+async fn properties_of_another_form_are_refused_in_the_services_words() {
+    let service = Service::orders().await;
+    let fields = "id, name, type, order, visible, options, relationConfig";
+    let of = |field: &str, value: Value| {
+        let mut property = json!({ "name": "P", "type": "TEXT" });
+        property[field] = value;
+        property
+    };
+    for (property, said) in [
+        (json!({ "type": "TEXT" }), "property 1: `name` is missing, expected a string".to_owned()),
+        (of("name", json!(7)), "property 1: `name` is a number, expected a string".to_owned()),
+        (json!("Total"), format!("property 1 is the string \"Total\", expected an object of {fields}")),
+        (
+            json!({ "name": "P" }),
+            "property \"P\": `type` is missing, expected one of TEXT, NUMBER, DATE, SELECT, MULTI_SELECT, CHECKBOX, RELATION, FILE, CURRENCY".to_owned(),
+        ),
+        (
+            of("type", json!("TEXTT")),
+            "property \"P\": `type` is the string \"TEXTT\", expected one of TEXT, NUMBER, DATE, SELECT, MULTI_SELECT, CHECKBOX, RELATION, FILE, CURRENCY".to_owned(),
+        ),
+        (of("order", json!("1")), "property \"P\": `order` is the string \"1\", expected an integer".to_owned()),
+        (of("visible", Value::Null), "property \"P\": `visible` is null, expected true or false".to_owned()),
+        (of("optoins", json!([])), format!("property \"P\": unknown field \"optoins\", expected one of {fields}")),
+        (of("options", json!({})), "property \"P\": `options` is an object, expected an array of objects".to_owned()),
+        (
+            of("options", json!([{ "value": "a" }, "b"])),
+            "property \"P\": `options` item 1 is the string \"b\", expected an object of value, label, color".to_owned(),
+        ),
+        (
+            of("options", json!([{ "label": "A" }])),
+            "property \"P\": `options` item 0: `value` is missing, expected a string".to_owned(),
+        ),
+        (
+            of("relationConfig", json!("dm_orders")),
+            "property \"P\": `relationConfig` is the string \"dm_orders\", expected an object of targetDataModelId, relationshipType".to_owned(),
+        ),
+        (
+            of("relationConfig", json!({})),
+            "property \"P\": `relationConfig`: `targetDataModelId` is missing, expected a string".to_owned(),
+        ),
+    ] {
+        let [added, made] = refused_property(&service, property).await;
+        assert_eq!([added, made], [said.replace("property 1", "property 0"), said]);
+    }
+    let icon = |icon: Value| json!({ "title": "New", "icon": icon });
+    for (method, path, body, said) in [
+        (
+            "PATCH",
+            "/datamodels/dm_orders/properties",
+            json!({ "add": { "name": "P", "type": "TEXT" } }),
+            "`add` is an object, expected an array of properties",
+        ),
+        (
+            "PATCH",
+            "/datamodels/dm_orders/properties",
+            json!({ "remove": "prop_total" }),
+            "`remove` is not an array of property ids",
+        ),
+        (
+            "POST",
+            "/datamodels",
+            json!({ "title": "New", "properties": null }),
+            "`properties` is null, expected an array of properties",
+        ),
+        (
+            "POST",
+            "/datamodels",
+            icon(json!("box")),
+            "`icon` is the string \"box\", expected an object of type, name",
+        ),
+        (
+            "PATCH",
+            "/datamodels/dm_orders",
+            icon(json!({ "name": 7 })),
+            "`icon`: `name` is a number, expected a string",
+        ),
+        (
+            "POST",
+            "/datamodels",
+            json!({ "title": " " }),
+            "`title` is \" \", expected more than white space",
+        ),
+    ] {
+        let refused = service.api(method, path, Some(body)).await;
+        assert_eq!(refused.refused(400, "VALIDATION_ERROR"), said);
+    }
+}
+
+/// The specification shows no other `relationshipType` than one, and does not say that there is none.
+#[tokio::test]
+async fn a_data_model_that_relations_point_to_is_not_deleted() {
+    let service = Service::orders().await;
+    let own = json!({ "name": "Before", "type": "RELATION", "relationConfig": { "targetDataModelId": "dm_clients", "relationshipType": "MANY" } });
+    let add = json!({ "add": [own] });
+    service
+        .api("PATCH", "/datamodels/dm_clients/properties", Some(add))
+        .await
+        .data();
+    let delete = || service.api("DELETE", "/datamodels/dm_clients", None);
+    assert_eq!(
+        delete().await.refused(400, "VALIDATION_ERROR"),
+        "property \"Client\" of the data model `dm_orders` is a relation to `dm_clients`, expected it to be removed before"
+    );
+    service.get("/datamodels/dm_clients").await.data();
+    let remove = json!({ "remove": ["prop_client"] });
+    service
+        .api("PATCH", "/datamodels/dm_orders/properties", Some(remove))
+        .await
+        .data();
+    // A relation to itself goes with it.
+    delete().await.data();
+    let snapshot = service.control("GET", "snapshot", None).await.json();
+    let restored = service.control("PUT", "snapshot", Some(snapshot)).await;
+    assert_eq!(restored.status, 204);
 }

@@ -1,10 +1,11 @@
 //! *List rows*, *Create rows*, *Update a row*, *Delete a row*.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Service;
+use crate::support::{cpu_time, in_still_time};
 
 const ROWS: &str = "/datamodels/dm_orders/rows";
 
@@ -398,34 +399,37 @@ async fn the_control_searches_all_rows_for_words_in_ids_values_and_labels() {
     assert_eq!(own["meta"]["total"], 121);
 }
 
-/// Compared with pages of a table that has no other rows, read in between: load on the machine slows both. A sort of all rows takes as
-/// long as 50 pages.
+/// Compared with pages of a table that has no other rows, read in between, by the processor time of this thread, in which all of the
+/// work is. A sort of all rows takes as long as 50 pages.
 #[tokio::test]
 async fn a_page_of_500_out_of_100_000_rows_is_quick() {
     let (large, small) = (numbered(100_000).await, numbered(500).await);
     let timed = async |service: &Service, query: &str, pages: u32| {
-        let began = Instant::now();
+        let began = cpu_time();
         for _ in 0..pages {
             let path = format!("/datamodels/dm_n/rows?limit=500{query}");
             let page = service.get(&path).await;
             assert_eq!(page.data().as_array().unwrap().len(), 500);
         }
-        began.elapsed()
+        cpu_time() - began
     };
     let order = "&orderBy=prop_even:asc,prop_n:desc";
-    for (query, offset, most) in [("", 0, 5), ("", 99_000, 5), (order, 50_000, 30)] {
-        let (mut best, mut allowed) = (Duration::MAX, Duration::MAX);
-        for _ in 0..20 {
-            best = best.min(timed(&large, &format!("{query}&offset={offset}"), 1).await);
-            allowed = allowed.min(timed(&small, query, most).await);
-            println!("{query} {offset}: {best:?}, {most} pages {allowed:?}");
-            if best <= allowed {
-                break;
+    in_still_time(async {
+        for (query, offset, most) in [("", 0, 5), ("", 99_000, 5), (order, 50_000, 30)] {
+            let (mut best, mut allowed) = (Duration::MAX, Duration::MAX);
+            for _ in 0..20 {
+                best = best.min(timed(&large, &format!("{query}&offset={offset}"), 1).await);
+                allowed = allowed.min(timed(&small, query, most).await);
+                println!("{query} {offset}: {best:?}, {most} pages {allowed:?}");
+                if best <= allowed {
+                    break;
+                }
             }
+            assert!(
+                best <= allowed,
+                "{query} {offset}: {best:?}, {most} pages take {allowed:?}"
+            );
         }
-        assert!(
-            best <= allowed,
-            "{query} {offset}: {best:?}, {most} pages take {allowed:?}"
-        );
-    }
+    })
+    .await;
 }

@@ -12,7 +12,8 @@ const SHOWN: &str = r#"{"workspace": {"id": "ws_1", "tier": "enterprise"}, "swit
    "properties": [{"id": "prop_c", "name": "Customer", "type": "TEXT", "order": 1, "visible": true},
      {"id": "prop_s", "name": "Status", "type": "SELECT", "options": [{"value": "open", "label": "Open", "color": "green"}]},
      {"id": "prop_r", "name": "Client", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_clients", "relationshipType": "MANY_TO_ONE"}}],
-   "rows": [{"id": "row_1", "data": {"prop_c": "Ada"}, "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"}]}],
+   "rows": [{"id": "row_1", "data": {"prop_c": "Ada"}, "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"}]},
+  {"id": "dm_clients", "title": "Clients"}],
  "subscriptions": [{"id": "wh_1", "name": "mine", "url": "http://127.0.0.1:8787/webhooks", "events": ["row.created"], "dataModelId": null, "secret": "whsec_made_up_for_local_tries"}],
  "triggers": [{"workflowId": "wf_1", "method": "POST", "path": "/webhooks/wf_1", "auth": {"mode": "header", "name": "X-API-Key", "value": "k"}, "response": {"mode": "afterCompletion", "status": 200, "template": {"got": "{{trigger.body.a}}"}}}],
  "pages": [{"id": "page_1", "title": "Home"}], "blocks": [], "workflows": [], "stats": []}"#;
@@ -96,8 +97,8 @@ fn an_error_names_line_column_and_what_was_expected() {
         (
             "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\", \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"EMOJI\"}]}]}",
             1,
-            100,
-            "expected one of `TEXT`",
+            94,
+            "property \"P\": `type` is the string \"EMOJI\", expected one of TEXT",
         ),
     ] {
         let error = Seed::parse(text).unwrap_err();
@@ -105,6 +106,95 @@ fn an_error_names_line_column_and_what_was_expected() {
         wrong.extend((error.line() != line || error.column() != column).then(|| error.to_string()));
     }
     assert_eq!(wrong, [""; 0]);
+}
+
+/// A seed is held to what the API takes: a snapshot of it is a seed.
+#[test]
+fn properties_that_cannot_be_have_their_place_and_their_name_in_a_seed() {
+    let place = |part: &str, properties: &str| {
+        let before = "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\",\n \"properties\": ";
+        let error = Seed::parse(&format!("{before}{properties}}}]}}")).unwrap_err();
+        let line = format!(" \"properties\": {properties}");
+        let column = line.rfind(part).unwrap() + 1;
+        assert_eq!((error.line(), error.column()), (2, column), "{error}");
+        let place = format!("line 2, column {column}: ");
+        error.to_string().strip_prefix(&place).unwrap().to_owned()
+    };
+    let text = r#"{"id": "p", "name": "A", "type": "TEXT"}"#;
+    for (part, property, said) in [
+        (
+            r#""A""#,
+            r#"{"id": "q", "name": "A", "type": "TEXT"}"#,
+            r#"property "A": `name` is "A", which another property has, expected each name once"#,
+        ),
+        (
+            r#"" A""#,
+            r#"{"id": "q", "name": " A", "type": "TEXT"}"#,
+            r#"property " A": `name` is " A", and another property has "A", expected more than white space to differ"#,
+        ),
+        (
+            r#""  ""#,
+            r#"{"id": "q", "name": "  ", "type": "TEXT"}"#,
+            r#"property 1: `name` is "  ", expected more than white space"#,
+        ),
+        (
+            r#"{"id": "q""#,
+            r#"{"id": "q", "type": "TEXT"}"#,
+            "property 1: `name` is missing, expected a string",
+        ),
+        (
+            r#"7"#,
+            r#"{"id": "q", "name": "B", "type": 7}"#,
+            r#"property "B": `type` is a number, expected one of TEXT, NUMBER, DATE, SELECT, MULTI_SELECT, CHECKBOX, RELATION, FILE, CURRENCY"#,
+        ),
+        (
+            r#""q""#,
+            r#""q""#,
+            r#"property 1 is the string "q", expected an object of id, name, type, order, visible, options, relationConfig"#,
+        ),
+        (
+            "[]",
+            r#"{"id": "q", "name": "S", "type": "SELECT", "options": []}"#,
+            r#"property "S": `options` is missing, expected at least one option of a SELECT"#,
+        ),
+        (
+            r#""""#,
+            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{"value": ""}]}"#,
+            r#"property "S": `options` item 0: `value` is "", expected more than white space"#,
+        ),
+        (
+            r#""x""#,
+            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{"value": "x"}, {"value": "x"}]}"#,
+            r#"property "S": `options` item 1: `value` is "x", which another option has, expected each value once"#,
+        ),
+        (
+            "{}",
+            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{}]}"#,
+            r#"property "S": `options` item 0: `value` is missing, expected a string"#,
+        ),
+        (
+            r#""dm_2""#,
+            r#"{"id": "q", "name": "R", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_2"}}"#,
+            r#"property "R": `relationConfig` names the data model "dm_2", which does not exist, expected one that does"#,
+        ),
+    ] {
+        assert_eq!(place(part, &format!("[{text}, {property}]")), said);
+    }
+    assert_eq!(
+        place("{}", "{}"),
+        "`properties` is an object, expected an array of properties"
+    );
+    let own = r#"{"id": "q", "name": "R", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_1", "relationshipType": "MANY"}}"#;
+    let model = format!(r#"{{"id": "dm_1", "title": "T", "properties": [{own}]}}"#);
+    Seed::parse(&format!(r#"{{"dataModels": [{model}]}}"#)).unwrap();
+    for (title, icon) in [("\" \"", "{}"), ("\"T\"", "{\"type\": 1}")] {
+        let model = format!(r#"{{"id": "dm_1", "title": {title}, "icon": {icon}}}"#);
+        let told = Seed::parse(&format!(r#"{{"dataModels": [{model}]}}"#)).unwrap_err();
+        let told = told.to_string();
+        let is_told = told.ends_with("`title` is \" \", expected more than white space")
+            || told.ends_with("`icon`: `type` is a number, expected a string");
+        assert!(is_told, "{told}");
+    }
 }
 
 /// Each part of a sound seed is left out, doubled, cut off or made another value: what is refused is refused with a place and with

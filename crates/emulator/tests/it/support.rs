@@ -1,5 +1,6 @@
 //! An emulator and a plain client.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -152,4 +153,42 @@ impl Service {
         let answered = tokio::time::timeout(Duration::from_secs(30), answered).await;
         answered.map_err(|_| "no answer within 30 s".to_owned())?
     }
+}
+
+/// The time after which a wait for a timer is given up in [`in_still_time`].
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The processor time of this thread: other work of the machine is left out.
+#[cfg(unix)]
+pub(crate) fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap()
+}
+
+#[cfg(not(unix))]
+pub(crate) fn cpu_time() -> Duration {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
+}
+
+/// The time in which this thread could have gone on and other work had the processor. Only Linux says it.
+pub(crate) fn delay() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanos = text.split(' ').nth(1).and_then(|text| text.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or_default())
+}
+
+/// Runs work of a current-thread runtime while tokio's time stands still: no time limit is met because the machine is busy. Work that
+/// waits for a timer fails.
+pub(crate) async fn in_still_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
+    let (end, ended) = mpsc::channel::<()>();
+    // Paused time does not go on while a blocking task runs.
+    let still = tokio::task::spawn_blocking(move || ended.recv_timeout(PATIENCE));
+    let done = work.await;
+    drop(end);
+    let _ = still.await.unwrap();
+    assert_eq!(began.elapsed(), Duration::ZERO, "it waited for a timer");
+    tokio::time::resume();
+    done
 }

@@ -177,10 +177,10 @@ async fn the_end_of_a_waiting_delivery_costs_no_search_through_the_others() {
     let room = room_on(ManualClock::at(START), |_, _| (200, Duration::from_secs(1)));
     let waiting = 10_000;
     (0..waiting).for_each(|_| room.emit("evt_1"));
-    let began = std::time::Instant::now();
+    let began = cpu_time();
     let disabled = json!({ "disabled": true });
     room.deliveries.change("wh_1", &disabled).unwrap().unwrap();
-    let took = began.elapsed();
+    let took = cpu_time() - began;
     assert!(took < Duration::from_secs(1), "{took:?}");
     let records = room.deliveries.records(None);
     let is_discarded = |record: &Record| record.state == DeliveryState::Discarded;

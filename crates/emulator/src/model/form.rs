@@ -1,0 +1,284 @@
+//! The form of the parts of a data model in JSON. The messages have the service's words, where serde's have this program's types.
+
+use serde_json::Value;
+
+use super::value::described;
+
+/// One step from a value to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+/// A part that can't be.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Misfit {
+    /// From the value that was checked to the part.
+    pub(crate) path: Vec<Step<'static>>,
+    /// It names the part, and says what was expected.
+    pub(crate) message: String,
+}
+
+/// The type names that the specification shows.
+const TYPES: [&str; 9] = [
+    "TEXT",
+    "NUMBER",
+    "DATE",
+    "SELECT",
+    "MULTI_SELECT",
+    "CHECKBOX",
+    "RELATION",
+    "FILE",
+    "CURRENCY",
+];
+
+const ICON: &[Field] = &[
+    Field::optional("type", Form::Text),
+    Field::optional("name", Form::Text),
+];
+
+const PROPERTY: &[Field] = &[
+    Field::optional("id", Form::Text),
+    Field::required("name", Form::Text),
+    Field::required("type", Form::Type),
+    Field::or_null("order", Form::Integer),
+    Field::optional("visible", Form::Flag),
+    Field::or_null("options", Form::List(OPTION)),
+    Field::or_null("relationConfig", Form::Object(RELATION)),
+];
+
+const OPTION: &[Field] = &[
+    Field::required("value", Form::Text),
+    Field::optional("label", Form::Text),
+    Field::optional("color", Form::Text),
+];
+
+const RELATION: &[Field] = &[
+    Field::required("targetDataModelId", Form::Text),
+    Field::optional("relationshipType", Form::Text),
+];
+
+enum Form {
+    Text,
+    Integer,
+    Flag,
+    Type,
+    Object(&'static [Field]),
+    /// An array of such objects.
+    List(&'static [Field]),
+}
+
+struct Field {
+    name: &'static str,
+    form: Form,
+    is_required: bool,
+    may_be_null: bool,
+}
+
+impl Field {
+    const fn required(name: &'static str, form: Form) -> Self {
+        Self {
+            name,
+            form,
+            is_required: true,
+            may_be_null: false,
+        }
+    }
+
+    const fn optional(name: &'static str, form: Form) -> Self {
+        Self {
+            name,
+            form,
+            is_required: false,
+            may_be_null: false,
+        }
+    }
+
+    const fn or_null(name: &'static str, form: Form) -> Self {
+        Self {
+            name,
+            form,
+            is_required: false,
+            may_be_null: true,
+        }
+    }
+}
+
+/// Names a property in a message: by its name, or by its place where it has none.
+pub(super) fn subject(at: usize, name: Option<&str>) -> String {
+    match name.filter(|name| !name.trim().is_empty()) {
+        Some(name) => format!("property {name:?}"),
+        None => format!("property {at}"),
+    }
+}
+
+/// Checks the form of an array of properties, which has this name in the request.
+///
+/// # Errors
+/// The first part of another form.
+pub(crate) fn check_properties_form(field: &str, value: &Value) -> Result<(), Misfit> {
+    let Value::Array(items) = value else {
+        let message = format!(
+            "`{field}` is {}, expected an array of properties",
+            described(value)
+        );
+        let path = Vec::new();
+        return Err(Misfit { path, message });
+    };
+    for (at, item) in items.iter().enumerate() {
+        let subject = subject(at, item.get("name").and_then(Value::as_str));
+        let mut path = vec![Step::Item(at)];
+        let checked = check_object(&subject, PROPERTY, item, &mut path);
+        checked.map_err(|message| Misfit { path, message })?;
+    }
+    Ok(())
+}
+
+/// Checks the form of an icon.
+///
+/// # Errors
+/// The first part of another form.
+pub(crate) fn check_icon(value: &Value) -> Result<(), Misfit> {
+    let mut path = Vec::new();
+    let checked = check_object("`icon`", ICON, value, &mut path);
+    checked.map_err(|message| Misfit { path, message })
+}
+
+fn check_object(
+    subject: &str,
+    fields: &'static [Field],
+    value: &Value,
+    path: &mut Vec<Step<'static>>,
+) -> Result<(), String> {
+    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+    let names = names.join(", ");
+    let Value::Object(object) = value else {
+        let got = described(value);
+        return Err(format!("{subject} is {got}, expected an object of {names}"));
+    };
+    let is_other = |name: &&String| fields.iter().all(|field| field.name != name.as_str());
+    if let Some(other) = object.keys().find(is_other) {
+        let other: String = other.chars().take(40).collect();
+        return Err(format!(
+            "{subject}: unknown field {other:?}, expected one of {names}"
+        ));
+    }
+    for field in fields {
+        path.push(Step::Field(field.name));
+        let name = format!("{subject}: `{}`", field.name);
+        match object.get(field.name) {
+            None if field.is_required => {
+                return Err(format!("{name} is missing, expected {}", field.form.told()));
+            }
+            None => {}
+            Some(Value::Null) if field.may_be_null => {}
+            Some(value) => field.form.check(&name, value, path)?,
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+impl Form {
+    fn check(
+        &self,
+        subject: &str,
+        value: &Value,
+        path: &mut Vec<Step<'static>>,
+    ) -> Result<(), String> {
+        let fits = match (self, value) {
+            (Self::Object(fields), value) => return check_object(subject, fields, value, path),
+            (Self::List(fields), Value::Array(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    path.push(Step::Item(at));
+                    check_object(&format!("{subject} item {at}"), fields, item, path)?;
+                    path.pop();
+                }
+                true
+            }
+            (Self::Text, Value::String(_)) | (Self::Flag, Value::Bool(_)) => true,
+            (Self::Integer, value) => value.as_i64().is_some(),
+            (Self::Type, Value::String(name)) => TYPES.contains(&name.as_str()),
+            _ => false,
+        };
+        if fits {
+            return Ok(());
+        }
+        let (got, expected) = (described(value), self.told());
+        Err(format!("{subject} is {got}, expected {expected}"))
+    }
+
+    fn told(&self) -> String {
+        match self {
+            Self::Text => "a string".to_owned(),
+            Self::Integer => "an integer".to_owned(),
+            Self::Flag => "true or false".to_owned(),
+            Self::Type => format!("one of {}", TYPES.join(", ")),
+            Self::Object(_) => "an object".to_owned(),
+            Self::List(_) => "an array of objects".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::{Icon, Property, PropertyType};
+
+    #[test]
+    fn the_types_are_those_of_a_property() {
+        for name in TYPES {
+            let parsed: PropertyType = serde_json::from_value(json!(name)).unwrap();
+            assert_eq!(json!(parsed), name);
+        }
+        let other = serde_json::from_value::<PropertyType>(json!("EMOJI")).unwrap_err();
+        assert_eq!(other.to_string().matches('`').count(), 2 + 2 * TYPES.len());
+    }
+
+    /// What has this form is read, and what is read has this form.
+    #[test]
+    fn the_form_is_that_which_is_read() {
+        let values = [
+            json!(null),
+            json!(true),
+            json!(7),
+            json!(1.5),
+            json!(u64::MAX),
+            json!("TEXT"),
+            json!([]),
+            json!(["x"]),
+            json!([{}]),
+            json!([{ "value": "a" }]),
+            json!([{ "value": 1 }]),
+            json!([{ "value": "a", "label": null }]),
+            json!({}),
+            json!({ "targetDataModelId": "dm_1", "relationshipType": "X" }),
+            json!({ "targetDataModelId": 1 }),
+        ];
+        let mut refused = 0;
+        let names = PROPERTY.iter().map(|field| field.name);
+        for name in names.chain(["other"]) {
+            for value in values.iter().map(Some).chain([None]) {
+                let mut property = json!({ "name": "N", "type": "TEXT" });
+                match value {
+                    Some(value) => property[name] = value.clone(),
+                    None => drop(property.as_object_mut().unwrap().remove(name)),
+                }
+                let list = json!([property]);
+                let checked = check_properties_form("add", &list);
+                let read = serde_json::from_value::<Vec<Property>>(list.clone());
+                assert_eq!(checked.is_ok(), read.is_ok(), "{list} {checked:?}");
+                refused += usize::from(checked.is_err());
+            }
+        }
+        assert!(refused > 60, "{refused}");
+        for value in values.into_iter().chain([json!({ "type": 1 })]) {
+            let checked = check_icon(&value);
+            let read = serde_json::from_value::<Icon>(value);
+            assert_eq!(checked.is_ok(), read.is_ok(), "{checked:?}");
+        }
+    }
+}

@@ -1,13 +1,15 @@
 //! A way to a [`Delivery`] that checks nothing, for storage that only this program writes.
 //!
 //! ```
-//! use hookgate::{Delivery, dangerous, verify::Malformed};
+//! use hookgate::{dangerous, receiver::StoredDelivery};
 //!
-//! fn through_storage(delivery: &Delivery) -> Result<Delivery, Malformed> {
-//!     let stored = delivery.to_stored(); // every part, into a row of a table
-//!     dangerous::restore(&stored)        // and back, though its key has left the ring
-//! }
-//! # let _ = through_storage;
+//! // What `Delivery::to_stored` gave, read from a table that this program alone writes. Its key may have left the ring.
+//! let row = [("x-service-event-id", "evt_1"), ("x-service-event-type", "page.created"), ("x-service-timestamp", "1763690000")];
+//! let stored = StoredDelivery::from_attributes(r#"{"id":"evt_1","type":"page.created"}"#, |name| {
+//!     row.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+//! });
+//! assert_eq!(dangerous::restore(&stored)?.event_id(), "evt_1");
+//! # Ok::<(), hookgate::verify::Malformed>(())
 //! ```
 //!
 //! Where the key is still in the ring, [`Receiver::verify_stored`](crate::Receiver::verify_stored) checks the signature again.

@@ -24,8 +24,8 @@
 //! let app: Router = Router::new()
 //!     .route("/webhooks", post(on_event).layer(receiver.layer()))
 //!     .with_state("EUR");
-//! # let _ = app;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! assert!(app.has_routes());
+//! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
 //! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put

@@ -1,19 +1,26 @@
 //! One run of a handler for a delivery that no request waits for.
 //!
 //! ```
-//! use hookgate::{Event, Receiver, receiver::StoredDelivery, run::Acknowledgement};
+//! use hookgate::{Event, MemoryStore, Receiver, Secret, receiver::StoredDelivery, run::Acknowledgement};
 //!
 //! async fn on_event(_: Event) {}
 //!
-//! /// Handles one message of a queue.
-//! async fn consume(receiver: &Receiver, message: &StoredDelivery) {
-//!     match receiver.run_stored(message, on_event).await.acknowledgement() {
-//!         Acknowledgement::Done => {}       // acknowledge it
-//!         Acknowledgement::Retry => {}      // return it to the queue
-//!         Acknowledgement::DeadLetter => {} // put it to the dead letters
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), hookgate::ConfigError> {
+//!     let receiver = Receiver::builder()
+//!         .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!         .store(MemoryStore::default())
+//!         .build()?;
+//!     let message = StoredDelivery::from_attributes("{}", |_| None::<String>); // of a queue
+//!     let run = receiver.run_stored(&message, on_event).await;
+//!     match run.acknowledgement() {
+//!         Acknowledgement::Done => println!("acknowledge it"),
+//!         Acknowledgement::Retry => println!("return it to the queue"),
+//!         Acknowledgement::DeadLetter => println!("put it to the dead letters: {run}"),
 //!     }
+//!     assert_eq!(run.acknowledgement(), Acknowledgement::DeadLetter); // nobody has signed it
+//!     Ok(())
 //! }
-//! # let _ = consume;
 //! ```
 
 use std::fmt;

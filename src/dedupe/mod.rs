@@ -1,15 +1,18 @@
 //! Deduplication: claims on events.
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use hookgate::{MemoryStore, Receiver, Secret, dedupe::Capacity};
 //!
 //! // Two events a second, each remembered for two days. More are refused with 503, not forgotten.
-//! let capacity = Capacity::for_rate(2.0, std::time::Duration::from_secs(48 * 3600));
+//! let capacity = Capacity::for_rate(2.0, Duration::from_secs(48 * 3_600)).refusing_when_full();
+//! let store = MemoryStore::new(capacity);
 //! let receiver = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
-//!     .store(MemoryStore::new(capacity.refusing_when_full()))
+//!     .store(store.clone()) // the same memory, for its figures
 //!     .build()?;
-//! # let _ = receiver;
+//! assert_eq!((receiver.runs(), store.capacity().records()), (0, 345_600));
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!

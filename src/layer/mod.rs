@@ -1,26 +1,21 @@
 //! The tower layer: it processes deliveries with deadlines, copies that wait, and runs that outlive their request.
 //!
 //! ```
+//! use axum::{Extension, Router, http::StatusCode, routing::post};
 //! use hookgate::{Delivery, MemoryStore, Receiver, Secret};
-//! use http::{Request, Response, StatusCode};
-//! use tower::{ServiceBuilder, service_fn};
+//!
+//! async fn on_delivery(Extension(delivery): Extension<Delivery>) -> StatusCode {
+//!     println!("{} {}", delivery.event_type(), delivery.event_id());
+//!     StatusCode::NO_CONTENT
+//! }
 //!
 //! let receiver = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
 //!     .store(MemoryStore::default())
 //!     .build()?;
-//!
-//! let service = ServiceBuilder::new().layer(receiver.layer()).service(service_fn(
-//!     async |request: Request<hookgate::layer::VerifiedBody>| {
-//!         let delivery: &Delivery = request.extensions().get().expect("the layer has put it there");
-//!         println!("{} {}", delivery.event_type(), delivery.event_id());
-//!         let mut response = Response::new(String::new());
-//!         *response.status_mut() = StatusCode::NO_CONTENT;
-//!         Ok::<_, std::convert::Infallible>(response)
-//!     },
-//! ));
-//! # let _ = service;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! let app: Router = Router::new().route("/webhooks", post(on_delivery).layer(receiver.layer()));
+//! assert!(app.has_routes());
+//! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
 //! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services. With
@@ -34,6 +29,31 @@
 //!    `Idempotent-Replayed: true`; a copy of a running event waits for that run.
 //! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in
 //!    its extensions. 2xx commits the claim; any other status, and a panic, releases it.
+//!
+//! # Any tower service
+//!
+//! ```
+//! use hookgate::{Delivery, MemoryStore, Receiver, Secret, layer::VerifiedBody};
+//! use http::{Request, Response};
+//! use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! let receiver = Receiver::builder()
+//!     .secret(Secret::new("whsec_made_up_for_this_example")?)
+//!     .store(MemoryStore::default())
+//!     .build()?;
+//! let service = ServiceBuilder::new().layer(receiver.layer()).service(service_fn(
+//!     async |request: Request<VerifiedBody>| {
+//!         let delivery = request.extensions().get::<Delivery>().ok_or("the layer puts it there")?;
+//!         Ok::<_, BoxError>(Response::new(delivery.event_id().to_owned()))
+//!     },
+//! ));
+//! let unsigned = Request::post("/webhooks").body(String::from("{}"))?;
+//! assert_eq!(service.oneshot(unsigned).await?.status(), 401);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! # Hooks
 //!

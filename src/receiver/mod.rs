@@ -1,21 +1,18 @@
 //! All steps of a delivery, one by one, without a framework.
 //!
 //! ```
-//! use hookgate::{
-//!     MemoryStore, Receiver, Secret, block_on,
-//!     receiver::{Admission, RequestHead},
-//! };
-//! # use hookgate::{
-//! #     clock::{Clock, SystemClock},
-//! #     verify::{Signature, Timestamp},
-//! # };
-//! # let secret = Secret::new("whsec_made_up_for_this_example")?;
-//! # let now = SystemClock.now().to_string();
-//! # let body = br#"{"id":"evt_1","type":"row.deleted"}"#;
-//! # let signature = Signature::sign(&secret, &Timestamp::parse(now.as_bytes())?, body).to_header_value();
-//! # let headers = [("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
-//! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
+//! use hookgate::clock::{Clock, SystemClock};
+//! use hookgate::receiver::{Admission, RequestHead};
+//! use hookgate::verify::{Signature, Timestamp};
+//! use hookgate::{MemoryStore, Receiver, Secret, block_on};
 //!
+//! // What a request brings, signed as the service does it.
+//! let secret = Secret::new("whsec_made_up_for_this_example")?;
+//! let (now, body) = (SystemClock.now().to_string(), br#"{"id":"evt_1","type":"row.deleted"}"#);
+//! let signature = Signature::sign(&secret, &Timestamp::parse(now.as_bytes())?, body).to_header_value();
+//! let headers = [("x-service-timestamp", &*now), ("x-service-signature", &*signature)];
+//!
+//! let receiver = Receiver::builder().secret(secret).store(MemoryStore::default()).build()?;
 //! let head = RequestHead::new("POST", headers);
 //! let mut received = receiver.check_head(&head)?;
 //! received.push(body.as_slice().into())?;

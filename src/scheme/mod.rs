@@ -4,9 +4,10 @@
 //! Four rows are here. Any other sender that signs with HMAC-SHA256 is a row of your own; read it beside the sender's page:
 //!
 //! ```
+//! use std::time::Duration;
+//!
 //! use hookgate::scheme::{Encoding, Form, Part, Place, Scheme};
 //! use hookgate::{MemoryStore, Receiver, Secret};
-//! use std::time::Duration;
 //!
 //! /// https://acme.example/docs/webhooks#signatures
 //! const ACME: Scheme = Scheme::new("acme")
@@ -19,10 +20,11 @@
 //!
 //! let receiver = Receiver::builder()
 //!     .scheme(ACME)
-//!     .secret(Secret::unprefixed("made up for this example".replace(' ', "-").as_str())?)
+//!     .secret(Secret::unprefixed("made-up-for-this-example")?)
 //!     .store(MemoryStore::default())
-//!     .build()?;
-//! # let _ = receiver;
+//!     .build()?; // refuses a row by which an unsigned value would decide
+//! assert_eq!(receiver.runs(), 0);
+//! assert!(ACME.signs_type() && ACME.reads("x-acme-timestamp"));
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!

@@ -11,8 +11,7 @@
 //! let acceptor = Receiver::builder()
 //!     .secret(Secret::new("whsec_made_up_for_this_example")?)
 //!     .accept_into(QueueSink::new(MemoryStore::default(), publish))?;
-//! // In axum: Router::new().route("/webhooks", post_service(acceptor))
-//! # let _ = acceptor;
+//! assert_eq!(acceptor.runs(), 0); // in axum: Router::new().route("/webhooks", post_service(acceptor))
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!

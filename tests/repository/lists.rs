@@ -123,6 +123,53 @@ fn the_first_page_of_the_docs_shows_the_program_of_the_readme() {
     assert!(page.contains(&commented), "{commented}");
 }
 
+/// The text of a module's documentation: its `//!` lines and the page that it includes.
+fn documentation(module: &str) -> String {
+    let read = |path: &str| fs::read_to_string(Path::new(ROOT).join("src").join(path));
+    let source = read(&format!("{module}.rs")).or_else(|_| read(&format!("{module}/mod.rs")));
+    let mut text = String::new();
+    for line in source.unwrap().lines() {
+        if let Some(line) = line.strip_prefix("//!") {
+            text += &format!("{}\n", line.strip_prefix(' ').unwrap_or(line));
+        } else if let Some((_, page)) = line.split_once("include_str!(\"../")
+            && line.starts_with("#![")
+        {
+            text += &read(page.split('"').next().unwrap()).unwrap();
+        } else {
+            return text;
+        }
+    }
+    text
+}
+
+#[test]
+fn each_module_begins_with_an_example_that_can_be_pasted() {
+    let library = include_str!("../../src/lib.rs");
+    let (public, _) = library.split_once("#[doc(hidden)]").unwrap();
+    let modules = public
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod "));
+    let modules: Vec<_> = modules.filter_map(|line| line.strip_suffix(';')).collect();
+    assert!((10..=15).contains(&modules.len()), "{modules:?}");
+    for module in modules.into_iter().filter(|&module| module != "guide") {
+        let text = documentation(module);
+        let (_, example) = text.split_once("```\n").unwrap();
+        let (example, _) = example.split_once("\n```\n").unwrap();
+        assert!(example.contains("assert"), "{module}");
+        assert!(example.lines().count() <= 36, "{module}");
+        // Without an end of its own type, `?` does not compile there. That line alone is hidden.
+        let hidden: Vec<_> = example
+            .lines()
+            .filter(|line| line.starts_with("# "))
+            .collect();
+        let end = example.lines().next_back().unwrap();
+        assert!(
+            hidden.is_empty() || hidden == [end] && end.starts_with("# Ok::<"),
+            "{module}: {hidden:?}"
+        );
+    }
+}
+
 #[test]
 fn every_dependency_has_a_bounded_version() {
     let dependencies = |manifest: &str| {

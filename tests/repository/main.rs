@@ -4,6 +4,7 @@
 
 mod imports;
 mod invariants;
+mod links;
 mod lists;
 #[cfg(target_os = "linux")] // other systems compile other packages
 mod packages;

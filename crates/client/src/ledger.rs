@@ -5,7 +5,6 @@ mod event;
 mod memory;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod sql;
-mod store;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +16,9 @@ use hookgate::{
     dedupe::{StoreError, StoreErrorKind},
 };
 
+use self::entry::{Bounds, Store};
 use self::event::Seen;
 use self::memory::Memory;
-use self::store::{Bounds, Store};
 use crate::reconcile::RowHash;
 #[cfg(feature = "postgres")]
 use crate::sql::postgres::PostgresPool;
@@ -27,8 +26,7 @@ use crate::sql::postgres::PostgresPool;
 use crate::sql::sqlite::SqliteFile;
 
 pub use self::entry::Echo;
-pub(crate) use self::entry::{Entry, Place};
-pub(crate) use self::store::Kept;
+pub(crate) use self::entry::{Entry, Kept, Place};
 
 /// 27 h of the Standard tier's 60 requests a minute.
 const CAPACITY: u64 = 100_000;

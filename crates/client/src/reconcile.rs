@@ -17,7 +17,6 @@ mod metrics;
 mod mirror;
 mod planner;
 mod report;
-mod requests;
 pub(crate) mod row_state;
 mod scan;
 mod source;
@@ -26,7 +25,7 @@ mod sql;
 mod steps;
 
 pub use columns::Column;
-pub use driver::Reconcile;
+pub use driver::{PassRequests, Reconcile};
 pub use feed::{Begun, Fed, begin, feed, is_known};
 pub use finding::{Finding, Found, Gone, Reconciled, Unresolved, UnresolvedReason};
 pub use hash::RowHash;
@@ -34,7 +33,6 @@ pub use memory::MemoryMirror;
 pub use mirror::{Mirror, Mirrored};
 pub use planner::Planner;
 pub use report::{ReconcileError, Report};
-pub use requests::PassRequests;
 pub use row_state::{Life, RowState};
 pub use source::RowSource;
 #[cfg(feature = "postgres")]

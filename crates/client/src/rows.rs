@@ -2,7 +2,7 @@
 
 mod batch;
 mod names;
-#[cfg_attr(not(feature = "reconcile"), path = "rows/no_note.rs")]
+#[cfg(feature = "reconcile")]
 mod note;
 
 use std::collections::BTreeMap;
@@ -290,5 +290,29 @@ impl<R: DeserializeOwned> Rows<R> {
                 Err(error.of_request(&name).maybe_made())
             }
         }
+    }
+}
+
+/// Without the feature `reconcile` no write is noted.
+#[cfg(not(feature = "reconcile"))]
+mod note {
+    use super::{Rows, Values, Wire};
+    use crate::call::Before;
+    use crate::error::Error;
+
+    pub(super) struct Note;
+
+    impl<R> Rows<R> {
+        pub(super) async fn note(&self, _: Option<&str>, _: &[Values]) -> Result<Note, Error> {
+            Ok(Note)
+        }
+    }
+
+    impl Note {
+        pub(super) fn before(&self) -> Option<Before<'_>> {
+            None
+        }
+
+        pub(super) async fn end(self, _: Result<&[Wire], &Error>) {}
     }
 }

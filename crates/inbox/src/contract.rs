@@ -59,11 +59,10 @@ use tokio::task::JoinSet;
 
 use super::engine::{
     Batch, CLOCK_JUMPED, CLOCK_LEAP, Change, End, Engine, Job, LeaseRequest, Listed, NEVER_SETTLED,
-    TOO_OLD,
+    TOO_OLD, one_line,
 };
 use super::entry::{Entry, EntryId, EntryState};
 use super::inbox::Inbox;
-use super::line::one_line;
 use super::selection::{Page, Selection};
 use super::workers::listen;
 use values::*;

@@ -249,6 +249,21 @@ impl End {
             Self::Return => (EntryState::Queued, Duration::ZERO, None),
         }
     }
+
+    /// Replaces the error by a plainer text: the same text in ASCII, with a `?` for each other character, or, if it is ASCII
+    /// already, a fixed text that does not describe the failure. Returns false if there is no error.
+    pub(crate) fn make_plain(&mut self) -> bool {
+        let (Self::Retry { error, .. } | Self::Dead { error }) = self else {
+            return false;
+        };
+        *error = if error.is_ascii() {
+            "the store refused the reason of this failure".to_owned()
+        } else {
+            let plain = |letter: char| if letter.is_ascii() { letter } else { '?' };
+            error.chars().map(plain).collect()
+        };
+        true
+    }
 }
 
 /// An entry as a list shows it: without the body.
@@ -309,4 +324,48 @@ pub fn readable_type(text: &str) -> EventType {
         Ok(event_type) => event_type,
         Err(_) => unreachable!("it is a usable text"),
     })
+}
+
+/// The most bytes of the reason of a failure, as it is stored with an entry.
+const REASON_BYTES: usize = 512;
+
+/// Returns at most [`REASON_BYTES`] bytes of the text. The result has no character that ends a line or controls a terminal, and any
+/// database accepts it as text.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    for char in text.chars() {
+        let char = if char.is_control() { ' ' } else { char };
+        if line.len() + char.len_utf8() > REASON_BYTES - '…'.len_utf8() {
+            line.push('…');
+            break;
+        }
+        line.push(char);
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_one_line_of_bounded_length() {
+        assert_eq!(
+            one_line("first\nsecond\r\u{1b}[2J\0third"),
+            "first second  [2J third"
+        );
+        for letter in ["x", "ä", "€", "🦀"] {
+            let long = one_line(&letter.repeat(1_000));
+            assert!(
+                long.len() <= REASON_BYTES && long.len() > REASON_BYTES - 8,
+                "{}",
+                long.len()
+            );
+            assert!(long.ends_with('…'));
+        }
+        assert_eq!(
+            one_line(&"x".repeat(REASON_BYTES - 3)).len(),
+            REASON_BYTES - 3
+        );
+    }
 }

@@ -12,7 +12,6 @@ pub mod contract;
 pub mod engine;
 mod entry;
 mod inbox;
-mod line;
 mod operate;
 mod selection;
 mod workers;

@@ -5,10 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 use hookgate::{Delivery, clock::UnixSeconds, dedupe::StoreError};
 
-use super::engine::{Change, InboxStats, Listed};
+use super::engine::{Change, InboxStats, Listed, one_line};
 use super::entry::{Entry, EntryId};
 use super::inbox::Inbox;
-use super::line::one_line;
 use super::selection::{Page, Selection};
 
 impl Inbox {

@@ -7,9 +7,8 @@ use hookgate::dedupe::StoreError;
 use tokio::task::JoinSet;
 
 use super::known::Known;
-use super::last::LastHandled;
 use super::moment::Moment;
-use super::store::OrderStore;
+use super::store::{LastHandled, OrderStore};
 
 /// The racers for one record.
 const RACERS: u8 = 32;

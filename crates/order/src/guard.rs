@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use hookgate::{dedupe::RetrySchedule, verify::Window};
 
-use super::call::Hook;
-use super::report::Ordered;
+use super::judge::Ordered;
 use super::store::OrderStore;
 use super::turns::Turns;
 
@@ -28,6 +27,8 @@ pub struct OrderGuard {
     #[cfg(feature = "metrics")]
     pub(super) metrics: super::metrics::OrderMetrics,
 }
+
+pub(super) type Hook<T> = Arc<dyn Fn(&T) + Send + Sync>;
 
 impl OrderGuard {
     /// Makes a guard with this store. All guards of the same rows, in all processes, must use the same store. In one process, use

@@ -10,7 +10,7 @@ use hookgate::{
 
 use super::event::RowEvent;
 use super::judge::{GapReason, Judgement, Order, judge};
-use super::last::LastHandled;
+use super::store::LastHandled;
 
 /// The values to bind to the statements `LOCK_ROW` and `WRITE_ROW`, of PostgreSQL or of SQLite: see there.
 ///

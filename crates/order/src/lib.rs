@@ -4,7 +4,6 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod call;
 pub mod contract;
 mod event;
 #[cfg(feature = "axum")]
@@ -14,13 +13,10 @@ mod guard;
 mod in_transaction;
 mod judge;
 mod known;
-mod last;
-mod lock;
 mod memory;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod moment;
-mod report;
 mod run;
 mod service;
 mod store;
@@ -28,9 +24,7 @@ mod turns;
 
 pub use guard::OrderGuard;
 pub use in_transaction::{OrderedIn, RowValues};
-pub use judge::{GapReason, Order};
-pub use last::LastHandled;
+pub use judge::{GapReason, Order, Ordered};
 pub use memory::MemoryOrderStore;
-pub use report::Ordered;
 pub use service::OrderService;
-pub use store::OrderStore;
+pub use store::{LastHandled, OrderStore};

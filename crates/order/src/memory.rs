@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hookgate::{
@@ -10,9 +10,7 @@ use hookgate::{
     dedupe::StoreFuture,
 };
 
-use super::last::LastHandled;
-use super::lock::lock;
-use super::store::OrderStore;
+use super::store::{LastHandled, OrderStore};
 
 /// A store in the memory of this process, for a limited number of rows. A restart deletes all records: the next event of a row is then
 /// [`Newest`](super::Order::Newest), however old it is.
@@ -80,7 +78,12 @@ impl MemoryOrderStore {
     /// Returns the number of rows that were forgotten before their retention ended, to make room for others.
     #[must_use]
     pub fn evicted(&self) -> u64 {
-        lock(&self.records).evicted
+        self.records().evicted
+    }
+
+    /// Every step leaves the records consistent, so they stay usable after a panic elsewhere (in a clock, for example).
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,7 +118,7 @@ impl Records {
 impl OrderStore for MemoryOrderStore {
     fn last<'a>(&'a self, row: &'a [u8; 16]) -> StoreFuture<'a, Option<(u64, LastHandled)>> {
         let now = self.clock.monotonic();
-        let records = lock(&self.records);
+        let records = self.records();
         let last = records
             .live(row, now)
             .map(|record| (record.revision, record.last.clone()));
@@ -130,7 +133,7 @@ impl OrderStore for MemoryOrderStore {
         retain: Duration,
     ) -> StoreFuture<'a, bool> {
         let now = self.clock.monotonic();
-        let mut records = lock(&self.records);
+        let mut records = self.records();
         let present = records.live(row, now).map_or(0, |record| record.revision);
         let is_unchanged = present == revision;
         if is_unchanged {

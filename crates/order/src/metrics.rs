@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hookgate::internal::catch_panic;
 use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
-use super::judge::GapReason;
-use super::report::Ordered;
+use super::judge::{GapReason, Ordered};
 
 const EVENTS: &str = "hookgate_order_total";
 const GAPS: &str = "hookgate_order_gaps_total";

@@ -6,16 +6,16 @@ use std::time::Duration;
 use hookgate::layer::IntoAnswer;
 use hookgate::{
     Delivery, HandlerError,
-    dedupe::{StoreError, StoreErrorKind},
+    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    internal::{catch_panic, catch_store_panic},
 };
 use http::{Response, StatusCode};
+use tokio::time::timeout;
 
-use super::call::{call_hook, call_store};
 use super::event::RowEvent;
-use super::guard::OrderGuard;
-use super::judge::{GapReason, Judgement, Order, judge};
-use super::last::LastHandled;
-use super::report::Ordered;
+use super::guard::{Hook, OrderGuard};
+use super::judge::{GapReason, Judgement, Order, Ordered, judge};
+use super::store::LastHandled;
 
 /// The time limit of the call before the handler.
 const TO_READ: Duration = Duration::from_secs(1);
@@ -138,4 +138,43 @@ fn skipped<R: From<&'static str>>() -> Response<R> {
 /// The order is never guessed: a retry may find a store that works.
 fn unavailable<R: From<&'static str>>(error: StoreError) -> Response<R> {
     error.into_answer().map(|_| R::from(""))
+}
+
+/// Calls a hook, if it is set.
+fn call_hook<T>(hook: Option<&Hook<T>>, report: &T) {
+    if let Some(hook) = hook {
+        let _ = catch_panic(|| hook(report));
+    }
+}
+
+/// Calls a store, and waits for its answer for at most `limit`. The call may hang, fail or panic: each is an error.
+async fn call_store<'a, T>(
+    limit: Duration,
+    call: impl FnOnce() -> StoreFuture<'a, T>,
+) -> Result<T, StoreError> {
+    let answered = timeout(limit, catch_store_panic(call)).await;
+    answered.unwrap_or_else(|_| Err(StoreError::new(StoreErrorKind::TimedOut)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_of_a_store_or_a_hook_is_caught() {
+        let limit = Duration::from_secs(1);
+        for panics in [
+            || panic!("made-up panic of the call"),
+            || StoreFuture::boxed(async { panic!("made-up panic of the future") }),
+        ] {
+            let error = call_store::<()>(limit, panics).await.unwrap_err();
+            let below = std::error::Error::source(&error).map(ToString::to_string);
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+            assert_eq!(below.as_deref(), Some("the store panicked"));
+        }
+        let hook: Hook<()> = Arc::new(|()| panic!("made-up panic of the hook"));
+        call_hook(Some(&hook), &());
+    }
 }

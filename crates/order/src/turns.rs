@@ -1,14 +1,12 @@
 //! One event of a row at a time, within this process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hookgate::dedupe::{StoreError, StoreErrorKind};
 use tokio::sync::{Mutex as Waiting, OwnedMutexGuard};
 use tokio::time::timeout;
-
-use super::lock::lock;
 
 /// How long an event waits for others of its row: less than a receiver's budget of 4.5 s, in which the sender gets its answer.
 const WAIT: Duration = Duration::from_secs(4);
@@ -31,7 +29,7 @@ impl Turns {
     pub(super) async fn enter(&self, row: [u8; 16]) -> Result<Turn<'_>, StoreError> {
         let refused = |why| StoreError::saying(StoreErrorKind::Conflict, why);
         let waiting = {
-            let mut rows = lock(&self.0);
+            let mut rows = self.rows();
             let waiting = rows.entry(row).or_default();
             // The map holds one reference, and the event that is handled another.
             if Arc::strong_count(waiting) >= MAX_WAITING + 2 {
@@ -53,12 +51,17 @@ impl Turns {
         })?);
         Ok(turn)
     }
+
+    /// Every step leaves the rows consistent, so they stay usable after a panic elsewhere.
+    fn rows(&self) -> MutexGuard<'_, HashMap<[u8; 16], Arc<Waiting<()>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         self.held = None;
-        let mut rows = lock(&self.turns.0);
+        let mut rows = self.turns.rows();
         let is_last = |waiting: &Arc<_>| Arc::strong_count(waiting) == 1;
         if rows.get(&self.row).is_some_and(is_last) {
             rows.remove(&self.row);
@@ -74,7 +77,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_row_is_forgotten_once_no_event_of_it_is_handled_or_waits() {
         let turns = Arc::new(Turns::default());
-        let rows = || lock(&turns.0).len();
+        let rows = || turns.rows().len();
         let first = turns.enter([1; 16]).await.unwrap();
         drop(turns.enter([2; 16]).await.unwrap());
         assert_eq!(rows(), 1, "another row is free");

@@ -12,13 +12,10 @@ mod claims;
 mod connect;
 mod effects;
 mod failure;
-mod forget;
 #[cfg(feature = "tls")]
 mod handshake;
 #[cfg(feature = "inbox")]
 mod inbox;
-#[cfg(feature = "inbox")]
-mod listener;
 mod migration;
 #[cfg(feature = "order")]
 mod order;
@@ -33,10 +30,9 @@ mod task;
 mod tls;
 mod url;
 
-pub use claims::PostgresStore;
+pub use claims::{FORGET, PostgresStore, forget};
 pub use effects::{CLAIM_IN, claim_in, claim_values_in};
 pub use failure::store_error;
-pub use forget::{FORGET, forget};
 pub use migration::migrate;
 #[cfg(feature = "order")]
 #[cfg_attr(docsrs, doc(cfg(feature = "order")))]

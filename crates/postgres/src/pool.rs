@@ -14,9 +14,9 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, Socket};
 
 use super::connect::Connector;
-use super::failure::store_error;
 #[cfg(feature = "inbox")]
-use super::listener::Listener;
+use super::connect::Listener;
+use super::failure::store_error;
 use super::pooled::{Held, LeaseConnections, PooledConnection};
 use super::session::Sessions;
 use super::task::Task;

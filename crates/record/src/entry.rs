@@ -3,15 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hookgate::{
     clock::UnixSeconds,
     verify::{DeliveryHeaders, VerifyError},
 };
 use http::Response;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::line;
 use crate::redaction::header_as_logged;
 
 /// The bytes of a response's body that an entry keeps.
@@ -45,18 +46,18 @@ const MOST_OF_A_RESPONSE: usize = 64 << 10;
 #[non_exhaustive]
 pub struct LoggedDelivery {
     /// The second of the receiver's clock when the head arrived: the time that the age was checked with.
-    #[serde(serialize_with = "line::seconds")]
+    #[serde(serialize_with = "seconds")]
     pub received_at: UnixSeconds,
     /// The request's method.
     pub method: String,
     /// The request's target: path and query.
     pub target: String,
     /// All headers, in order. Names in lower case, values as the bytes received.
-    #[serde(serialize_with = "line::headers")]
+    #[serde(serialize_with = "headers")]
     pub headers: Vec<(String, Bytes)>,
     /// The whole body. `None` where the delivery was refused before the body was read, or where the body was not received to
     /// its end.
-    #[serde(serialize_with = "line::body", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "body", skip_serializing_if = "Option::is_none")]
     pub body: Option<Bytes>,
     /// The number of bytes read, for a body that broke off or was too long. The bytes are not kept, because a part of a body
     /// can't be checked.
@@ -68,7 +69,7 @@ pub struct LoggedDelivery {
     /// The time after which the sender hung up, or the server was stopped: no answer was sent.
     #[serde(
         rename = "hung_up_us",
-        serialize_with = "line::some_micros",
+        serialize_with = "some_micros",
         skip_serializing_if = "Option::is_none"
     )]
     pub hung_up_after: Option<Duration>,
@@ -90,7 +91,7 @@ pub struct LoggedAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The time from the arrival at the receiver to the answer.
-    #[serde(rename = "elapsed_us", serialize_with = "line::micros")]
+    #[serde(rename = "elapsed_us", serialize_with = "micros")]
     pub elapsed: Duration,
     /// The name of the key that signed the delivery, where it was authentic.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,13 +108,10 @@ pub struct LoggedAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_subscription: Option<String>,
     /// The headers of the answer, where the receiver keeps them: see [`keep_response`](Self::keep_response).
-    #[serde(
-        serialize_with = "line::headers",
-        skip_serializing_if = "Vec::is_empty"
-    )]
+    #[serde(serialize_with = "headers", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, Bytes)>,
     /// The body of the answer, or its first 64 KiB, where the receiver keeps it.
-    #[serde(serialize_with = "line::body", skip_serializing_if = "Option::is_none")]
+    #[serde(serialize_with = "body", skip_serializing_if = "Option::is_none")]
     pub body: Option<Bytes>,
     /// The number of bytes of the whole body, where [`body`](Self::body) is only its beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,4 +245,43 @@ impl fmt::Debug for LoggedAnswer {
             .field("body_bytes", &self.body.as_ref().map(Bytes::len))
             .finish_non_exhaustive()
     }
+}
+
+/// Text where it is UTF-8, base64 where it is not.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Text<'a> {
+    Utf8(&'a str),
+    Base64 { base64: String },
+}
+
+impl<'a> Text<'a> {
+    fn of(bytes: &'a Bytes) -> Self {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::Utf8(text),
+            Err(_) => Self::Base64 {
+                base64: STANDARD.encode(bytes),
+            },
+        }
+    }
+}
+
+fn seconds<S: Serializer>(at: &UnixSeconds, json: S) -> Result<S::Ok, S::Error> {
+    json.serialize_i64(at.as_i64())
+}
+
+fn headers<S: Serializer>(headers: &[(String, Bytes)], json: S) -> Result<S::Ok, S::Error> {
+    json.collect_seq(headers.iter().map(|(name, value)| (name, Text::of(value))))
+}
+
+fn body<S: Serializer>(body: &Option<Bytes>, json: S) -> Result<S::Ok, S::Error> {
+    body.as_ref().map(Text::of).serialize(json)
+}
+
+fn micros<S: Serializer>(time: &Duration, json: S) -> Result<S::Ok, S::Error> {
+    json.serialize_u64(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn some_micros<S: Serializer>(time: &Option<Duration>, json: S) -> Result<S::Ok, S::Error> {
+    micros(&time.unwrap_or_default(), json) // an absent time is left out
 }

@@ -7,8 +7,6 @@
 
 mod append;
 mod entry;
-mod error;
-mod line;
 mod observer;
 mod queue;
 mod recorder;
@@ -17,9 +15,8 @@ mod redaction;
 mod rotated;
 mod scan;
 
+pub use append::{RecordError, TORN_LINE};
 pub use entry::{LoggedAnswer, LoggedDelivery};
-pub use error::RecordError;
-pub use line::TORN_LINE;
 pub use observer::record_with;
 pub use recorder::{Recorder, RecorderBuilder};
 pub use redaction::{REDACTED, Redaction};

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::append::RecordError;
 use crate::entry::LoggedDelivery;
-use crate::error::RecordError;
 
 /// A number of entries and the memory that they take.
 #[derive(Clone, Copy, Debug, Default)]

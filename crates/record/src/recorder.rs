@@ -12,9 +12,8 @@ use hookgate::internal::catch_panic;
 use hookgate::layer::{ObservedRequest, RequestObserver};
 use http::request::Parts;
 
-use crate::append::{LogFile, Rotation};
+use crate::append::{LogFile, RecordError, Rotation};
 use crate::entry::LoggedDelivery;
-use crate::error::RecordError;
 use crate::observer::Recording;
 use crate::queue::{Amount, Queue, weight};
 use crate::redaction::Redaction;

@@ -21,8 +21,6 @@ mod open_files;
 #[cfg(feature = "order")]
 mod order;
 mod reserve;
-#[cfg(feature = "order")]
-mod rows;
 mod statements;
 mod store;
 mod thread;

@@ -6,7 +6,6 @@ mod race;
 mod retention;
 mod steps;
 mod table;
-mod under_test;
 
 use std::fmt;
 
@@ -15,7 +14,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use self::probe::Probe;
 use hookgate::dedupe::Capacity;
 
-pub use self::under_test::StoreUnderTest;
+pub use self::probe::StoreUnderTest;
 
 /// Checks a store against the contract of [`DedupeStore`](hookgate::DedupeStore), rule by rule.
 ///

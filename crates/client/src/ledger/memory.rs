@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use hookgate::dedupe::StoreFuture;
 
-use super::entry::{Entry, Place};
-use super::store::{Bounds, Kept, Store};
+use super::entry::{Bounds, Entry, Kept, Place, Store};
 use crate::reconcile::RowHash;
 
 #[derive(Default)]

@@ -2,8 +2,7 @@
 
 use hookgate::dedupe::{StoreError, StoreFuture};
 
-use super::entry::{Entry, Place};
-use super::store::{Bounds, Kept, Store};
+use super::entry::{Bounds, Entry, Kept, Place, Store};
 use crate::reconcile::RowHash;
 use crate::sql::{Engine, MOST_VALUES, Row, Value, damaged, places};
 

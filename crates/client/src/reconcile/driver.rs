@@ -6,6 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::{Future, pending, poll_fn, ready};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
 use hookgate::{
@@ -13,6 +15,7 @@ use hookgate::{
     dedupe::StoreError,
     event::{DataModelId, RowId},
 };
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::claims::{Claims, RETAIN};
@@ -20,12 +23,13 @@ use super::finding::Reconciled;
 use super::mirror::{Mirror, Mirrored};
 use super::planner::Planner;
 use super::report::{ReconcileError, Report};
-use super::requests::PassRequests;
 use super::source::RowSource;
 use super::steps::{Pass, Settings, Step};
 
 /// A deleted row's state is kept for so many complete passes at least.
 const KEPT_PASSES: usize = 3;
+/// The passes that follow a request: a deletion is found in the third.
+const PASSES: u32 = 3;
 
 /// Compares a data model's rows with the mirror, pass by pass, and gives the findings to a handler.
 ///
@@ -281,6 +285,41 @@ impl<S: RowSource, M: Mirror> Reconcile<S, M> {
         rows: &[RowId],
     ) -> Result<HashMap<RowId, Mirrored>, StoreError> {
         Ok(self.mirror.get(model, rows).await?.into_iter().collect())
+    }
+}
+
+/// Requests passes of a reconciliation; made by [`Reconcile::requests`]. Clones belong to the same
+/// reconciliation.
+#[derive(Clone, Debug, Default)]
+pub struct PassRequests(Arc<Requested>);
+
+#[derive(Debug, Default)]
+struct Requested {
+    passes: AtomicU32,
+    changed: Notify,
+}
+
+impl PassRequests {
+    /// Requests three passes, because a deletion is found in the third. Requests before the next pass count as one. It does not
+    /// wait, so it can be called in a hook.
+    pub fn ask(&self) {
+        self.0.passes.store(PASSES, Ordering::SeqCst);
+        self.0.changed.notify_one();
+    }
+
+    /// A pass begins.
+    fn begin(&self) {
+        let less = |passes: u32| Some(passes.saturating_sub(1));
+        let _ = self
+            .0
+            .passes
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+
+    async fn asked(&self) {
+        while self.0.passes.load(Ordering::SeqCst) == 0 {
+            self.0.changed.notified().await;
+        }
     }
 }
 

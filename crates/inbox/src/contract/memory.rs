@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used)] // Tests may panic on unexpected results.
 
-mod faults;
 mod row;
 
 use std::collections::{BTreeMap, HashSet};
@@ -25,10 +24,34 @@ use crate::engine::{
 };
 use crate::entry::{Entry, EntryId, EntryState};
 use crate::selection::{Page, Selection};
-use faults::{Broken, Faults};
 use row::{Row, after, bounded, forget};
 
-pub(crate) use faults::Fault;
+/// The result of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The call works.
+    None,
+    /// The call fails, and nothing was changed.
+    Fails,
+    /// The call is refused permanently.
+    Refuses,
+    /// The call fails, although all its changes were made.
+    LosesReply,
+    /// The call works after this time.
+    Slow(Duration),
+    /// The call panics.
+    Panics,
+}
+
+/// A rule that a broken engine does not keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    RunsWhatWasFirstLeasedFarAhead,
+    KeepsTheRowOfWhatIsErased,
+    WakesNobodyWhoForgetsAnAge,
+}
+
+type Faults = dyn Fn(&'static str) -> Fault + Send + Sync;
 
 pub(crate) struct MemoryEngine {
     started: Instant,

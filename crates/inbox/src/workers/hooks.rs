@@ -3,6 +3,7 @@
 //! A hook runs on a worker's thread, so it must not block. A panic in a hook has no effect.
 
 use std::error::Error;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +16,8 @@ use hookgate::{
     outcome::Failure,
 };
 
-use super::span::Span;
-use crate::engine::Listed;
+use crate::engine::{Listed, one_line};
 use crate::entry::EntryId;
-use crate::line::one_line;
 
 /// The reason of an attempt that failed.
 pub(super) type Reason = Arc<dyn Error + Send + Sync>;
@@ -205,6 +204,43 @@ pub(super) fn error_line(outcome: Outcome, reason: Option<&Reason>) -> String {
         line.push_str(&said.unwrap_or_else(|_| "the reason panicked when it was written".into()));
     }
     one_line(&line)
+}
+
+/// The span of a run; empty without the feature `tracing`.
+pub(super) struct Span(#[cfg(feature = "tracing")] pub(super) tracing::Span);
+
+#[cfg_attr(not(feature = "tracing"), allow(unused_variables, clippy::unused_self))]
+impl Span {
+    pub(super) fn of(delivery: &Delivery, tries: u32) -> Self {
+        #[cfg(feature = "tracing")]
+        use tracing::field::Empty;
+        Self(
+            #[cfg(feature = "tracing")]
+            tracing::info_span!(
+                target: "hookgate::inbox",
+                "inbox job",
+                otel.kind = "consumer",
+                error.r#type = Empty,
+                messaging.operation.r#type = "process",
+                messaging.message.id = delivery.event_id(),
+                messaging.message.body.size = delivery.body().len(),
+                hookgate.event.r#type = delivery.event_type(),
+                hookgate.scope = delivery.verified().scope(),
+                hookgate.key.name = delivery.verified().key_name(),
+                hookgate.tries = tries,
+                hookgate.outcome = Empty,
+                hookgate.reason = Empty,
+                traceparent = delivery.traceparent(),
+            ),
+        )
+    }
+
+    /// Returns a future that runs inside this span.
+    pub(super) fn around<F: Future>(&self, future: F) -> impl Future<Output = F::Output> + use<F> {
+        #[cfg(feature = "tracing")]
+        let future = tracing::Instrument::instrument(future, self.0.clone());
+        future
+    }
 }
 
 #[cfg(test)]

@@ -16,14 +16,13 @@ use http::{Request, Response};
 use tokio::time::{Instant, timeout};
 use tower_service::Service;
 
-use super::hooks::{AttemptReport, DeadEntry, Disposition, LostLease, Reason, Step, error_line};
+use super::hooks::{
+    AttemptReport, DeadEntry, Disposition, LostLease, Reason, Span, Step, error_line,
+};
 use super::lease::Lease;
-use super::span::Span;
 use super::state::{Phase, WorkersState, call_store};
 use crate::EntryId;
-use crate::engine::{End, Job};
-use crate::engine::{UNREADABLE, readable_id, readable_type};
-use crate::line::one_line;
+use crate::engine::{End, Job, UNREADABLE, one_line, readable_id, readable_type};
 
 type Boxed = Box<dyn std::error::Error + Send + Sync>;
 

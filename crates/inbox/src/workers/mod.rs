@@ -9,7 +9,6 @@ mod lease;
 mod metrics;
 mod running;
 mod settings;
-mod span;
 mod state;
 #[cfg(test)]
 mod tests;

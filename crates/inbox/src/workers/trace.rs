@@ -6,8 +6,7 @@ use hookgate::outcome::one_line;
 use hookgate::{Outcome, dedupe::StoreError, internal::catch_panic};
 use tracing::field::display;
 
-use super::hooks::{AttemptReport, Disposition, Step};
-use super::span::Span;
+use super::hooks::{AttemptReport, Disposition, Span, Step};
 
 /// Stable: filters of a log name it.
 const TARGET: &str = "hookgate::inbox";

@@ -9,10 +9,8 @@ use hookgate::{
 use hookgate_inbox::engine::Entry;
 use tokio_postgres::types::Type;
 
-use super::row::column;
-use super::schema::durable;
+use super::row::{column, durable, seconds};
 use super::table::Table;
-use super::units::seconds;
 
 /// Inserts the entry. If it conflicts with a visible row, returns whether that row has the same body.
 const ACCEPT: &str = concat!(

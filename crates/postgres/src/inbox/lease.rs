@@ -11,10 +11,8 @@ use hookgate_inbox::{EntryId, EntryState};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::row::{column, entry, listed, tries};
-use super::schema::{ENTRY, LISTED};
+use super::row::{ENTRY, LISTED, at_most, column, entry, listed, seconds, time, tries};
 use super::table::Table;
-use super::units::{at_most, seconds, time};
 
 /// The time limit for a lease call. It is longer than the server's own limit of 5 s for a statement, so that the server gives up
 /// first and rolls back: a lease whose answer no worker receives would leave its entries without a worker, and use up one of

@@ -1,16 +1,13 @@
 //! The inbox in a table of PostgreSQL, which any number of processes can share.
 
 mod accept;
-mod clean;
 mod lease;
 mod notify;
 mod operate;
 mod row;
-mod schema;
 mod serial;
 mod settle;
 mod table;
-mod units;
 
 use std::fmt;
 use std::sync::Arc;

@@ -8,11 +8,8 @@ use hookgate_inbox::{EntryId, InboxStats, Listed, Page, Selection};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use super::row::{column, entry, listed};
-use super::schema::{ENTRY, LISTED};
+use super::row::{ENTRY, LISTED, at_most, column, entry, listed, seconds, time, unsigned};
 use super::table::Table;
-use super::units::unsigned;
-use super::units::{at_most, seconds, time};
 use crate::Postgres;
 
 /// The time limit of a call. An operator can wait longer than a sender.

@@ -1,4 +1,6 @@
-//! Converts the table's rows to entries.
+//! The table's columns, and their values as Rust's types.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::{
@@ -9,7 +11,29 @@ use hookgate_inbox::engine::{Entry, readable_id, readable_type};
 use hookgate_inbox::{EntryId, EntryState, Listed};
 use tokio_postgres::Row;
 
-use super::units::unsigned;
+/// The longest retention, lease or wait: PostgreSQL can add it to any other time.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+
+/// The columns that are read to list an entry.
+pub(super) const LISTED: &str = "id, event_id, event_type, scope, state, tries, last_error,
+  octet_length(body)::bigint AS body_bytes,
+  (extract(epoch FROM accepted_at) * 1000)::bigint AS accepted_ms,
+  (extract(epoch FROM CASE state WHEN 2 THEN forget_at ELSE due_at END) * 1000)::bigint AS until_ms";
+
+/// The further columns that are read to handle an entry.
+pub(super) const ENTRY: &str = "key, row_key, digest, received_at, signed_at, key_name, subscription, workspace, body, traceparent";
+
+/// A part of a statement whose transaction is flushed before it is answered, even if the server or the role has switched that
+/// off. Stricter settings stay, and `local` stays too.
+macro_rules! durable {
+    () => {
+        "durable AS MATERIALIZED (
+  SELECT CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true)
+    ELSE current_setting('synchronous_commit') END AS setting
+)"
+    };
+}
+pub(super) use durable;
 
 /// The error for a row that cannot be read: another program has changed it, or the table is a different one.
 fn unreadable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
@@ -73,4 +97,24 @@ fn key(bytes: &[u8]) -> Result<EventKey, StoreError> {
         .try_into()
         .map(EventKey::from_bytes)
         .map_err(unreadable)
+}
+
+/// Returns seconds for `$n * interval '1 second'`.
+pub(super) fn seconds(time: Duration) -> f64 {
+    time.min(LONGEST).as_secs_f64()
+}
+
+/// Returns the time of this number of seconds, if there is one. A negative number is zero.
+pub(super) fn time(seconds: Option<f64>) -> Option<Duration> {
+    let seconds = seconds?;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+}
+
+pub(super) fn at_most(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Returns a stored count or time; a negative one becomes zero.
+pub(super) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
 }

@@ -25,9 +25,8 @@ use super::lease::{
     DEAD_FOR, DUE, LEASE_TIMEOUT, LeaseParameters, NEXT, SOON, TAKEN, TYPES, ask_again, columns,
     take,
 };
-use super::row::column;
+use super::row::{at_most, column, time};
 use super::table::Table;
-use super::units::{at_most, time};
 use crate::failure::store_error;
 use crate::session::at_once;
 

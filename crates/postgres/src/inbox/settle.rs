@@ -7,8 +7,7 @@ use hookgate_inbox::EntryId;
 use hookgate_inbox::engine::End;
 use tokio_postgres::types::Type;
 
-use super::schema::durable;
-use super::units::seconds;
+use super::row::{durable, seconds};
 use crate::Postgres;
 
 const RENEW: &str =

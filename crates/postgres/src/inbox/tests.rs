@@ -221,7 +221,7 @@ async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
     };
     let config = database(&server.config(), "busy").await;
     let client = connect(&config).await;
-    fill(&client, CHUNKS * i32::try_from(clean::CHUNK).unwrap(), 1).await;
+    fill(&client, CHUNKS * i32::try_from(table::CHUNK).unwrap(), 1).await;
     let done = "UPDATE hookgate_inbox SET state = 2, forget_at = now()";
     client.batch_execute(done).await.unwrap();
     let mut table = Table::new(Postgres::new(config, NoTls).with_connections(1), "default");
@@ -229,12 +229,12 @@ async fn a_busy_pool_keeps_no_id_from_being_forgotten() {
     let held = table.postgres.client_within(INTERVAL).await.unwrap();
     let began = tokio::time::Instant::now();
     table.clean();
-    let mut left = i64::from(CHUNKS) * clean::CHUNK;
-    while left > clean::CHUNK {
+    let mut left = i64::from(CHUNKS) * table::CHUNK;
+    while left > table::CHUNK {
         tokio::time::sleep(INTERVAL / 8).await;
         let count = "SELECT count(*) FROM hookgate_inbox";
         left = client.query_one(count, &[]).await.unwrap().get(0);
-        let deleted = i64::from(CHUNKS) - left / clean::CHUNK;
+        let deleted = i64::from(CHUNKS) - left / table::CHUNK;
         let intervals = began.elapsed().as_secs_f64() / INTERVAL.as_secs_f64();
         assert!(
             deleted as f64 <= intervals + 1.0,

@@ -1,14 +1,13 @@
 //! A whole log, read into memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use hookgate_record::LoggedDelivery;
 
 use super::LogError;
 use super::lines::LogLines;
-use super::rotated;
 
 /// The deliveries of a log, in the order in which they were logged.
 ///
@@ -53,7 +52,7 @@ impl DeliveryLog {
     /// # Errors
     /// As [`open`](Self::open). `Unreadable` where none of the files exists.
     pub fn open_rotated(path: impl AsRef<Path>) -> Result<Self, LogError> {
-        Self::read(rotated::reader(path.as_ref()).map_err(LogError::unreadable)?)
+        Self::read(rotated_reader(path.as_ref()).map_err(LogError::unreadable)?)
     }
 
     /// Reads lines from a reader.
@@ -83,7 +82,7 @@ impl DeliveryLog {
     pub fn lines_of_rotated(
         path: impl AsRef<Path>,
     ) -> Result<LogLines<Box<dyn BufRead + Send>>, LogError> {
-        let reader = rotated::reader(path.as_ref());
+        let reader = rotated_reader(path.as_ref());
         reader.map(Self::lines).map_err(LogError::unreadable)
     }
 
@@ -165,5 +164,47 @@ impl<'a> IntoIterator for &'a DeliveryLog {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// Reads the file and its rotated files, the oldest first.
+fn rotated_reader(path: &Path) -> io::Result<Box<dyn BufRead + Send>> {
+    let mut files = Vec::new();
+    for name in hookgate_record::files(path)? {
+        match File::open(&name) {
+            Ok(file) => files.push(file),
+            // The file is missing in the middle of a rotation, or was renamed for the last entry.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && name == path && !files.is_empty() => {
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let nothing: Box<dyn Read + Send> = Box::new(io::empty());
+    let all = files.into_iter().fold(nothing, |all, file| {
+        // A last line without its line break must not run into the next file.
+        Box::new(all.chain(WithFinalLineBreak { file, last: b'\n' }))
+    });
+    Ok(Box::new(BufReader::new(all)))
+}
+
+/// A file with a line break at its end.
+struct WithFinalLineBreak {
+    file: File,
+    last: u8,
+}
+
+impl Read for WithFinalLineBreak {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        if let Some(last) = buffer[..read].last() {
+            self.last = *last;
+        } else if self.last != b'\n'
+            && let Some(first) = buffer.first_mut()
+        {
+            (*first, self.last) = (b'\n', b'\n');
+            return Ok(1);
+        }
+        Ok(read)
     }
 }

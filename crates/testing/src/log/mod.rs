@@ -15,7 +15,6 @@ mod ext;
 mod file;
 mod line;
 mod lines;
-mod rotated;
 
 pub use error::{LogError, LogErrorKind};
 pub use ext::{LoggedDeliveryExt, UnverifiedHead};

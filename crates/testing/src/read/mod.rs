@@ -12,8 +12,6 @@
 //! # Ok::<(), hookgate_testing::read::ReadError>(())
 //! ```
 
-mod error;
 mod http;
 
-pub use error::{ReadError, ReadErrorKind};
-pub use http::http;
+pub use http::{ReadError, ReadErrorKind, http};

@@ -5,9 +5,7 @@
 
 mod attempt;
 mod engine;
-mod error;
 mod faults;
-mod meaning;
 mod report;
 mod settings;
 mod subscription;
@@ -15,11 +13,9 @@ mod tamper;
 
 pub use attempt::Attempted;
 pub use engine::Sender;
-pub use error::{SenderError, SenderErrorKind};
 pub(crate) use faults::fnv1a;
 pub use faults::{NetworkFault, NetworkFaults};
-pub use meaning::meaning;
-pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent};
+pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent, meaning};
 pub use settings::{Reading, RetryTimestamps, SenderBuilder};
-pub use subscription::Subscription;
+pub use subscription::{SenderError, SenderErrorKind, Subscription};
 pub use tamper::Tamper;

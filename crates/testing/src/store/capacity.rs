@@ -8,8 +8,7 @@ use hookgate::{
 };
 
 use super::probe::Answer::{Fresh, Running};
-use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
-use super::under_test::StoreUnderTest;
+use super::probe::{Kept, OneEvent, Probe, StoreUnderTest, advance, done_by, token};
 
 const RECORDS: usize = 512;
 pub(super) const EVICTING: Capacity = Capacity::new(RECORDS);

@@ -3,8 +3,7 @@
 use hookgate::dedupe::Ownership::Held;
 
 use super::probe::Answer::Fresh;
-use super::probe::{Kept, Probe, advance, done_by, token};
-use super::under_test::StoreUnderTest;
+use super::probe::{Kept, Probe, StoreUnderTest, advance, done_by, token};
 
 pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, next) = (probe.event("retention"), token());

@@ -6,8 +6,7 @@ use hookgate::{
 };
 
 use super::probe::Answer::{Fresh, Running};
-use super::probe::{Kept, Probe, advance, answered, done_by, token};
-use super::under_test::StoreUnderTest;
+use super::probe::{Kept, Probe, StoreUnderTest, advance, answered, done_by, token};
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, lost, successor) = (probe.event("lease"), token(), token());

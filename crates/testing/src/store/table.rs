@@ -6,8 +6,7 @@ use hookgate::{
 };
 
 use super::probe::Answer::{Fresh, Running};
-use super::probe::{Kept, OneEvent, Probe, advance, done_by, token};
-use super::under_test::StoreUnderTest;
+use super::probe::{Kept, OneEvent, Probe, StoreUnderTest, advance, done_by, token};
 
 /// The state in which a call finds a record, with its history. The first four states are all "absent".
 #[derive(Clone, Copy, Debug)]

@@ -204,7 +204,7 @@ async fn a_list_reads_no_more_than_it_shows() {
             &text,
             &"default",
         ];
-        let statement = operate::page_of(schema::LISTED, &which);
+        let statement = operate::page_of(row::LISTED, &which);
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 100).await;
         assert!(plan.contains(index), "{plan}");
         let table = Table::new(Postgres::new(config.clone(), NoTls), "default");

@@ -75,7 +75,10 @@ impl Place {
             options: vec!["--db".into(), file.to_str().unwrap().into()],
             url: None,
         };
-        (hookgate_sqlite::open_inbox(file).unwrap(), place)
+        // On a busy machine another process holds the file for longer than the usual half a second.
+        let options = hookgate_sqlite::InboxOptions::default();
+        let inbox = options.busy_timeout(Duration::from_secs(60)).open(file);
+        (inbox.unwrap(), place)
     }
 
     fn command(&self, name: &str, arguments: &[&str]) -> Command {

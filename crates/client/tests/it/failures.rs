@@ -240,9 +240,7 @@ async fn an_attempt_and_a_call_have_times_of_their_own() {
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 1));
     assert!(error.is_outcome_unknown());
     emulator.fault_first("slow-answer", 9).unwrap();
-    let options = quick()
-        .total_timeout(Duration::from_secs(1))
-        .retries(100);
+    let options = quick().total_timeout(Duration::from_secs(1)).retries(100);
     let error = client(&emulator)
         .with(options)
         .page("page_1")

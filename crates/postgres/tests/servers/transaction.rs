@@ -230,7 +230,8 @@ async fn retention_runs_from_the_claim_and_not_from_the_transactions_begin() {
     let later = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '200 ms'";
     let rows = transaction.query_one(later, &[]).await.unwrap();
     assert_eq!(rows.get::<_, i64>(0), 3);
-    let late = "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '1 hour 200 ms'";
+    let late =
+        "SELECT count(*) FROM hookgate_effects WHERE until >= now() + interval '1 hour 200 ms'";
     let rows = transaction.query_one(late, &[]).await.unwrap();
     assert_eq!(rows.get::<_, i64>(0), 2);
     // Without any retention it is remembered until it is deleted: it decides nothing.

@@ -10,7 +10,7 @@ use hookgate::{
 };
 use hookgate_redis::RedisStore;
 
-use super::{Direct, LONG, key, token, until};
+use super::{Direct, LONG, connected, key, patient, token, until};
 use crate::support::{Fault, Proxy, RedisServer};
 
 /// A call takes 900 ms at most. The rest is for a busy machine, which may need more than that too: then the next round counts. A call
@@ -21,7 +21,7 @@ const ROUNDS: u32 = 10;
 /// A store behind a proxy, with its scripts known.
 async fn behind(proxy: &Proxy) -> RedisStore {
     let url = format!("redis://{}", proxy.address);
-    let store = RedisStore::connect(&url).await.unwrap();
+    let store = connected(&url).await;
     let (event, token) = (key("first"), token());
     store.claim(&event, token, LONG).await.unwrap();
     store.renew(&event, token, LONG).await.unwrap();
@@ -319,7 +319,7 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
         return;
     };
     let goes_down = async {
-        let store = RedisStore::connect(&server.url()).await.unwrap();
+        let store = connected(&server.url()).await;
         recovered(&store).await;
         server.server.kill();
         for _ in 0..3 {
@@ -329,7 +329,7 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
         recovered(&store).await;
     };
     let pauses = async {
-        let store = RedisStore::connect(&paused.url()).await.unwrap();
+        let store = connected(&paused.url()).await;
         recovered(&store).await;
         paused.server.signal("STOP");
         for _ in 0..3 {
@@ -350,7 +350,7 @@ async fn a_login_that_failed_is_tried_again() {
         return;
     };
     let url = format!("redis://:made-up-password@{}", server.server.address);
-    let store = RedisStore::connect(&url).await.unwrap();
+    let store = connected(&url).await;
     recovered(&store).await;
     server.restart_with(&["--requirepass", "another"]);
     let (event, holder) = (key("event"), token());
@@ -405,7 +405,7 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
     let Some(mut server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
     store.commit(&event, holder, LONG).await.unwrap();
@@ -414,10 +414,10 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
         let _: () = direct.say(&format!("SET other-{number} value")).await;
     }
     let _: () = direct.say("SAVE").await;
-    // A millisecond for each key, and a look at the connections now and then.
+    // Three milliseconds for each key, and a look at the connections now and then.
     server.restart_with(&[
         "--key-load-delay",
-        "1000",
+        "3000",
         "--loading-process-events-interval-bytes",
         "1024",
     ]);
@@ -445,7 +445,7 @@ async fn a_login_that_the_server_begins_to_require_is_an_error_until_it_no_longe
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = connected(&server.url()).await;
     recovered(&store).await;
     let mut direct = Direct::to(&server.url()).await;
     let _: () = direct.say("CONFIG SET requirepass made_up").await;

@@ -14,7 +14,7 @@ use hookgate_redis::RedisStore;
 use hookgate_testing::Signer;
 use tower::ServiceExt;
 
-use super::until;
+use super::{connected, until};
 use crate::support::{Fault, Proxy, RedisServer};
 
 /// The sender gives up after this.
@@ -70,7 +70,7 @@ impl App {
 
 /// A receiver on a store with a prefix of its own, which has handled `evt_1`.
 async fn handles_once(url: &str) -> App {
-    let store = RedisStore::connect(url).await.unwrap();
+    let store = connected(url).await;
     let app = App::on(store.with_prefix(&format!("{url}:")));
     assert_eq!(app.deliver("evt_1").await, StatusCode::NO_CONTENT);
     assert_eq!(app.deliver("evt_1").await, StatusCode::OK);
@@ -164,7 +164,7 @@ async fn a_commit_whose_answer_was_lost_is_a_commit() {
     for fault in [Fault::CloseOnReply, Fault::DropReplies] {
         let proxy = Arc::new(Proxy::before(server.server.address));
         let url = format!("redis://{}", proxy.address);
-        let store = RedisStore::connect(&url).await.unwrap();
+        let store = connected(&url).await;
         let store = store.with_prefix(&format!("{fault:?}:"));
         let switch = Arc::clone(&proxy);
         let app = App::with_handler(store, move || switch.set(fault));

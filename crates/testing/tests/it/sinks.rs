@@ -77,7 +77,7 @@ async fn report<S: Sink>(open: impl Fn(Messages) -> S + Send + Sync + 'static) -
 /// A queue behind a `MemoryStore`, whose publisher does this at its n-th call.
 fn queue<F>(
     publish: impl Fn(Messages, Delivery, usize) -> F + Clone + Send + Sync + 'static,
-) -> impl Fn(Messages) -> QueueSink<MemoryStore, Publish<F>> + Send + Sync + 'static
+) -> impl Fn(Messages) -> QueueSink<MemoryStore, Publish<F>> + Clone + Send + Sync + 'static
 where
     F: Future<Output = Result<(), PublishError>> + Send + 'static,
 {
@@ -213,7 +213,7 @@ impl Sink for Plain {
 fn plain(
     key: fn(&Delivery) -> Option<EventKey>,
     body: fn(&[u8]) -> Vec<u8>,
-) -> impl Fn(Messages) -> Plain {
+) -> impl Fn(Messages) -> Plain + Clone {
     move |messages| Plain {
         messages,
         keys: Mutex::default(),

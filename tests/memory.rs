@@ -589,16 +589,18 @@ async fn deliver_all<F>(
 }
 
 /// The memory of this process in bytes: in the short form what Rust code has allocated, in the long one the resident memory.
-/// The least of some readings, since runs and connections of the last deliveries still end.
+/// The least of some readings, since runs and connections of the last deliveries still end: until no less comes for a while.
 async fn reading() -> usize {
-    let mut least = usize::MAX;
-    for _ in 0..20 {
+    let (mut least, mut since) = (usize::MAX, 0);
+    while since < 20 {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        least = least.min(if IS_LONG_FORM {
+        let now = if IS_LONG_FORM {
             resident() * 1_024
         } else {
             LIVE.load(Ordering::Relaxed)
-        });
+        };
+        since = if now < least { 0 } else { since + 1 };
+        least = least.min(now);
     }
     least
 }

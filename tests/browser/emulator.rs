@@ -9,10 +9,11 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::receiver::SECRET;
+use crate::screen::PATIENCE;
 
 /// The sample workspace at an address that another emulator had until now: the port is given back a moment later.
 pub(crate) async fn started_at(address: SocketAddr) -> Emulator {
-    let end = Instant::now() + Duration::from_secs(20);
+    let end = Instant::now() + PATIENCE;
     loop {
         let builder = Emulator::builder(Seed::orders()).address(address);
         match builder.start().await {
@@ -79,7 +80,7 @@ impl Served {
 
     /// Waits until the deliveries are as expected.
     pub(crate) async fn until_deliveries(&self, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + PATIENCE;
         loop {
             let found = self.data("deliveries").await;
             let found = found.as_array().unwrap().clone();

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::listen::{Listening, event};
-use crate::screen::{Screen, chromium};
+use crate::screen::{PATIENCE, Screen, chromium};
 
 /// A server to pass deliveries on to: it fails with a reason, and with a long one for `long`.
 async fn backend() -> String {
@@ -370,7 +370,7 @@ async fn the_list_begins_with_the_deliveries_of_a_log() {
     before.deliver("evt_before", &body, &body).await;
     before.deliver("evt_forged", &body, "other").await;
     // The recorder writes behind the answer.
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let end = std::time::Instant::now() + PATIENCE;
     while std::fs::read_to_string(&log)
         .unwrap_or_default()
         .lines()

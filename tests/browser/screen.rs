@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::devtools::DevTools;
 
 /// A generous limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const BETWEEN: Duration = Duration::from_millis(20);
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
@@ -324,7 +324,7 @@ impl Screen {
     /// Ends the browser. There was no problem.
     pub(crate) async fn end(mut self) {
         let _ = self.browser.ask_browser("Browser.close", json!({})).await;
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + PATIENCE;
         while matches!(self.browser.child.try_wait(), Ok(None)) && Instant::now() < end {
             tokio::time::sleep(BETWEEN).await;
         }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::screen::PATIENCE;
 use crate::{Receives, Served};
 
 async fn called(service: &Served, key: &str, path: &str) -> u16 {
@@ -234,7 +235,7 @@ async fn the_clock_switches_members_pages_snapshot_and_reset_work() {
     };
     // The page hears of a leap by the stream, which may come after the answer to the request.
     let same_time = async || {
-        let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+        let until = tokio::time::Instant::now() + PATIENCE;
         while difference().await.abs() >= 2_000.0 {
             assert!(
                 tokio::time::Instant::now() < until,

@@ -1,9 +1,14 @@
 //! Two thousand requests that were damaged on their way: a live server answers them without a 5xx and runs only signed
 //! deliveries. Seeded, so that a failure can be repeated.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
+
+/// So many of the requests are answered at least.
+const ENOUGH: usize = 500;
 
 /// SplitMix64: a few lines, the same numbers everywhere.
 struct Random(u64);
@@ -77,7 +82,7 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
         .build()
         .unwrap();
     let probe = Probe::new();
-    let server = std::sync::Arc::new(Server::start(app(&receiver, &probe)).await);
+    let server = Arc::new(Server::start(app(&receiver, &probe)).await);
     let signed: Vec<Sent> = (0..50)
         .map(|number| {
             Sent::new(event(&format!("evt_{number}")))
@@ -87,16 +92,19 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
         .collect();
     let bodies: std::collections::HashSet<Vec<u8>> =
         signed.iter().map(|sent| sent.body.clone()).collect();
-    let until = Instant::now() + Duration::from_secs(25);
+    let (began, all) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let workers: Vec<_> = (0..20_u64)
         .map(|worker| {
-            let (server, signed) = (std::sync::Arc::clone(&server), signed.clone());
+            let (server, signed, all) = (Arc::clone(&server), signed.clone(), Arc::clone(&all));
             tokio::spawn(async move {
-                let (mut random, mut answered) = (Random(worker), 0);
-                for _ in 0..100 {
-                    if Instant::now() > until {
+                let mut random = Random(worker);
+                for number in 0.. {
+                    // A busy machine answers fewer in their time, and is asked on until it has answered enough.
+                    let (has_enough, took) = (all.load(Ordering::SeqCst) > ENOUGH, began.elapsed());
+                    if has_enough && (number >= 100 || took > Duration::from_secs(25)) {
                         break;
                     }
+                    assert!(took < Duration::from_secs(300), "too few are answered");
                     let sent = &signed[random.below(signed.len())];
                     let mut bytes = if random.below(2) == 0 {
                         sent.bytes()
@@ -109,18 +117,15 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
                     if let Some(answer) = wire.answer_within(Duration::from_millis(150)).await {
                         let shown = String::from_utf8_lossy(&bytes).into_owned();
                         assert!(answer.status < 500, "{} to {shown}", answer.status);
-                        answered += 1;
+                        all.fetch_add(1, Ordering::SeqCst);
                     }
                 }
-                answered
             })
         })
         .collect();
-    let mut answered = 0;
     for worker in workers {
-        answered += worker.await.unwrap();
+        worker.await.unwrap();
     }
-    assert!(answered > 500, "only {answered} were answered");
     for body in probe.seen() {
         assert!(
             bodies.contains(&body[..]),

@@ -26,6 +26,18 @@ async fn server() -> (Server, Receiver) {
     (server, receiver)
 }
 
+/// One of some answers comes before the deadline: on a busy machine not each does, and where it is waited for, none.
+async fn fastest_before_the_deadline(answered_after: impl AsyncFn() -> Duration) {
+    let mut fastest = Duration::MAX;
+    for _ in 0..10 {
+        fastest = fastest.min(answered_after().await);
+        if fastest < DEADLINE {
+            return;
+        }
+    }
+    panic!("{fastest:?}");
+}
+
 // fault F11: 413 goes before the sender has written its body, which meets a reset
 #[tokio::test]
 async fn a_sender_that_writes_two_mebibytes_before_it_reads_hears_413_and_is_not_reset() {
@@ -52,12 +64,15 @@ async fn a_sender_that_waits_for_leave_to_send_is_refused_at_once() {
     for expect in ["100-continue", "100-Continue"] {
         let mut head = large.clone().with("Expect", expect).head();
         head.extend_from_slice(b"\r\n");
-        let mut wire = server.connect().await;
-        let sent = Instant::now();
-        wire.send_all(&head).await;
         // The first answer is no 100, and does not wait for the deadline.
-        assert_eq!(wire.answer().await.unwrap().status, 413);
-        assert!(sent.elapsed() < DEADLINE, "{:?}", sent.elapsed());
+        fastest_before_the_deadline(async || {
+            let mut wire = server.connect().await;
+            let sent = Instant::now();
+            wire.send_all(&head).await;
+            assert_eq!(wire.answer().await.unwrap().status, 413);
+            sent.elapsed()
+        })
+        .await;
     }
 }
 
@@ -65,15 +80,19 @@ async fn a_sender_that_waits_for_leave_to_send_is_refused_at_once() {
 #[tokio::test]
 async fn a_sender_of_more_than_is_read_on_is_cut_off() {
     let (server, _) = server().await;
-    let mut wire = server.connect().await;
     let head = Sent::new("").with("Content-Length", (17 * MIB).to_string());
     let mut head = head.head();
     head.extend_from_slice(b"\r\n");
-    let sent = Instant::now();
-    wire.send_all(&head).await;
-    assert_eq!(wire.answer().await.unwrap().status, 413);
-    assert!(sent.elapsed() < DEADLINE, "{:?}", sent.elapsed());
-    assert!(wire.answer().await.is_none(), "closed");
+    fastest_before_the_deadline(async || {
+        let mut wire = server.connect().await;
+        let sent = Instant::now();
+        wire.send_all(&head).await;
+        assert_eq!(wire.answer().await.unwrap().status, 413);
+        let took = sent.elapsed();
+        assert!(wire.answer().await.is_none(), "closed");
+        took
+    })
+    .await;
 }
 
 /// The ways into a receiver.

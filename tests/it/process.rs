@@ -18,7 +18,7 @@ use hookgate::{
 };
 
 /// A generous time limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running example; ended with its own process id when it goes out of scope.
 pub(crate) struct Example {

@@ -34,7 +34,7 @@ pub(crate) const SECRET: &str = "whsec_made_up_for_the_wire_tests";
 /// The time of a manual clock.
 pub(crate) const NOW: i64 = 1_763_690_000;
 /// A generous time limit, for a loaded machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn secret() -> Secret {
     Secret::new(SECRET).unwrap()

@@ -368,7 +368,7 @@ async fn a_body_that_trickles_or_stalls_is_cut_off_at_its_deadline() {
     for (status, after) in [tokio::join!(stalled), tokio::join!(trickling)].map(|(end,)| end) {
         assert_eq!(status, 408);
         assert!(after >= Duration::from_millis(1_900), "{after:?}");
-        assert!(after < Duration::from_secs(10), "{after:?}");
+        assert!(after < PATIENCE, "{after:?}");
     }
     assert_eq!((rig.probe.started(), rig.store.calls()), (0, 0));
 }
@@ -492,8 +492,8 @@ async fn a_handler_slower_than_the_budget_continues_behind_a_503() {
     let rig = rig_with(
         Probe::new().hold(),
         receiver()
-            .answer_within(Duration::from_millis(400))
-            .body_deadline(Duration::from_millis(400)),
+            .answer_within(Duration::from_secs(1))
+            .body_deadline(Duration::from_secs(1)),
     )
     .await;
     let sent = Sent::new(event("evt_1"));

@@ -74,7 +74,7 @@ impl Server {
         F: Future<Output: Send> + Send + 'static,
     {
         let call = tokio::spawn(call);
-        let suite = self.suites.recv_timeout(Duration::from_secs(20)).unwrap();
+        let suite = self.suites.recv_timeout(Duration::from_secs(60)).unwrap();
         call.abort();
         suite
     }

@@ -146,6 +146,8 @@ fn end_of_string(text: &[u8], mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn redacted_text(body: &str, redaction: &Redaction) -> Option<String> {
@@ -251,12 +253,22 @@ mod tests {
     #[test]
     fn a_long_name_around_many_values_costs_no_more_than_a_short_one() {
         let redaction = Redaction::people().key("Iban").field("a.b");
-        let name = "é".repeat(100_000);
         let values = r#"1,{"b":2},"#.repeat(20_000);
-        let body = format!(r#"{{"{name}":[{values}3]}}"#);
-        let begun = std::time::Instant::now();
-        assert_eq!(redacted_text(&body, &redaction).unwrap(), "untouched");
-        assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+        let named = |name: &str| {
+            let body = format!(r#"{{"{name}":[{values}3]}}"#);
+            let begun = std::time::Instant::now();
+            assert_eq!(redacted_text(&body, &redaction).unwrap(), "untouched");
+            begun.elapsed()
+        };
+        // The best of several, in turns: what else the machine does must not count. A name that is read at each value costs some
+        // hundred times as much.
+        let name = "é".repeat(100_000);
+        let (mut long, mut short) = (Duration::MAX, Duration::MAX);
+        for _ in 0..5 {
+            short = short.min(named("é"));
+            long = long.min(named(&name));
+        }
+        assert!(long < 10 * short, "{long:?}, {short:?}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::LedgerFile;
 use crate::process::{Example, own_secret, row_created, signed};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The server side of Lambda's runtime API.
 struct Lambda {

@@ -53,7 +53,7 @@ pub(crate) fn check_the_rules(name: &str) {
     let head = "POST /webhooks HTTP/1.1\r\nhost: a\r\ncontent-length: 1048577\r\n\r\n";
     stream.write_all(head.as_bytes()).unwrap();
     stream
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let mut status = [0; 12];
     std::io::Read::read_exact(&mut stream, &mut status).unwrap();
@@ -63,12 +63,21 @@ pub(crate) fn check_the_rules(name: &str) {
 
 /// The sender closes the connection before the handler is done.
 pub(crate) fn check_a_hang_up(name: &str) {
-    let ledger = LedgerFile::made(&format!("{name}-hang-up"));
-    let (path, millis) = (ledger.path(), "1500");
+    // A busy machine may not begin the run in half a second.
+    let is_run = [500, 5_000]
+        .into_iter()
+        .any(|millis| runs_after_a_hang_up(name, millis));
+    assert!(is_run, "the run was cut off");
+}
+
+/// The sender waits for so long, the handler takes three times as long.
+fn runs_after_a_hang_up(name: &str, millis: u64) -> bool {
+    let ledger = LedgerFile::made(&format!("{name}-hang-up-{millis}"));
+    let (path, takes) = (ledger.path(), (3 * millis).to_string());
     let variables = [
         ("WEBHOOK_SECRET", own_secret()),
         ("LEDGER", &*path),
-        ("LEDGER_MILLIS", millis),
+        ("LEDGER_MILLIS", &*takes),
     ];
     let example = Example::start(name, &variables);
     let body = order("evt_1");
@@ -83,36 +92,43 @@ pub(crate) fn check_a_hang_up(name: &str) {
     stream
         .write_all(format!("{head}\r\n{body}").as_bytes())
         .unwrap();
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(
-        ledger.lines().len(),
-        0,
-        "the handler was too fast for this test"
-    );
+    std::thread::sleep(Duration::from_millis(millis));
+    let is_under_way = ledger.lines().is_empty();
     drop(stream);
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     while ledger.lines().is_empty() {
-        assert!(Instant::now() < until, "the run was cut off");
+        if Instant::now() > until {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     // It may not be committed yet; a copy waits for the commit.
     assert!(example.deliver(own_secret(), &body).is_replay());
     assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
+    is_under_way
 }
 
 /// A handler that takes longer than the sender waits, a concurrent copy, and a server that is stopped meanwhile.
 #[cfg(unix)]
 pub(crate) fn check_a_late_run(name: &str) {
-    let ledger = LedgerFile::made(&format!("{name}-late"));
-    let path = ledger.path();
+    // A busy machine may need longer for the answers than the handler for its run.
+    let is_late = [8_000, 13_000]
+        .into_iter()
+        .any(|millis| is_answered_before_a_late_run_ends(name, millis));
+    assert!(is_late, "the answers waited for the run");
+}
+
+#[cfg(unix)]
+fn is_answered_before_a_late_run_ends(name: &str, millis: u64) -> bool {
+    let ledger = LedgerFile::made(&format!("{name}-late-{millis}"));
+    let (path, takes) = (ledger.path(), millis.to_string());
     let variables = [
         ("WEBHOOK_SECRET", own_secret()),
         ("LEDGER", &*path),
-        ("LEDGER_MILLIS", "8000"),
+        ("LEDGER_MILLIS", &*takes),
     ];
     let mut example = Example::start(name, &variables);
     let body = order("evt_1");
-    let began = Instant::now();
     let copies = std::thread::scope(|scope| {
         let deliver = || example.deliver(own_secret(), &body);
         let copies = [scope.spawn(deliver), scope.spawn(deliver)];
@@ -122,14 +138,11 @@ pub(crate) fn check_a_late_run(name: &str) {
         assert_eq!(copy.status, 503, "{copy:?}");
         assert!(copy.body.contains(r#""code":"INTERNAL_ERROR""#), "{copy:?}");
     }
-    assert!(
-        began.elapsed() < Duration::from_secs(8),
-        "too slow a machine"
-    );
-    assert_eq!(ledger.lines().len(), 0);
+    let is_under_way = ledger.lines().is_empty();
     assert!(example.terminate());
     example.line_with("stopped, 0 runs aborted");
     assert_eq!(ledger.lines(), ["evt_1 Ada ✓"]);
+    is_under_way
 }
 
 macro_rules! frameworks {

@@ -155,7 +155,7 @@ impl Task {
         if self.store.starts_with("host=") {
             return database(&self.store).inbox("test").unwrap();
         }
-        let until = Instant::now() + Duration::from_secs(30);
+        let until = Instant::now() + Duration::from_secs(60);
         loop {
             match open_inbox(Path::new(&self.store)) {
                 Ok(inbox) => return inbox,
@@ -186,7 +186,7 @@ pub fn claims(store: &str) -> Arc<dyn DedupeStore> {
     if store.starts_with("host=") {
         return Arc::new(PostgresStore::new(&database(store), "test"));
     }
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     loop {
         match SqliteStore::open(store) {
             Ok(store) => return Arc::new(store),

@@ -90,7 +90,7 @@ impl PostgresServer {
         }
         self.server.signal("QUIT");
         std::thread::sleep(Duration::from_millis(50));
-        let until = Instant::now() + Duration::from_secs(20);
+        let until = Instant::now() + Duration::from_secs(60);
         while self.folder.path().join("data/postmaster.pid").exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }

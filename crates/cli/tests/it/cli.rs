@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// A generous time limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_command";
 
 /// The built command, with these arguments and an environment without secrets.

@@ -75,7 +75,10 @@ impl Place {
             options: vec!["--db".into(), file.to_str().unwrap().into()],
             url: None,
         };
-        (hookgate_sqlite::open_inbox(file).unwrap(), place)
+        // On a busy machine another process holds the file for longer than the usual half a second.
+        let options = hookgate_sqlite::InboxOptions::default();
+        let inbox = options.busy_timeout(Duration::from_secs(60)).open(file);
+        (inbox.unwrap(), place)
     }
 
     fn command(&self, name: &str, arguments: &[&str]) -> Command {
@@ -327,7 +330,9 @@ fn url_at(server: &Server, rest: &str) -> String {
 }
 
 pub(crate) fn database(server: &PostgresServer) -> Postgres {
-    Postgres::new(Config::from_str(&server.config()).unwrap(), NoTls)
+    let config = Config::from_str(&server.config()).unwrap();
+    // A busy machine answers no call within the usual limit.
+    Postgres::new(config, NoTls).with_timeout(PATIENCE)
 }
 
 // fault O3: a retry, burial or deletion takes an entry from the worker that runs it: it runs twice, or is gone
@@ -356,7 +361,8 @@ async fn an_inbox_behind_tls_is_reached_by_its_url() {
     let (client, connection) = config.connect(tls).await.unwrap();
     tokio::spawn(connection);
     migrate(&client).await.unwrap();
-    let inbox = Postgres::open(&right).unwrap().inbox("test").unwrap();
+    let postgres = Postgres::open(&right).unwrap().with_timeout(PATIENCE);
+    let inbox = postgres.inbox("test").unwrap();
     accept(&inbox, "evt_1").await;
 
     let stats = |url: &str| {

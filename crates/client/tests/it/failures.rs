@@ -221,7 +221,7 @@ async fn an_attempt_and_a_call_have_times_of_their_own() {
     let emulator = orders().await;
     // The answer comes after 10 s.
     emulator.fault_first("slow-answer", 1).unwrap();
-    let options = quick().attempt_timeout(Duration::from_millis(300));
+    let options = quick().attempt_timeout(Duration::from_secs(1));
     client(&emulator)
         .with(options)
         .page("page_1")
@@ -240,9 +240,7 @@ async fn an_attempt_and_a_call_have_times_of_their_own() {
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 1));
     assert!(error.is_outcome_unknown());
     emulator.fault_first("slow-answer", 9).unwrap();
-    let options = quick()
-        .total_timeout(Duration::from_millis(300))
-        .retries(100);
+    let options = quick().total_timeout(Duration::from_secs(1)).retries(100);
     let error = client(&emulator)
         .with(options)
         .page("page_1")

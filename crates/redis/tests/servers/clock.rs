@@ -11,7 +11,7 @@ use hookgate::{
 };
 use hookgate_redis::RedisStore;
 
-use super::{Direct, key, token, until};
+use super::{Direct, key, patient, token, until};
 use crate::support::{Folder, RedisServer, Skew};
 
 const HOUR: u64 = 3600;
@@ -68,7 +68,7 @@ async fn an_hour_forward_ends_leases_early_and_forgets_nothing_that_is_still_sen
     let Some(skewed) = Skewed::start() else {
         return;
     };
-    let store = RedisStore::connect(&skewed.server.url()).await.unwrap();
+    let store = patient(&skewed.server.url());
     let (done, by) = (key("done"), token());
     store.claim(&done, by, LEASE).await.unwrap();
     store.commit(&done, by, RETAIN).await.unwrap();
@@ -110,7 +110,7 @@ async fn an_hour_backward_keeps_leases_longer_until_they_are_renewed_or_released
     let Some(skewed) = Skewed::start() else {
         return;
     };
-    let store = RedisStore::connect(&skewed.server.url()).await.unwrap();
+    let store = patient(&skewed.server.url());
     let (done, by) = (key("done"), token());
     store.claim(&done, by, LEASE).await.unwrap();
     store.commit(&done, by, RETAIN).await.unwrap();

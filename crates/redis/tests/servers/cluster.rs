@@ -21,7 +21,7 @@ use tokio::sync::RwLock;
 use tokio::task::coop;
 
 use super::conformance::assert_kept;
-use super::{Direct, LONG, key, token, until};
+use super::{Direct, LONG, key, patient, token, until};
 use crate::support::{RedisServer, free_port, program};
 
 struct Cluster {
@@ -123,7 +123,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
     assert_eq!(named, nodes);
     findings.strict().unwrap();
     // Queried as a server by itself, a node refuses keys of other nodes, and the check says why.
-    let alone = RedisStore::connect(&cluster.nodes[0].url()).await.unwrap();
+    let alone = patient(&cluster.nodes[0].url());
     let found = alone.check().await.unwrap();
     assert_eq!(found.found[0].risk, Risk::OneNode { primaries: 3 });
     let error = found.strict().unwrap_err();

@@ -10,13 +10,18 @@ use hookgate::{
 };
 use hookgate_redis::RedisStore;
 
-use super::{Direct, LONG, key, token, until};
+use super::{Direct, LONG, connected, key, patient, token, until};
 use crate::support::{Fault, Proxy, RedisServer};
+
+/// A call takes 900 ms at most. The rest is for a busy machine, which may need more than that too: then the next round counts. A call
+/// without a limit takes longer in each.
+const SOON: Duration = Duration::from_secs(3);
+const ROUNDS: u32 = 10;
 
 /// A store behind a proxy, with its scripts known.
 async fn behind(proxy: &Proxy) -> RedisStore {
     let url = format!("redis://{}", proxy.address);
-    let store = RedisStore::connect(&url).await.unwrap();
+    let store = connected(&url).await;
     let (event, token) = (key("first"), token());
     store.claim(&event, token, LONG).await.unwrap();
     store.renew(&event, token, LONG).await.unwrap();
@@ -93,16 +98,19 @@ async fn a_connection_that_broke_without_a_signal_is_replaced() {
     };
     let proxy = Proxy::before(server.server.address);
     let store = behind(&proxy).await;
-    proxy.kill_standing();
-    let before = Instant::now();
-    let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::TimedOut);
-    assert!(
-        before.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        before.elapsed()
-    );
-    recovered(&store).await;
+    let mut fastest = Duration::MAX;
+    for _ in 0..ROUNDS {
+        proxy.kill_standing();
+        let before = Instant::now();
+        let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::TimedOut);
+        fastest = fastest.min(before.elapsed());
+        recovered(&store).await;
+        if fastest < SOON {
+            break;
+        }
+    }
+    assert!(fastest < SOON, "{fastest:?}");
 }
 
 /// No call waits as long as the connection would: neither one with a limit of its own nor one that is dropped with its request.
@@ -271,19 +279,27 @@ async fn a_server_out_of_reach_is_found_again() {
     let fails = async |fault: Fault, expected: Option<StoreErrorKind>| {
         let proxy = Proxy::before(server.server.address);
         let store = behind(&proxy).await.with_prefix(&format!("{fault:?}:"));
-        proxy.set(fault);
-        for _ in 0..3 {
-            let before = Instant::now();
-            let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
-            assert!(
-                expected.is_none_or(|kind| kind == error.kind()),
-                "{fault:?}: {error:?}"
-            );
-            // 900 ms, and the delay of a busy machine.
-            assert!(before.elapsed() < Duration::from_secs(3), "{fault:?}");
+        let mut fastest = Duration::MAX;
+        for _ in 0..ROUNDS {
+            proxy.set(fault);
+            let mut slowest = Duration::ZERO;
+            for _ in 0..3 {
+                let before = Instant::now();
+                let error = store.claim(&key("event"), token(), LONG).await.unwrap_err();
+                assert!(
+                    expected.is_none_or(|kind| kind == error.kind()),
+                    "{fault:?}: {error:?}"
+                );
+                slowest = slowest.max(before.elapsed());
+            }
+            proxy.set(Fault::None);
+            recovered(&store).await;
+            fastest = fastest.min(slowest);
+            if fastest < SOON {
+                break;
+            }
         }
-        proxy.set(Fault::None);
-        recovered(&store).await;
+        assert!(fastest < SOON, "{fault:?}: {fastest:?}");
     };
     let (late, timed_out) = (
         Fault::Delay(Duration::from_secs(3)),
@@ -303,7 +319,7 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
         return;
     };
     let goes_down = async {
-        let store = RedisStore::connect(&server.url()).await.unwrap();
+        let store = connected(&server.url()).await;
         recovered(&store).await;
         server.server.kill();
         for _ in 0..3 {
@@ -313,7 +329,7 @@ async fn a_server_that_was_down_or_paused_is_used_again() {
         recovered(&store).await;
     };
     let pauses = async {
-        let store = RedisStore::connect(&paused.url()).await.unwrap();
+        let store = connected(&paused.url()).await;
         recovered(&store).await;
         paused.server.signal("STOP");
         for _ in 0..3 {
@@ -334,7 +350,7 @@ async fn a_login_that_failed_is_tried_again() {
         return;
     };
     let url = format!("redis://:made-up-password@{}", server.server.address);
-    let store = RedisStore::connect(&url).await.unwrap();
+    let store = connected(&url).await;
     recovered(&store).await;
     server.restart_with(&["--requirepass", "another"]);
     let (event, holder) = (key("event"), token());
@@ -389,7 +405,7 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
     let Some(mut server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let (event, holder) = (key("event"), token());
     store.claim(&event, holder, LONG).await.unwrap();
     store.commit(&event, holder, LONG).await.unwrap();
@@ -398,10 +414,10 @@ async fn a_server_that_still_reads_its_file_refuses_and_then_knows_what_is_done(
         let _: () = direct.say(&format!("SET other-{number} value")).await;
     }
     let _: () = direct.say("SAVE").await;
-    // A millisecond for each key, and a look at the connections now and then.
+    // Three milliseconds for each key, and a look at the connections now and then.
     server.restart_with(&[
         "--key-load-delay",
-        "1000",
+        "3000",
         "--loading-process-events-interval-bytes",
         "1024",
     ]);
@@ -429,7 +445,7 @@ async fn a_login_that_the_server_begins_to_require_is_an_error_until_it_no_longe
     let Some(server) = RedisServer::start(&[]) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = connected(&server.url()).await;
     recovered(&store).await;
     let mut direct = Direct::to(&server.url()).await;
     let _: () = direct.say("CONFIG SET requirepass made_up").await;

@@ -13,7 +13,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hookgate::dedupe::{ClaimToken, EventKey};
+use hookgate::dedupe::{ClaimToken, EventKey, StoreError, StoreErrorKind};
+use hookgate_redis::{Connection, RedisStore};
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult};
 
@@ -42,6 +43,26 @@ const LONG: Duration = Duration::from_secs(600);
 
 fn key(id: &str) -> EventKey {
     EventKey::new("default", id)
+}
+
+/// For tests in which time plays no part: a busy machine neither makes a connection nor answers a call within the usual limits.
+fn patient(url: &str) -> RedisStore {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let connection = Connection::new(redis::Client::open(url).unwrap());
+    let connection = connection.with_connect_limit(PATIENCE);
+    RedisStore::on(connection.with_response_limit(PATIENCE)).with_call_limit(PATIENCE)
+}
+
+/// A store with the usual limits, which a busy machine may need more than once to connect in.
+async fn connected(url: &str) -> RedisStore {
+    let connected = until(Result::is_ok, || RedisStore::connect(url)).await;
+    connected.unwrap()
+}
+
+/// The error of such a store, once the machine keeps within the limits.
+async fn not_connected(url: &str) -> StoreError {
+    let connect = async || RedisStore::connect(url).await.unwrap_err();
+    until(|error| error.kind() != StoreErrorKind::TimedOut, connect).await
 }
 
 /// A token for a body of its own, so that the mark in a done record tells which token committed it.

@@ -11,7 +11,7 @@ use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 
 use super::layer::App;
-use super::{Direct, LONG, key, token};
+use super::{Direct, LONG, key, patient, token};
 use crate::support::RedisServer;
 
 // fault C6: memory that is full keeps a finished run from being recorded
@@ -21,7 +21,7 @@ async fn full_memory_refuses_new_events_and_forgets_none() {
     let Some(server) = RedisServer::start(&settings) else {
         return;
     };
-    let store = RedisStore::connect(&server.url()).await.unwrap();
+    let store = patient(&server.url());
     let app = App::on(store.clone());
     assert_eq!(app.deliver("early").await, StatusCode::NO_CONTENT);
     let (running, holder) = (key("running"), token());
@@ -84,7 +84,7 @@ async fn a_server_that_evicts_forgets_and_the_check_says_so() {
         let Some(server) = RedisServer::start(&settings) else {
             return;
         };
-        let store = RedisStore::connect(&server.url()).await.unwrap();
+        let store = patient(&server.url());
         let findings = store.check().await.unwrap();
         let expected = Risk::Evicts {
             policy: policy.to_owned(),

@@ -1,7 +1,5 @@
 //! Two processes over one Redis.
 
-use hookgate_redis::RedisStore;
-
 use crate::support::{RedisServer, one_run_in_two_processes};
 
 #[test]
@@ -13,6 +11,6 @@ fn one_run_of_256_racers_in_two_processes() {
             let url = server.url();
             Some((server, url))
         },
-        async |url| RedisStore::connect(url).await.unwrap(),
+        async |url| super::patient(url),
     );
 }

@@ -16,7 +16,7 @@ use hookgate::{
 use hookgate_redis::Connection;
 use hookgate_redis::RedisStore;
 
-use super::{LONG, key, token};
+use super::{LONG, key, not_connected, patient, token, until};
 use crate::support::{Certificates, Fault, Proxy};
 
 /// Claims and commits an event, as another program of the same service sees it afterwards.
@@ -44,10 +44,8 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     let port = server.server.address.port();
     for host in ["localhost", "127.0.0.1"] {
         let url = format!("rediss://{host}:{port}/{}", u8::from(host == "localhost"));
-        let store = RedisStore::open(&url).unwrap();
-        let store = store.with_ca(Certificates::AUTHORITY).unwrap();
         // A handshake takes a busy machine longer.
-        let store = store.with_call_limit(Duration::from_secs(5));
+        let store = patient(&url).with_ca(Certificates::AUTHORITY).unwrap();
         store.check().await.unwrap();
         works(&store).await;
     }
@@ -59,11 +57,14 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     };
     let url = format!("rediss://localhost:{port}/2");
     let client = redis::Client::build_with_tls(url.as_str(), trusted).unwrap();
-    let patient = Connection::new(client).with_connect_limit(Duration::from_secs(5));
-    works(&RedisStore::on(patient).with_call_limit(Duration::from_secs(5))).await;
+    let connection = Connection::new(client).with_connect_limit(LONG);
+    works(&RedisStore::on(connection.with_response_limit(LONG)).with_call_limit(LONG)).await;
     // Without TLS nothing is answered.
-    let error = RedisStore::connect(&server.url()).await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error:?}");
+    until(
+        |error| error.kind() == StoreErrorKind::Unavailable,
+        async || RedisStore::connect(&server.url()).await.unwrap_err(),
+    )
+    .await;
 }
 
 /// The text of an error with its sources, which has to name the certificate.
@@ -86,7 +87,7 @@ async fn every_call_reports_a_refused_certificate() {
         return;
     };
     let port = server.server.address.port();
-    let open = |host| RedisStore::open(&format!("rediss://{host}:{port}")).unwrap();
+    let open = |host| patient(&format!("rediss://{host}:{port}"));
     let unknown = "signed by no authority";
     let by_the_system = open("localhost");
     let of_another = open("localhost").with_ca(Certificates::OTHER).unwrap();
@@ -100,7 +101,7 @@ async fn every_call_reports_a_refused_certificate() {
         let begun = Instant::now();
         let calls: Vec<_> = (0..8)
             .map(|number| {
-                let store = store.clone().with_call_limit(Duration::from_secs(20));
+                let store = store.clone().with_call_limit(LONG);
                 tokio::spawn(
                     async move { store.claim(&key(&number.to_string()), token(), LONG).await },
                 )
@@ -110,14 +111,14 @@ async fn every_call_reports_a_refused_certificate() {
             told(&call.await.unwrap().unwrap_err(), words);
         }
         // Redis' own tries alone would go on for longer than any call.
-        assert!(begun.elapsed() < Duration::from_secs(10), "{words}");
+        assert!(begun.elapsed() < LONG / 10, "{words}");
         told(
             &store.claim(&key("later"), token(), LONG).await.unwrap_err(),
             words,
         );
     }
     let url = format!("rediss://localhost:{port}");
-    told(&RedisStore::connect(&url).await.unwrap_err(), unknown);
+    told(&not_connected(&url).await, unknown);
 }
 
 /// The URL of TLS leads to a port without it.
@@ -136,8 +137,7 @@ async fn every_call_reports_a_server_without_tls() {
             let _ = client.read(&mut [0; 4_096]);
         }
     });
-    let store = RedisStore::open(&url).unwrap();
-    let store = store.with_call_limit(Duration::from_secs(20));
+    let store = patient(&url);
     for number in 0..3 {
         let event = key(&number.to_string());
         let claimed = store.claim(&event, token(), LONG).await;
@@ -147,7 +147,7 @@ async fn every_call_reports_a_server_without_tls() {
             assert!(error.source().is_some(), "{error:?}");
         }
     }
-    let error = RedisStore::connect(&url).await.unwrap_err();
+    let error = not_connected(&url).await;
     assert!(error.to_string().contains("is not TLS"), "{error:?}");
 }
 
@@ -175,8 +175,8 @@ async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
             assert!(error.source().is_some(), "{error:?}");
         }
     }
-    let error = RedisStore::connect(&url).await.unwrap_err();
-    assert!(error.to_string().contains(words), "{error:?}");
+    let connect = async || RedisStore::connect(&url).await.unwrap_err();
+    until(|error| error.to_string().contains(words), connect).await;
 }
 
 /// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.
@@ -254,8 +254,5 @@ async fn a_unix_socket_is_an_address_too() {
     let Some(_server) = crate::support::RedisServer::start(&["--unixsocket", &socket]) else {
         return;
     };
-    let store = RedisStore::connect(&format!("unix://{socket}"))
-        .await
-        .unwrap();
-    works(&store).await;
+    works(&patient(&format!("unix://{socket}"))).await;
 }

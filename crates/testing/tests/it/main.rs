@@ -11,6 +11,7 @@ mod replay;
 mod schemes;
 mod sender;
 mod sinks;
+mod stalls;
 mod stores;
 
 // Shared with the tests of the library.

@@ -14,6 +14,8 @@ use hookgate::{
 use hookgate_testing::{Report, SinkConformance, SinkRule, SinkUnderTest};
 use tokio::time::sleep;
 
+use crate::stalls::{ATTEMPTS, Stalls};
+
 /// The messages that are durable: attributes and body.
 type Messages = Arc<Mutex<Vec<(Vec<(&'static str, String)>, Vec<u8>)>>>;
 
@@ -26,7 +28,8 @@ fn unavailable() -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable)
 }
 
-/// Real time: a busy machine may stop a thread for two of these units, and the lease is renewed in time.
+/// Real time: a busy machine may stop a thread for two of these units, and the lease is renewed in time. Where it stops one for
+/// longer, the result does not count.
 const UNIT: Duration = Duration::from_millis(40);
 
 struct Subject<O> {
@@ -74,7 +77,7 @@ async fn report<S: Sink>(open: impl Fn(Messages) -> S + Send + Sync + 'static) -
 /// A queue behind a `MemoryStore`, whose publisher does this at its n-th call.
 fn queue<F>(
     publish: impl Fn(Messages, Delivery, usize) -> F + Clone + Send + Sync + 'static,
-) -> impl Fn(Messages) -> QueueSink<MemoryStore, Publish<F>> + Send + Sync + 'static
+) -> impl Fn(Messages) -> QueueSink<MemoryStore, Publish<F>> + Clone + Send + Sync + 'static
 where
     F: Future<Output = Result<(), PublishError>> + Send + 'static,
 {
@@ -96,7 +99,7 @@ async fn a_queue_behind_claims_keeps_every_rule() {
         put(&messages, &delivery);
         Ok(())
     });
-    report(queue).await.assert_kept();
+    keeps_every_rule(queue).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,12 +126,38 @@ async fn it_does_with_publishers_that_fail() {
             }
         },
     );
-    report(kinds).await.assert_kept();
+    keeps_every_rule(kinds).await;
 }
 
-async fn breaks<S: Sink>(rule: SinkRule, open: impl Fn(Messages) -> S + Send + Sync + 'static) {
-    let report = report(open).await;
-    assert!(report.broken().any(|broken| broken == rule), "{report}");
+async fn breaks<S: Sink>(
+    rule: SinkRule,
+    open: impl Fn(Messages) -> S + Clone + Send + Sync + 'static,
+) {
+    let is_found = |report: &Report<SinkRule>| report.broken().any(|broken| broken == rule);
+    let report = report_without_stalls(open, is_found).await;
+    assert!(is_found(&report), "{report}");
+}
+
+async fn keeps_every_rule<S: Sink>(open: impl Fn(Messages) -> S + Clone + Send + Sync + 'static) {
+    let is_kept = |report: &Report<SinkRule>| report.broken().next().is_none();
+    report_without_stalls(open, is_kept).await.assert_kept();
+}
+
+/// The first report that is as expected, or of a time in which the machine did not stall.
+async fn report_without_stalls<S: Sink>(
+    open: impl Fn(Messages) -> S + Clone + Send + Sync + 'static,
+    is_expected: impl Fn(&Report<SinkRule>) -> bool,
+) -> Report<SinkRule> {
+    for attempt in 1.. {
+        let stalls = Stalls::watch();
+        let report = report(open.clone()).await;
+        let longest = stalls.longest();
+        if is_expected(&report) || longest < UNIT / 2 || attempt == ATTEMPTS {
+            return report;
+        }
+        println!("attempt {attempt} met a stall of {longest:?}:\n{report}");
+    }
+    unreachable!("the last attempt returns")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,7 +213,7 @@ impl Sink for Plain {
 fn plain(
     key: fn(&Delivery) -> Option<EventKey>,
     body: fn(&[u8]) -> Vec<u8>,
-) -> impl Fn(Messages) -> Plain {
+) -> impl Fn(Messages) -> Plain + Clone {
     move |messages| Plain {
         messages,
         keys: Mutex::default(),

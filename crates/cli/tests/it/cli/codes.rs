@@ -8,7 +8,7 @@ use std::process::Stdio;
 #[cfg(unix)]
 use super::Scratch;
 use super::https::{self, AUTHORITY};
-use super::{Ran, SECRET, ends, hookgate};
+use super::{PATIENCE, Ran, SECRET, ends, hookgate};
 
 #[test]
 fn exit_0_and_1_are_the_answer() {
@@ -309,11 +309,15 @@ fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
     use rustix::process::Signal;
 
     let address = format!("127.0.0.1:{}", free_port());
-    let arguments = ["listen", "--addr", &address, "--delay", "2s"];
+    let arguments = ["listen", "--addr", &address, "--delay", "4s"];
     let mut terminal = Terminal::start(&arguments, &[], (24, 100));
     terminal.shows(&["(not shown): "]);
     // The prompt appears before the terminal is set to hide the input.
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    let shown = std::time::Instant::now();
+    while terminal.is_cooked() {
+        assert!(shown.elapsed() < PATIENCE, "the input is not hidden");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
     terminal.press(&format!("{SECRET}\n"));
     terminal.shows(&[&address]);
     let url = format!("http://{address}/webhooks");
@@ -323,7 +327,7 @@ fn ctrl_c_lets_what_is_under_way_end_also_after_a_secret_was_typed() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    std::thread::sleep(std::time::Duration::from_secs(2));
     assert!(sender.try_wait().unwrap().is_none(), "it waits");
     terminal.signal(Signal::INT);
     assert_eq!(ends(&mut sender).code(), Some(0), "it was answered");

@@ -371,7 +371,7 @@ fn ctrl_c_gives_the_summary_so_far() {
     // One is answered, the next one waits for ever.
     let (mut first, _) = listener.accept().unwrap();
     first
-        .set_read_timeout(Some(Duration::from_secs(30)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let mut request = Vec::new();
     while !String::from_utf8_lossy(&request).contains("\"Ada\"}}}") {

@@ -2,20 +2,6 @@
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(20);
-
-/// Waits until this number of processes listen.
-async fn until_listening(client: &Client, processes: i64) {
-    let count = "SELECT count(*) FROM pg_stat_activity WHERE query ILIKE 'listen %'";
-    for _ in 0..2_000 {
-        if client.query_one(count, &[]).await.unwrap().get::<_, i64>(0) == processes {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{processes} do not listen");
-}
-
 /// Each table is a process, with one worker that waits.
 // fault Q27: each new entry wakes the idle workers of all processes
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -25,17 +11,18 @@ async fn a_notification_wakes_one_process_and_none_of_another_inbox() {
         return;
     };
     let config = database(&server.config(), "wake").await;
-    let client = connect(&config).await;
-    let table = |name| Table::new(Postgres::new(config.clone(), NoTls), name);
+    let table = |name| Table::new(patient(config.clone()), name);
     let tables: Vec<_> = (0..PROCESSES).map(|_| table("default")).collect();
     let foreign = table("foreign");
     for table in tables.iter().chain([&foreign]) {
         table.notifier.listen();
     }
-    until_listening(&client, PROCESSES as i64 + 1).await;
+    // Each wakes a worker of its own once it listens.
+    for table in tables.iter().chain([&foreign]) {
+        let listens = tokio::time::timeout(PATIENCE, table.changed().notified());
+        listens.await.expect("one does not listen");
+    }
     let other = table("default");
-    // They wake their workers once they listen.
-    tokio::time::sleep(Duration::from_millis(200)).await;
     for _ in 0..5 {
         let mut waits: Vec<_> = tables
             .iter()
@@ -54,7 +41,7 @@ async fn a_notification_wakes_one_process_and_none_of_another_inbox() {
         let began = std::time::Instant::now();
         let mut until = None;
         while until.is_none_or(|until| std::time::Instant::now() < until) {
-            assert!(began.elapsed() < SOON, "{woken:?} are woken");
+            assert!(began.elapsed() < PATIENCE, "{woken:?} are woken");
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             for (place, wait) in waits.iter_mut().enumerate() {
                 if !woken.contains(&place) && wait.as_mut().poll(&mut context).is_ready() {

@@ -207,7 +207,7 @@ async fn a_list_reads_no_more_than_it_shows() {
         let statement = operate::page_of(row::LISTED, &which);
         let plan = plan(&client, &statement, &operate::TYPES, &asked, 100).await;
         assert!(plan.contains(index), "{plan}");
-        let table = Table::new(Postgres::new(config.clone(), NoTls), "default");
+        let table = Table::new(patient(config.clone()), "default");
         let listed = table.list(which, Page::first(1_000)).await.unwrap();
         assert_eq!(listed.len(), count, "{index}");
     }

@@ -14,8 +14,7 @@ use super::*;
 use crate::support::{client_at, migrated};
 
 fn named(config: &str, name: &str) -> Inbox {
-    let postgres = Postgres::new(Config::from_str(config).unwrap(), NoTls);
-    postgres.inbox(name).unwrap()
+    patient(config).inbox(name).unwrap()
 }
 
 type Handled = Arc<Mutex<Vec<String>>>;

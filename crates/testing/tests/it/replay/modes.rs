@@ -48,7 +48,7 @@ async fn a_log_is_replayed_as_it_was_recorded() {
     assert_eq!(forged.attempts[0].status, Some(401));
     assert_eq!(forged.attempts.len(), 1, "nobody tries a forged one again");
     assert!(
-        began.elapsed() < Duration::from_secs(30),
+        began.elapsed() < Duration::from_secs(60),
         "two minutes passed really"
     );
 }

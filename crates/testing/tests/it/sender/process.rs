@@ -1,7 +1,7 @@
 //! The sender against a receiver in a process of its own, over real HTTP, while the network and the handler misbehave.
 
 use std::collections::HashSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hookgate::clock::SystemClock;
@@ -97,6 +97,13 @@ async fn over_http_and_faults_each_event_is_handled_once_or_discarded() {
     let report = sender.settle().await;
 
     // The run of an attempt that its sender hung up on may go on beyond the last attempt.
+    let ended = |event: &SentEvent| {
+        event.disposition == Disposition::Discarded || counts(&example, &event.id).0 > 0
+    };
+    let until = Instant::now() + Duration::from_secs(60);
+    while !report.events().iter().all(ended) && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
     tokio::time::sleep(Duration::from_secs(5)).await;
     let mut found = HashSet::new();
     for event in report.events() {

@@ -1,9 +1,7 @@
 //! Both stores keep the contract, in the time of a manual clock and in real time.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hookgate::{
     DedupeStore, MemoryStore,
@@ -11,6 +9,8 @@ use hookgate::{
     dedupe::Capacity,
 };
 use hookgate_testing::{StoreConformance, StoreUnderTest};
+
+use crate::stalls::{ATTEMPTS, Stalls};
 
 /// Opens a store, if it can have this capacity.
 pub(super) type Open = fn(Capacity, Arc<dyn Clock>) -> Option<Arc<dyn DedupeStore>>;
@@ -69,39 +69,10 @@ async fn keeps_the_contract(open: Open) {
         let stalls = Stalls::watch();
         let report = StoreConformance::new(InRealTime(open)).run().await;
         let longest = stalls.longest();
-        if report.broken().next().is_none() || longest < UNIT / 2 || attempt == 5 {
+        if report.broken().next().is_none() || longest < UNIT / 2 || attempt == ATTEMPTS {
             return report.assert_kept();
         }
         println!("attempt {attempt} met a stall of {longest:?}:\n{report}");
-    }
-}
-
-/// The longest time by which a thread that wants to wake each 5 ms has overslept.
-struct Stalls {
-    over: Arc<AtomicBool>,
-    watcher: JoinHandle<Duration>,
-}
-
-impl Stalls {
-    fn watch() -> Self {
-        const NAP: Duration = Duration::from_millis(5);
-        let over = Arc::new(AtomicBool::new(false));
-        let is_over = Arc::clone(&over);
-        let watcher = thread::spawn(move || {
-            let mut longest = Duration::ZERO;
-            while !is_over.load(Ordering::Relaxed) {
-                let asleep = Instant::now();
-                thread::sleep(NAP);
-                longest = longest.max(asleep.elapsed().saturating_sub(NAP));
-            }
-            longest
-        });
-        Self { over, watcher }
-    }
-
-    fn longest(self) -> Duration {
-        self.over.store(true, Ordering::Relaxed);
-        self.watcher.join().unwrap()
     }
 }
 

@@ -191,7 +191,7 @@ async fn faults_are_switched_on_counted_and_switched_off() {
     screen.until_text("#faults-on", "2 faults on").await;
     // A link to a reader too, and what it says is told.
     screen
-        .until("document.querySelector('[role=status] > a#faults-on:not([role])')")
+        .until("document.querySelector('[role=status] > a#faults-on:not([role])') !== null")
         .await;
     // One that has come as often as it was asked for looks off.
     let change = json!({ "values": { "prop_quantity": 78 } });

@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(other.to_string().matches('`').count(), 2 + 2 * TYPES.len());
     }
 
-    /// What has this form is read, and what is read has this form.
+    /// What has this form is read, and what is read has this form; but serde takes an array for an object.
     #[test]
     fn the_form_is_that_which_is_read() {
         let values = [
@@ -270,15 +270,19 @@ mod tests {
                 let list = json!([property]);
                 let checked = check_properties_form("add", &list);
                 let read = serde_json::from_value::<Vec<Property>>(list.clone());
-                assert_eq!(checked.is_ok(), read.is_ok(), "{list} {checked:?}");
+                let is_array = read.is_ok() && value.is_some_and(Value::is_array);
+                let fits = checked.is_ok() || is_array;
+                assert_eq!(fits, read.is_ok(), "{list} {checked:?}");
                 refused += usize::from(checked.is_err());
             }
         }
         assert!(refused > 60, "{refused}");
         for value in values.into_iter().chain([json!({ "type": 1 })]) {
             let checked = check_icon(&value);
+            let is_array = value.is_array();
             let read = serde_json::from_value::<Icon>(value);
-            assert_eq!(checked.is_ok(), read.is_ok(), "{checked:?}");
+            let fits = checked.is_ok() || is_array && read.is_ok();
+            assert_eq!(fits, read.is_ok(), "{checked:?}");
         }
     }
 }

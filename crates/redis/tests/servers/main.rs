@@ -62,7 +62,11 @@ async fn connected(url: &str) -> RedisStore {
 /// The error of such a store, once the machine keeps within the limits.
 async fn not_connected(url: &str) -> StoreError {
     let connect = async || RedisStore::connect(url).await.unwrap_err();
-    until(|error| error.kind() != StoreErrorKind::TimedOut, connect).await
+    until(
+        |error: &StoreError| error.kind() != StoreErrorKind::TimedOut,
+        connect,
+    )
+    .await
 }
 
 /// A token for a body of its own, so that the mark in a done record tells which token committed it.

@@ -100,8 +100,8 @@ fn race<S: DedupeStore>(
     });
 }
 
-/// Delivers until it gets a 2xx, as the service does, only sooner. The pauses grow as the service's do: a busy machine could not answer all
-/// racers in time again and again.
+/// Delivers until it gets a 2xx, as the service does, only sooner. The pauses grow as the service's
+/// do: a busy machine could not answer all racers in time again and again.
 async fn deliver(app: Router, signer: Signer, folder: Arc<Path>) -> &'static str {
     let until = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(50);

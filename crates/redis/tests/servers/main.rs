@@ -45,7 +45,8 @@ fn key(id: &str) -> EventKey {
     EventKey::new("default", id)
 }
 
-/// For tests in which time plays no part: a busy machine neither makes a connection nor answers a call within the usual limits.
+/// For tests in which time plays no part: a busy machine neither makes a connection nor answers a
+/// call within the usual limits.
 fn patient(url: &str) -> RedisStore {
     const PATIENCE: Duration = Duration::from_secs(60);
     let connection = Connection::new(redis::Client::open(url).unwrap());

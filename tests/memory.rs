@@ -589,7 +589,8 @@ async fn deliver_all<F>(
 }
 
 /// The memory of this process in bytes: in the short form what Rust code has allocated, in the long one the resident memory.
-/// The least of some readings, since runs and connections of the last deliveries still end: until no less comes for a while.
+/// The least of some readings, since runs and connections of the last deliveries still end: until
+/// no less comes for a while.
 async fn reading() -> usize {
     let (mut least, mut since) = (usize::MAX, 0);
     while since < 20 {

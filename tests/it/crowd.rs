@@ -11,7 +11,8 @@ use crate::support::*;
 const CONNECTIONS: usize = 512;
 const STALLED: usize = 64;
 const DELIVERIES_EACH: usize = 4;
-/// So many deliveries are under way at a time, so that a busy machine answers each within the budget.
+/// So many deliveries are under way at a time, so that a busy machine answers each within the
+/// budget.
 const AT_A_TIME: usize = 64;
 /// The layer's default budget for a delivery, half a second below the sender's limit.
 const BUDGET: Duration = Duration::from_millis(4_500);
@@ -20,7 +21,8 @@ const BUDGET: Duration = Duration::from_millis(4_500);
 async fn sixty_four_stalled_connections_of_512_delay_no_other() {
     let probe = Probe::new();
     let store = MemoryStore::default();
-    // A permit for each delivery under way and not one more: a stalled one that held any would show.
+    // A permit for each delivery under way and not one more: a stalled one that held any would
+    // show.
     let receiver = receiver().max_runs(AT_A_TIME);
     let receiver = receiver.store(store.clone()).build().unwrap();
     let server = Server::start(app(&receiver, &probe)).await;

@@ -347,7 +347,8 @@ mod axum {
     #[cfg(unix)]
     #[test]
     fn receiver_ends_within_its_limits_while_clients_hold_connections_open() {
-        // Five seconds for the server. No run is under way, so `drain` ends at once. A busy machine may need longer once.
+        // Five seconds for the server. No run is under way, so `drain` ends at once. A busy machine
+        // may need longer once.
         let limit = std::time::Duration::from_secs(9);
         let is_in_time = (0..5).any(|_| {
             let mut example = Example::start("receiver", &[("WEBHOOK_SECRET", own_secret())]);

@@ -99,7 +99,8 @@ async fn two_thousand_broken_requests_get_no_5xx_and_no_run() {
             tokio::spawn(async move {
                 let mut random = Random(worker);
                 for number in 0.. {
-                    // A busy machine answers fewer in their time, and is asked on until it has answered enough.
+                    // A busy machine answers fewer in their time, and is asked on until it has
+                    // answered enough.
                     let (has_enough, took) = (all.load(Ordering::SeqCst) > ENOUGH, began.elapsed());
                     if has_enough && (number >= 100 || took > Duration::from_secs(25)) {
                         break;

@@ -1284,8 +1284,8 @@ async fn a_drain_without_a_limit_waits_for_as_long_as_it_takes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_uses_its_whole_poll_budget_delays_no_timer() {
-    // Spends all of tokio's cooperative budget at each poll, and real time with it. It ends when its future is dropped; where no
-    // timer comes, it gives up.
+    // Spends all of tokio's cooperative budget at each poll, and real time with it. It ends when
+    // its future is dropped; where no timer comes, it gives up.
     async fn busy() {
         let began = std::time::Instant::now();
         while began.elapsed() < PATIENCE {

@@ -26,7 +26,8 @@ async fn server() -> (Server, Receiver) {
     (server, receiver)
 }
 
-/// One of some answers comes before the deadline: on a busy machine not each does, and where it is waited for, none.
+/// One of some answers comes before the deadline: on a busy machine not each does, and where it is
+/// waited for, none.
 async fn fastest_before_the_deadline(answered_after: impl AsyncFn() -> Duration) {
     let mut fastest = Duration::MAX;
     for _ in 0..10 {

@@ -260,8 +260,8 @@ mod tests {
             assert_eq!(redacted_text(&body, &redaction).unwrap(), "untouched");
             begun.elapsed()
         };
-        // The best of several, in turns: what else the machine does must not count. A name that is read at each value costs some
-        // hundred times as much.
+        // The best of several, in turns: what else the machine does must not count. A name that is
+        // read at each value costs some hundred times as much.
         let name = "é".repeat(100_000);
         let (mut long, mut short) = (Duration::MAX, Duration::MAX);
         for _ in 0..5 {

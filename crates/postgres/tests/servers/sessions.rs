@@ -237,7 +237,8 @@ async fn a_claim_that_repeats_its_statement_ends_in_time() {
     let store = PostgresStore::new(&database(&server.config()), "test");
     let error = claim(&store, "1").await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::TimedOut);
-    // Eight times 0.7 s would be more than the sender waits. On a busy machine fewer begin in the time of a call.
+    // Eight times 0.7 s would be more than the sender waits. On a busy machine fewer begin in the
+    // time of a call.
     let begun = "SELECT last_value FROM statements";
     let begun: i64 = client.query_one(begun, &[]).await.unwrap().get(0);
     assert!(begun < 4, "{begun} statements");

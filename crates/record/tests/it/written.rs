@@ -78,7 +78,8 @@ fn a_writer_that_hangs_delays_no_delivery_and_dropped_lines_are_counted() {
     for number in 0..100_000 {
         recorder.record(delivery(&format!("evt_{number}")));
     }
-    // One that waited a millisecond would need longer than this for so many; a lock that is held briefly does not.
+    // One that waited a millisecond would need longer than this for so many; a lock that is held
+    // briefly does not.
     assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
     assert_eq!((recorder.dropped(), recorder.written()), (100_000 - 49, 0));
     assert!(!recorder.flush(Duration::from_millis(50)));

@@ -8,7 +8,6 @@ use hookgate::{
     dedupe::Ownership::{Held, Lost},
     dedupe::StoreErrorKind,
 };
-use hookgate_redis::RedisStore;
 
 use super::{Direct, LONG, key, patient, token};
 use crate::support::RedisServer;

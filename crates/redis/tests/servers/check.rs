@@ -225,7 +225,7 @@ async fn a_user_who_may_not_claim_is_found_by_the_check() {
     let whole = format!("redis://whole:made-up-password@{}", server.server.address);
     let whole = patient(&whole);
     let is_empty = async || Direct::to(&server.url()).await.say::<u64>("DBSIZE").await;
-    until(|keys| *keys == 0, is_empty).await;
+    until(|keys: &u64| *keys == 0, is_empty).await;
     let _: () = direct.say("CONFIG SET maxmemory 1").await;
     assert_eq!(risks(&whole.check().await.unwrap()), []);
 }

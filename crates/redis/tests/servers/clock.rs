@@ -9,7 +9,6 @@ use hookgate::{
     dedupe::Claimed::{Done, Fresh, Running},
     dedupe::Ownership::{Held, Lost},
 };
-use hookgate_redis::RedisStore;
 
 use super::{Direct, key, patient, token, until};
 use crate::support::{Folder, RedisServer, Skew};

@@ -13,8 +13,8 @@ use hookgate_redis::RedisStore;
 use super::{Direct, LONG, connected, key, patient, token, until};
 use crate::support::{Fault, Proxy, RedisServer};
 
-/// A call takes 900 ms at most. The rest is for a busy machine, which may need more than that too: then the next round counts. A call
-/// without a limit takes longer in each.
+/// A call takes 900 ms at most. The rest is for a busy machine, which may need more than that too:
+/// then the next round counts. A call without a limit takes longer in each.
 const SOON: Duration = Duration::from_secs(3);
 const ROUNDS: u32 = 10;
 

@@ -89,8 +89,8 @@ async fn refused(app: &App, what: &str) -> Duration {
     before.elapsed()
 }
 
-/// The fault comes and goes, until the sender would not have given up: a busy machine may be late once, a call without a limit is
-/// late each time.
+/// The fault comes and goes, until the sender would not have given up: a busy machine may be late
+/// once, a call without a limit is late each time.
 async fn refused_in_time_and_well_again(app: &App, what: &str, mut fails: impl FnMut(bool)) {
     for round in 0..ROUNDS {
         let what = format!("{what}, {round}");

@@ -45,7 +45,8 @@ fn key(id: &str) -> EventKey {
     EventKey::new("default", id)
 }
 
-/// For tests in which time plays no part: a busy machine neither makes a connection nor answers a call within the usual limits.
+/// For tests in which time plays no part: a busy machine neither makes a connection nor answers a
+/// call within the usual limits.
 fn patient(url: &str) -> RedisStore {
     const PATIENCE: Duration = Duration::from_secs(60);
     let connection = Connection::new(redis::Client::open(url).unwrap());
@@ -62,7 +63,11 @@ async fn connected(url: &str) -> RedisStore {
 /// The error of such a store, once the machine keeps within the limits.
 async fn not_connected(url: &str) -> StoreError {
     let connect = async || RedisStore::connect(url).await.unwrap_err();
-    until(|error| error.kind() != StoreErrorKind::TimedOut, connect).await
+    until(
+        |error: &StoreError| error.kind() != StoreErrorKind::TimedOut,
+        connect,
+    )
+    .await
 }
 
 /// A token for a body of its own, so that the mark in a done record tells which token committed it.

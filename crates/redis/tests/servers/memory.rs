@@ -7,7 +7,6 @@ use hookgate::{
     dedupe::Ownership::Held,
     dedupe::StoreErrorKind,
 };
-use hookgate_redis::RedisStore;
 use hookgate_redis::Risk;
 
 use super::layer::App;

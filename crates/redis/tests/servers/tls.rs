@@ -61,7 +61,7 @@ async fn an_authority_of_ones_own_is_trusted_where_it_is_given() {
     works(&RedisStore::on(connection.with_response_limit(LONG)).with_call_limit(LONG)).await;
     // Without TLS nothing is answered.
     until(
-        |error| error.kind() == StoreErrorKind::Unavailable,
+        |error: &StoreError| error.kind() == StoreErrorKind::Unavailable,
         async || RedisStore::connect(&server.url()).await.unwrap_err(),
     )
     .await;
@@ -176,7 +176,11 @@ async fn every_call_reports_a_server_that_is_silent_in_the_handshake() {
         }
     }
     let connect = async || RedisStore::connect(&url).await.unwrap_err();
-    until(|error| error.to_string().contains(words), connect).await;
+    until(
+        |error: &StoreError| error.to_string().contains(words),
+        connect,
+    )
+    .await;
 }
 
 /// The reason why an earlier connection failed says nothing about a later one, also where that takes longer than the first look.

@@ -28,8 +28,8 @@ fn unavailable() -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable)
 }
 
-/// Real time: a busy machine may stop a thread for two of these units, and the lease is renewed in time. Where it stops one for
-/// longer, the result does not count.
+/// Real time: a busy machine may stop a thread for two of these units, and the lease is renewed in
+/// time. Where it stops one for longer, the result does not count.
 const UNIT: Duration = Duration::from_millis(40);
 
 struct Subject<O> {

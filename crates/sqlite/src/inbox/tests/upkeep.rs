@@ -171,7 +171,8 @@ async fn the_first_accept_after_opening_waits_for_no_entry_in_back_off() {
     outside(&folder).execute_batch(&fill).unwrap();
     let mut fastest = Duration::MAX;
     let mut last = None;
-    // The machine may be slow for other reasons, so the best of some counts. Each time all are to be corrected again.
+    // The machine may be slow for other reasons, so the best of some counts. Each time all are to
+    // be corrected again.
     let again = format!("UPDATE entries SET since = {now} + 1 WHERE tries = 1");
     for number in 0..20 {
         drop(last.take());

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use hookgate::{
     Secret,
-    clock::{Clock as _, SystemClock},
+    clock::{Clock as _, SystemClock, UnixSeconds},
     verify::{Signature, Timestamp},
 };
 use serde_json::json;
@@ -111,7 +111,18 @@ impl Listening {
 
     /// Delivers a body with the signature of another one, or of itself.
     pub(crate) async fn deliver(&self, id: &str, body: &str, signed: &str) -> String {
-        let now = Timestamp::at(SystemClock.now()).unwrap();
+        self.deliver_at(SystemClock.now(), id, body, signed).await
+    }
+
+    /// The same, signed at this time.
+    pub(crate) async fn deliver_at(
+        &self,
+        at: UnixSeconds,
+        id: &str,
+        body: &str,
+        signed: &str,
+    ) -> String {
+        let now = Timestamp::at(at).unwrap();
         let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &now, signed.as_bytes());
         let request = format!(
             "POST /webhooks HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\nx-service-event-id: {id}\r\n\

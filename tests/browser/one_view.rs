@@ -7,6 +7,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::post;
+use hookgate::clock::{Clock as _, SystemClock, UnixSeconds};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -19,6 +20,10 @@ async fn backend() -> String {
         let reason = match body.as_str() {
             body if body.contains("row_long") => "x".repeat(70_000),
             body if body.contains("row_bad") => r#"{"error":"NullPointer at line 5"}"#.to_owned(),
+            body if body.contains("row_gzip") => {
+                let headers = [("content-encoding", "gzip")];
+                return (StatusCode::INTERNAL_SERVER_ERROR, headers, "\u{1f}\0").into_response();
+            }
             _ => return StatusCode::NO_CONTENT.into_response(),
         };
         let headers = [
@@ -75,6 +80,14 @@ async fn the_answer_of_the_forwarded_server_is_shown_whole() {
     screen
         .until_text("tbody tr:last-child .reason", "NullPointer at line 5")
         .await;
+    // One that a person can't read.
+    let body = row("evt_3", "Orders", "row_gzip", "Ada");
+    listening.deliver("evt_3", &body, &body).await;
+    screen
+        .until_text("tbody tr:first-child .reason", "2 bytes, gzip")
+        .await;
+    screen.click("tbody tr:first-child").await;
+    screen.until_text(".detail .attempt", "2 bytes, gzip").await;
     screen.click("tbody tr:last-child").await;
     screen
         .until_text(".detail .json", "NullPointer at line 5")
@@ -84,7 +97,7 @@ async fn the_answer_of_the_forwarded_server_is_shown_whole() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(!shown.contains("made_up"), "{shown}");
-    screen.click("tbody tr:first-child").await;
+    screen.click("tbody tr:nth-child(2)").await;
     screen
         .until_text(".detail", "The beginning of a body of 70,000 bytes.")
         .await;
@@ -300,9 +313,11 @@ async fn a_changed_body_is_signed_and_sent_where_the_page_may_sign() {
         )
         .await;
     screen.press("dialog", "Sign and send").await;
-    screen.until_text("#told .good", ": 204").await;
-    screen.until_there("tr[data-state=done]").await;
-    screen.click("tr[data-state=done]").await;
+    screen
+        .until_text("#told .good", "evt_new delivered with this body: 204")
+        .await;
+    // The new one is open.
+    screen.until_there("tr[data-state=done].chosen").await;
     screen.until_text(".detail dl", "evt_new").await;
     screen.until_text(".detail .json", "\"Bo\"").await;
     screen.end().await;
@@ -390,5 +405,177 @@ async fn the_list_begins_with_the_deliveries_of_a_log() {
     screen.until_text("#told .good", "204").await;
     screen.until_text(".totals", "3 deliveries").await;
     std::fs::remove_file(log).unwrap();
+    screen.end().await;
+}
+
+const ROWS: &str = "document.querySelectorAll('tr[data-delivery]').length";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_says_how_many_fit_and_each_number_is_what_its_state_leaves() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let [one, two] = ["1", "2"].map(|number| row("evt_1", "Orders", &format!("row_{number}"), "A"));
+    listening.deliver("evt_1", &one, &one).await;
+    listening.deliver("evt_2", &two, "other").await;
+    listening.deliver("evt_3", &two, "other").await;
+    let screen = open!(&listening.page);
+    screen.until_text(".totals", "3 deliveries").await;
+    screen.fill("Search", "row_2").await;
+    screen.until_text(".totals", "2 of 3 deliveries").await;
+    let chips = ["2 of 3 deliveries", "2 ✗ refused"];
+    assert_eq!(screen.texts(".totals button").await, chips);
+    screen.press(".totals", "2 ✗ refused").await;
+    screen
+        .until(&format!(
+            "{ROWS} === 2 && location.hash.includes('state=refused')"
+        ))
+        .await;
+    // Also while others arrive.
+    listening.deliver("evt_4", &one, "other").await;
+    listening.deliver("evt_5", &two, "other").await;
+    screen.until_text(".totals", "3 of 5 deliveries").await;
+    screen.until(&format!("{ROWS} === 3")).await;
+    screen.fill("Search", "nothing of this kind").await;
+    screen.until_text(".totals", "0 of 5 deliveries").await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_what_is_done_says_that_nothing_was_passed_on() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::with(&["--forward", &backend().await]);
+    let body = row("evt_1", "Orders", "row_1", "Ada");
+    listening.deliver("evt_1", &body, &body).await;
+    let screen = open!(&listening.page);
+    screen.click("tr[data-state=done]").await;
+    screen.press(".detail", "Deliver again").await;
+    let told = "evt_1 delivered again: 200, done before: not passed on";
+    screen.until_text("#told .good", told).await;
+    // One of another body is no mere copy.
+    let other = row("evt_1", "Orders", "row_1", "Bo");
+    listening.deliver("evt_1", &other, &other).await;
+    screen
+        .until_text("tbody tr:first-child .reason", "its body differs")
+        .await;
+    screen.click("tbody tr:first-child").await;
+    screen
+        .until_text(".detail > .refusal", "its body differs")
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_is_refused_keeps_the_focus_and_escape_closes_it_alone() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let body = row("evt_1", "Orders", "row_1", "Ada");
+    listening.deliver("evt_1", &body, &body).await;
+    let screen = open!(&listening.page);
+    screen.click("tr[data-state=done]").await;
+    screen.press(".detail", "Edit and send again").await;
+    screen.fill("Body", "not json").await;
+    screen.press("dialog", "Sign and send").await;
+    screen.until_text("dialog .refusal", "400").await;
+    screen.was_refused(409).await;
+    let focused = "document.activeElement.textContent === 'Sign and send'";
+    assert_eq!(screen.eval(focused).await, true);
+    // Also where nothing in it has the focus.
+    screen.eval("document.activeElement.blur()").await;
+    screen.key("Escape").await;
+    screen.until("!document.querySelector('dialog')").await;
+    assert_eq!(of(&screen, ".detail", "hidden").await, false);
+    screen.key("Escape").await;
+    screen
+        .until("document.querySelector('.detail').hidden")
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_events_leaves_out_is_counted_on_the_page() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::with(&["--events", "row.*"]);
+    let screen = open!(&listening.page);
+    screen.until_text("main", "Nothing has arrived yet").await;
+    let body = event("evt_1", "page.created", "row_1");
+    listening.deliver("evt_1", &body, &body).await;
+    screen
+        .until_text("main", "1 of other types left out by --events")
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_delivery_that_made_room_says_so_when_it_is_to_be_delivered_again() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::with(&["--keep", "2"]);
+    let body = row("evt_1", "Orders", "row_1", "Ada");
+    listening.deliver("evt_1", &body, &body).await;
+    let screen = open!(&listening.page);
+    screen.click("tr[data-delivery]").await;
+    screen.until_text(".detail dl", "evt_1").await;
+    for id in ["evt_2", "evt_3"] {
+        let body = row(id, "Orders", "row_1", "Ada");
+        listening.deliver(id, &body, &body).await;
+    }
+    screen.until_text(".totals", "2 of 3 deliveries").await;
+    screen.press(".detail", "Deliver again").await;
+    screen
+        .until_text("#told .bad", "The delivery of evt_1 at 20")
+        .await;
+    screen.was_refused(404).await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_without_a_time_is_its_newest_delivery_and_a_wrong_token_is_named() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let body = row("evt_1", "Orders", "row_1", "Ada");
+    listening.deliver("evt_1", &body, &body).await;
+    listening.deliver("evt_1", &body, "other").await;
+    let page = listening.page_without_token();
+    let screen = open!(&format!("{page}?token=made_up#evt_1"));
+    screen.until_there(".detail[data-state=refused]").await;
+    screen.until("location.hash.startsWith('#evt_1@20')").await;
+    screen.until_there("tr[data-state=refused].chosen").await;
+    screen
+        .until_text(".where", "The token of this address is not")
+        .await;
+    screen.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_without_the_body_says_so() {
+    if chromium().is_none() {
+        return;
+    }
+    let listening = Listening::start();
+    let body = row("evt_1", "Orders", "row_1", "Ada");
+    let before = UnixSeconds::new(SystemClock.now().as_i64() - 400);
+    listening.deliver_at(before, "evt_1", &body, &body).await;
+    let screen = open!(&listening.page);
+    screen.allow_clipboard().await;
+    screen.click("tr[data-state=refused]").await;
+    screen
+        .press(".detail", "Copy as curl without signature")
+        .await;
+    screen
+        .until_text("#told", "without signature and body, which was not read")
+        .await;
+    screen.press(".detail", "Why was it refused?").await;
+    screen.until_text(".explained", "not accepted").await;
     screen.end().await;
 }

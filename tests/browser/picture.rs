@@ -9,9 +9,10 @@ use crate::{Receives, Served};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures");
 /// Each with its size.
-const FILES: [(&str, i64, i64); 4] = [
+const FILES: [(&str, i64, i64); 5] = [
     ("emulate.png", WIDTH, HEIGHT),
     ("listen-page.png", WIDTH, HEIGHT),
+    ("listen-refused.png", 768, 900),
     ("listen-many.png", 768, 560),
     ("listen-empty.png", 390, 560),
 ];
@@ -83,6 +84,13 @@ async fn draw_listen() {
     screen.press(".detail", "Why was it refused?").await;
     screen.until_there(".explained").await;
     write(screen, "listen-page.png").await;
+    let screen = open!(&listening.page);
+    screen.size(768, 900).await;
+    screen.scheme("dark").await;
+    screen.click("tr[data-state=refused]").await;
+    screen.press(".detail", "Why was it refused?").await;
+    screen.until_there(".explained").await;
+    write(screen, "listen-refused.png").await;
     for number in 0..995 {
         let id = format!("evt_{number}");
         let kinds = ["row.created", "row.updated", "page.updated", "row.deleted"];

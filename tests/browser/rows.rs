@@ -38,6 +38,13 @@ async fn the_grid_shows_the_rows_of_the_endpoint() {
             );
         }
     }
+    // None has caused a delivery, and no filter is set.
+    screen.eval("location.hash = '#rows/dm_clients'").await;
+    screen
+        .until_text("main", "No delivery of this data model yet.")
+        .await;
+    let shown = screen.eval("document.body.innerText").await.to_string();
+    assert!(!shown.contains("Clear filters"), "{shown}");
     screen.end().await;
 }
 

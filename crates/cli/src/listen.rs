@@ -6,7 +6,7 @@ mod display_queue;
 mod filter;
 mod forward;
 mod inspected;
-mod item;
+pub(crate) mod item;
 mod lines;
 pub(crate) mod pretty;
 mod server;
@@ -27,7 +27,8 @@ use tokio::net::TcpListener;
 
 use crate::address::{FREE, cannot_listen, host_and_port};
 use crate::durations;
-use crate::fault::{Class, Fault, INTERRUPTED, warn};
+use crate::event_types;
+use crate::fault::{Class, Fault, INTERRUPTED, note, warn};
 use crate::http_client::{HttpClient, target};
 use crate::interrupt::handled_elsewhere;
 use crate::out::Out;
@@ -57,7 +58,7 @@ pub(crate) struct Listen {
     forward: Option<String>,
     /// The most time for an answer of the server behind --forward, such as 10s or 500ms. The sender is answered 503 after
     /// 4.5 s; a later answer still counts
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = durations::parse)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = answer_limit)]
     forward_timeout: Duration,
     /// Record every delivery to this file, which `hookgate explain`, `log` and `replay` read. It holds whole bodies
     #[arg(long, value_name = "LOG")]
@@ -65,8 +66,8 @@ pub(crate) struct Listen {
     /// Set this header on each request that is passed on; it replaces a received header of that name. May be given several times
     #[arg(long, value_name = "NAME: VALUE", requires = "forward", value_parser = header)]
     header: Vec<(HeaderName, HeaderValue)>,
-    /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered 204, and neither passed on nor
-    /// shown
+    /// The types of events that are handled: row.created,row.deleted, or row.*. Others are answered 204, neither passed on nor
+    /// shown, and counted
     #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = event_type)]
     events: Vec<String>,
     /// Print only deliveries with these words: "a phrase", type:row., outcome:refused, or a field of the body,
@@ -120,7 +121,15 @@ fn event_type(text: &str) -> Result<String, String> {
             "types are separated by commas, without blanks: row.created,row.deleted".to_owned(),
         );
     }
+    event_types::known(text)?;
     Ok(text.to_owned())
+}
+
+fn answer_limit(text: &str) -> Result<Duration, String> {
+    match durations::parse(text)? {
+        Duration::ZERO => Err("no server answers in no time: give 10s or 500ms".to_owned()),
+        limit => Ok(limit),
+    }
 }
 
 fn status(text: &str) -> Result<StatusCode, String> {
@@ -177,6 +186,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
                 ),
                 own,
                 forward: forward.clone(),
+                events: events.clone(),
             });
             // The first recording has nothing to read yet.
             let is_new =
@@ -209,7 +219,7 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         keys,
         answers,
         Reporter {
-            events,
+            events: events.clone(),
             display,
             page: page.is_some().then_some(page_queue),
             recorder: recorder.clone(),
@@ -250,6 +260,11 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
     }
     if let Some(recorder) = recorder {
         flush_and_warn(&recorder, args.record.as_deref());
+    }
+    match events.left_out() {
+        0 => {}
+        1 => note("1 delivery was left out by --events"),
+        some => note(&format!("{some} deliveries were left out by --events")),
     }
     Ok(match end? {
         Some(Signal::Interrupt) => ExitCode::from(INTERRUPTED),

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use crate::fault::Fault;
 use crate::out::Out;
+pub(crate) use show::camel_case;
 
 /// Look into a delivery log: list, show, curl.
 ///

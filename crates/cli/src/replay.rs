@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -138,6 +138,7 @@ pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         };
         let ended = sender.all(deliveries, pin!(stop)).await;
         sender.written?;
+        sender.totals.elapsed = sender.began.elapsed();
         Ok::<_, Fault>((ended, sender.totals, sender.differing))
     });
     // A host name that is still being looked up would delay the end of the program.
@@ -334,9 +335,11 @@ impl Sender<'_> {
                     or(&mut answered.event_type, &named.event_type);
                 }
                 *sent += 1;
-                *differing += usize::from(!is_as_logged(&answered));
+                let differs = !is_as_logged(&answered);
+                *differing += usize::from(differs);
                 bar.set_message(progress_of(*sent, began.elapsed()));
-                if written.is_ok() {
+                // A line above the bar has it drawn twice.
+                if written.is_ok() && (differs || out.is_json()) {
                     *written = bar.suspend(|| print_answer(&answered, out));
                 }
                 if written.is_err() {
@@ -366,6 +369,8 @@ struct Totals {
     /// Of reads that held nothing else.
     skipped: usize,
     interrupted: bool,
+    /// With the time between two reads.
+    elapsed: Duration,
     /// The microseconds of each answer: the one thing that grows, by 4 bytes each.
     times: Vec<u32>,
 }
@@ -395,13 +400,13 @@ impl Totals {
         for (failure, count) in more.by_failure {
             *sum.by_failure.entry(failure).or_default() += count;
         }
-        sum.elapsed_us += more.elapsed_us;
     }
 
     fn summary(&self) -> Option<Summary> {
         let mut sum = self.summary.clone()?;
         sum.skipped += self.skipped;
         sum.interrupted = self.interrupted;
+        sum.elapsed_us = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX);
         sum.latency = Latency::of(self.times.iter().map(|&time| time.into()));
         Some(sum)
     }
@@ -456,14 +461,11 @@ impl Wanted {
     }
 }
 
-/// Prints a line for each answer as JSON; as text only for those that are neither 2xx nor as logged.
+/// Prints a line for an answer.
 fn print_answer(answered: &Answered, out: &mut Out) -> io::Result<()> {
     if out.is_json() {
         out.json_line(&json!({ "answer": answered }))?;
         return out.flush();
-    }
-    if is_as_logged(answered) {
-        return Ok(());
     }
     let shown = |text: &Option<String>| match text {
         Some(text) => printable(text).into_owned(),
@@ -516,6 +518,9 @@ fn print_summary(summary: &Summary, differing: usize, out: &mut Out) -> Result<(
     Ok(())
 }
 
+/// The most often that the bar is drawn in a second.
+const DRAWN_PER_SECOND: u8 = 10;
+
 /// Shows on standard error how much of the log is read, and only where that is a terminal. Standard input has no length.
 fn progress(args: &ReplayArgs, out: &Out) -> ProgressBar {
     if out.is_json() {
@@ -526,8 +531,11 @@ fn progress(args: &ReplayArgs, out: &Out) -> ProgressBar {
         false => "{wide_bar} {percent}% {msg} {eta}",
     };
     let style = ProgressStyle::with_template(template);
-    let bar =
-        ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let bar = ProgressBar::with_draw_target(
+        Some(0),
+        ProgressDrawTarget::stderr_with_hz(DRAWN_PER_SECOND),
+    )
+    .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -33,32 +33,30 @@ pub struct DeliveryFilter<'a> {
 /// # Security
 /// Each program on the machine can read the page: leave secrets and signatures out.
 pub trait Inspected: Send + Sync + 'static {
-    /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first.
-    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value>;
-
-    /// Returns the numbers that stand above the list, as an object: `kept`, the number of the deliveries from which
-    /// [`deliveries`](Self::deliveries) selects, `received`, and `states`, the number of those that are kept by their `state`.
-    fn totals(&self) -> Value;
+    /// Returns the newest deliveries that fit the filter, `limit` at most, the newest first; and the numbers that stand above the
+    /// list, as an object: `kept`, the number of those that were searched, `received`, `states`, the number of those that fit the filter
+    /// but for its state, by their `state`, and `leftOut`, the number of those that are not shown.
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> (Vec<Value>, Value);
 
     /// Returns what the page says of the receiver, as an object: `url`, where deliveries are taken; `next`, a command that sends one;
     /// `forward`, where they are passed on to, or null; `most`, the number of deliveries that are kept.
     fn receiver(&self) -> Value;
 
-    /// Returns the delivery with this id. Each attempt has its `request` and its `answer` too.
+    /// Returns the delivery with this id, or the newest one of the event with this id. Each attempt has its `request` and its `answer` too.
     fn delivery(&self, id: &str) -> Option<Value>;
 
     /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
 
-    /// Delivers the delivery with this id again. Returns the result as a sentence; `None` if there is no such delivery. It may take seconds,
-    /// and is called on a thread that may block.
+    /// Delivers the delivery with this id again. Returns an object: `told`, the result as a sentence, and `id`, that of the delivery that
+    /// came of it, or null; `None` if there is no such delivery. It may take seconds, and is called on a thread that may block.
     ///
     /// # Errors
     /// It can't be delivered again, or it was not accepted.
     ///
     /// # Security
     /// Each program on the machine can ask for it. So a delivery that was refused must not be signed here.
-    fn replay(&self, id: &str) -> Option<Result<String, String>>;
+    fn replay(&self, id: &str) -> Option<Result<Value, String>>;
 
     /// Signs this body and delivers it, with the other headers of the delivery with this id. Else as [`replay`](Self::replay).
     ///
@@ -67,7 +65,7 @@ pub trait Inspected: Send + Sync + 'static {
     ///
     /// # Security
     /// The body is any text. Only who opened [`Inspector::signing_url`] can ask for it.
-    fn send(&self, id: &str, body: Bytes) -> Option<Result<String, String>>;
+    fn send(&self, id: &str, body: Bytes) -> Option<Result<Value, String>>;
 }
 
 /// The inspector of `hookgate listen --page`: it shows the deliveries that a program has received. Dropping it closes the page.
@@ -139,6 +137,11 @@ impl Inspector {
     /// Shows a new or changed delivery on all open pages.
     pub fn tell(&self, delivery: &Value) {
         self.live.tell("delivery", delivery);
+    }
+
+    /// Has all open pages read the numbers above the list again.
+    pub fn tell_totals(&self) {
+        self.live.tell("totals", &Value::Null);
     }
 }
 

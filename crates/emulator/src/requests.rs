@@ -38,6 +38,18 @@ pub(crate) struct Request {
     pub(crate) answer: Body,
 }
 
+impl Request {
+    /// `search` is in lower case.
+    fn has(&self, search: &str) -> bool {
+        let Self { method, path, .. } = self;
+        let [key, code] = [&self.key, &self.code].map(|text| text.as_deref().unwrap_or_default());
+        let head = format!("{method} {path} {key} {code}");
+        [&*head, &self.body.text, &self.answer.text]
+            .into_iter()
+            .any(|text| text.to_lowercase().contains(search))
+    }
+}
+
 /// The beginning of a body, and the number of its bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
@@ -89,6 +101,14 @@ impl Requests {
         shown["request"] = found.body.json();
         shown["answer"] = found.answer.json();
         Some(shown)
+    }
+
+    /// Those with this text in what the list shows, or in one of their bodies, in any case.
+    pub(crate) fn found(&self, search: &str) -> Vec<Request> {
+        let search = search.trim().to_lowercase();
+        let mut list = self.list();
+        list.retain(|request| request.has(&search));
+        list
     }
 
     pub(crate) fn list(&self) -> Vec<Request> {

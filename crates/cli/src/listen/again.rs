@@ -6,7 +6,7 @@ use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::{Signer, Transport};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 
 use super::forward::end_to_end;
 use crate::fault::chain;
@@ -19,41 +19,38 @@ pub(crate) struct Again {
 }
 
 impl Again {
-    /// The same delivery with another body. The headers that name the event have to fit it, since a receiver compares them.
-    pub(crate) async fn deliver_changed(
-        &self,
-        delivery: &LoggedDelivery,
-        body: Bytes,
-        to: &Uri,
-    ) -> Result<u16, String> {
-        let mut changed = delivery.clone();
-        changed
-            .headers
-            .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
-        changed.body = Some(body);
-        let head = changed.read_by(Scheme::WORKSPACE);
-        let named = [(EVENT_ID, head.event_id), (EVENT_TYPE, head.event_type)];
-        for (name, text) in named {
-            if let Some(text) = text {
-                changed.headers.push((name.to_owned(), text.into()));
-            }
-        }
-        self.deliver(&changed, to).await
-    }
-
-    /// Returns the status of the answer.
+    /// Returns the answer.
     ///
     /// # Errors
     /// The reason why there is none.
-    pub(crate) async fn deliver(&self, delivery: &LoggedDelivery, to: &Uri) -> Result<u16, String> {
+    pub(crate) async fn deliver(
+        &self,
+        delivery: &LoggedDelivery,
+        to: &Uri,
+    ) -> Result<Response<Bytes>, String> {
         let Some(request) = signed_again(delivery, &self.secret, to) else {
             return Err("its body was not read, so there is nothing to sign".to_owned());
         };
-        match self.client.deliver(request).await {
-            Ok(response) => Ok(response.status().as_u16()),
-            Err(error) => Err(format!("{to} can't be reached: {}", chain(&*error))),
+        let answered = self.client.deliver(request).await;
+        answered.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)))
+    }
+}
+
+/// The same delivery with another body. The headers that name the event have to fit it, since a receiver compares them.
+pub(crate) fn changed(delivery: &LoggedDelivery, body: Bytes) -> LoggedDelivery {
+    let mut changed = delivery.clone();
+    changed
+        .headers
+        .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
+    changed.body = Some(body);
+    let head = changed.read_by(Scheme::WORKSPACE);
+    let named = [(EVENT_ID, head.event_id), (EVENT_TYPE, head.event_type)];
+    for (name, text) in named {
+        if let Some(text) = text {
+            changed.headers.push((name.to_owned(), text.into()));
         }
     }
+    changed
 }
 
 fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {

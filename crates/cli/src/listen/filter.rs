@@ -1,16 +1,18 @@
 //! The choice of the deliveries that are shown: by words, and by the types of their events.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hookgate::internal::from_foreign_json;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use super::item::Item;
 use crate::event_types::is_of_type;
 
-/// Words that must all fit. A word in double quotes may have blanks. `type:row.`, `outcome:refused` and `status:500` search one field of the delivery,
+/// Words that must all fit. A word in double quotes may have blanks; `\"` is a quote in it. `type:row.`, `outcome:refused` and `status:500` search one field of the delivery,
 /// `data.properties.Customer:"Ada"` one of its body, and any other word is searched everywhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Word>);
@@ -47,12 +49,17 @@ impl Filter {
                     || item.verdict.word().starts_with(part)
             }
             Word::Field(names, text, written) => {
-                item.contains(written)
+                anywhere(item, written)
                     || from_foreign_json(item.body()).is_ok_and(|body| has(&body, names, text))
             }
-            Word::Anywhere(part) => item.contains(part),
+            Word::Anywhere(part) => anywhere(item, part),
         })
     }
+}
+
+/// Whether this text occurs, also as JSON writes it.
+fn anywhere(item: &Item, text: &str) -> bool {
+    item.contains(text) || text.contains('"') && item.contains(&text.replace('"', "\\\""))
 }
 
 /// Reads one word, up to a blank outside quotes.
@@ -60,7 +67,13 @@ fn word(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Word {
     let (mut names, mut text, mut written) = (Vec::new(), String::new(), String::new());
     let (mut is_field, mut quoted) = (false, false);
     while let Some(char) = chars.next_if(|char| quoted || !char.is_whitespace()) {
+        let mut is_quote = char == '"';
         match char {
+            '\\' if chars.next_if_eq(&'"').is_some() => {
+                is_quote = true;
+                text.push('"');
+                written.push('"');
+            }
             '"' => quoted = !quoted,
             '.' if !quoted && !is_field => names.push(std::mem::take(&mut text)),
             ':' if !quoted && !is_field => {
@@ -69,10 +82,13 @@ fn word(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Word {
             }
             char => text.extend(char.to_lowercase()),
         }
-        if char != '"' {
+        if !is_quote {
             written.extend(char.to_lowercase());
         }
     }
+    // An address and a time of the day have a colon too.
+    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    is_field &= !text.starts_with("//") && !names.first().is_some_and(is_number);
     match &*names {
         [name] if is_field && name == "type" => Word::Type(text),
         [name] if is_field && name == "outcome" => Word::Outcome(text),
@@ -117,22 +133,52 @@ fn leads(value: &Value, names: &[String], text: &str) -> bool {
 
 /// The types of `--events`; none are all. `row.*` are all that begin with `row.`.
 #[derive(Clone, Debug)]
-pub(crate) struct EventTypes(Arc<[String]>);
+pub(crate) struct EventTypes {
+    wanted: Arc<[String]>,
+    left_out: Arc<(AtomicU64, Notify)>,
+}
 
 impl EventTypes {
     pub(crate) fn new(types: &[String]) -> Self {
-        Self(types.into())
+        Self {
+            wanted: types.into(),
+            left_out: Arc::default(),
+        }
     }
 
     pub(crate) fn take(&self, event_type: &str) -> bool {
-        self.0.is_empty() || self.0.iter().any(|wanted| is_of_type(wanted, event_type))
+        self.wanted.is_empty()
+            || self
+                .wanted
+                .iter()
+                .any(|wanted| is_of_type(wanted, event_type))
+    }
+
+    /// Counts one more that is not shown. Returns whether it is the first.
+    pub(crate) fn leave_out(&self) -> bool {
+        let (count, leaves_out) = &*self.left_out;
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        leaves_out.notify_one();
+        before == 0
+    }
+
+    /// The number of those that were not shown.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.left_out.0.load(Ordering::Relaxed)
+    }
+
+    /// Waits until another one is not shown.
+    pub(crate) async fn leaves_out(&self) {
+        self.left_out.1.notified().await;
     }
 
     /// Returns whether a delivery is shown. One that is not authentic is always shown, since nothing proves its type.
     pub(crate) fn show(&self, delivery: &LoggedDelivery) -> bool {
         let answer = delivery.answer.as_ref();
         let is_authentic = answer.is_some_and(|answer| answer.key.is_some());
-        self.0.is_empty() || !is_authentic || self.take(&delivery.event_type().unwrap_or_default())
+        self.wanted.is_empty()
+            || !is_authentic
+            || self.take(&delivery.event_type().unwrap_or_default())
     }
 }
 
@@ -173,7 +219,7 @@ mod tests {
     #[test]
     fn phrases_and_fields_of_the_body_are_found() {
         let body = r#"{"id":"evt_1","type":"row.created","data":{"rowId":"row_a","properties":{
-            "Customer":"Ada Lovelace","Total":12.50,"Paid":true,"First name":"Bo","Tags":["new","vip"],"Note":"at 12:30"},
+            "Customer":"Ada Lovelace","Agent":"Bo \"Quote\" Lind","http":"//x","12":40,"Total":12.50,"Paid":true,"First name":"Bo","Tags":["new","vip"],"Note":"at 12:30"},
             "changes":{"Status":{"before":"open","after":"closed"}}}}"#;
         let item = Item::new(1, delivery(body, 204, "handled"));
         for (text, fits) in [
@@ -196,6 +242,14 @@ mod tests {
             ("12:30", true),
             (r#""at 12:30" type:row"#, true),
             ("\"at 12", true),
+            (r#"Agent:"Bo \"Quote\" Lind""#, true),
+            (r#""bo \"quote\" "#, true),
+            (r#"\"quote\""#, true),
+            (r#""bo \"quotes\" ""#, false),
+            // No field of this name and value.
+            ("http://x", false),
+            ("12:40", false),
+            ("http:x", true),
         ] {
             assert_eq!(Filter::parse(text).takes(&item), fits, "{text}");
         }

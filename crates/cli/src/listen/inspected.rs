@@ -6,7 +6,8 @@ use std::future::Future;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::Verifier;
@@ -16,18 +17,18 @@ use hookgate_testing::explain::Explainer;
 use hookgate_testing::iso8601;
 use hookgate_testing::log::DeliveryLog;
 use hookgate_testing::sender::meaning;
-use http::Uri;
+use http::{Response, Uri};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
-use super::again::Again;
-use super::filter::Filter;
-use super::item::Item;
+use super::again::{Again, changed};
+use super::filter::{EventTypes, Filter};
+use super::item::{Item, answer_text};
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, Fault, note};
 
 /// The most bytes of deliveries that are kept, whatever their number.
 const MAX_BYTES: usize = 64 << 20;
@@ -35,6 +36,8 @@ const MAX_BYTES: usize = 64 << 20;
 const LONGEST_BODY: usize = 1 << 20;
 /// Header names whose values are cut off: a request could be sent again with them, as long as it is fresh.
 const SIGNATURE: &str = "x-service-signature";
+/// The most time from an answer until its delivery is in the list.
+const TO_COME: Duration = Duration::from_secs(1);
 /// The characters of a signature that stay, to compare two of them.
 const KEPT_OF_SIGNATURE: usize = 15;
 
@@ -51,11 +54,14 @@ pub(crate) struct Settings {
     pub(crate) forward: Option<Uri>,
     /// A command that sends a delivery here.
     pub(crate) next: String,
+    pub(crate) events: EventTypes,
 }
 
 /// The deliveries that are kept for the page.
 pub(crate) struct Kept {
     items: Mutex<Items>,
+    /// Notified of each delivery.
+    came: Condvar,
     settings: Settings,
 }
 
@@ -89,10 +95,17 @@ pub(crate) async fn serve(
         Inspector::start(listener, inspected).map_err(|error| unusable(address, &error))?;
     let url = inspector.signing_url();
     tokio::spawn(async move {
-        while let Some(delivery) = deliveries.recv().await {
-            let mut shown = summary(&kept.push(delivery));
-            shown["totals"] = kept.totals();
-            inspector.tell(&shown);
+        let events = kept.settings.events.clone();
+        loop {
+            tokio::select! {
+                delivery = deliveries.recv() => {
+                    let Some(delivery) = delivery else { break };
+                    let mut shown = summary(&kept.push(delivery));
+                    shown["totals"] = kept.totals(&kept.all());
+                    inspector.tell(&shown);
+                }
+                () = events.leaves_out() => inspector.tell_totals(),
+            }
         }
     });
     Ok(url)
@@ -131,11 +144,13 @@ impl Kept {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             items: Mutex::default(),
+            came: Condvar::new(),
             settings,
         }
     }
 
-    /// Takes the newest deliveries of a log. One that these keys have not signed is not authentic, whatever the log says.
+    /// Takes the newest deliveries of a log, without the lines that can't be read. A delivery that these keys have not signed is not
+    /// authentic, whatever the log says.
     pub(crate) fn load(&self, log: &Path, keys: &Verifier) -> Result<(), Fault> {
         let unreadable = |error: &dyn std::error::Error| {
             let what = format!("the log {} can't be read", log.display());
@@ -148,7 +163,17 @@ impl Kept {
         let (mut newest, mut bytes, mut read) = (VecDeque::new(), 0, 0);
         let length = |delivery: &LoggedDelivery| delivery.body.as_ref().map_or(0, Bytes::len);
         for delivery in DeliveryLog::lines(BufReader::new(file)) {
-            let delivery = delivery.map_err(|error| unreadable(&error))?;
+            let delivery = match delivery {
+                Ok(delivery) => delivery,
+                Err(error) if error.line().is_some() => {
+                    note(&format!(
+                        "{} is read without a line: {error}",
+                        log.display()
+                    ));
+                    continue;
+                }
+                Err(error) => return Err(unreadable(&error)),
+            };
             read += 1;
             bytes += length(&delivery);
             newest.push_back(delivery);
@@ -182,7 +207,27 @@ impl Kept {
         drop_oldest(newest_last, bytes, self.settings.most, |entry| {
             entry.item.bytes()
         });
+        self.came.notify_all();
         entry
+    }
+
+    fn all(&self) -> Vec<Entry> {
+        self.items().newest_last.iter().cloned().collect()
+    }
+
+    /// These are counted by their verdict.
+    fn totals<'e>(&self, counted: impl IntoIterator<Item = &'e Entry>) -> Value {
+        let mut states = BTreeMap::new();
+        for entry in counted {
+            *states.entry(entry.item.verdict.word()).or_insert(0_u64) += 1;
+        }
+        let items = self.items();
+        json!({
+            "kept": items.newest_last.len(),
+            "received": items.received,
+            "states": states,
+            "leftOut": self.settings.events.left_out(),
+        })
     }
 
     fn items(&self) -> std::sync::MutexGuard<'_, Items> {
@@ -191,25 +236,53 @@ impl Kept {
 
     fn find(&self, id: &str) -> Option<Entry> {
         let items = self.items();
-        let found = items.newest_last.iter().find(|entry| &*entry.id == id);
-        found.cloned()
+        let newest_first = || items.newest_last.iter().rev();
+        let of_event = |entry: &&Entry| !id.is_empty() && entry.item.event_id == id;
+        let found = newest_first().find(|entry| &*entry.id == id);
+        found.or_else(|| newest_first().find(of_event)).cloned()
+    }
+
+    /// Waits for a delivery of this event behind the one with this number. Returns its id; none may come, if its type is not shown.
+    fn came(&self, event_id: &str, behind: u64) -> Option<Arc<str>> {
+        let newest = |items: &Items| {
+            let mut newest_first = items.newest_last.iter().rev();
+            let is_it =
+                |entry: &&Entry| entry.item.number > behind && entry.item.event_id == event_id;
+            newest_first.find(is_it).map(|entry| Arc::clone(&entry.id))
+        };
+        let waited = self
+            .came
+            .wait_timeout_while(self.items(), TO_COME, |items| newest(items).is_none());
+        newest(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn told(
         &self,
-        entry: &Entry,
+        event_id: &str,
         what: &str,
-        delivered: impl Future<Output = Result<u16, String>>,
-    ) -> Result<String, String> {
-        let name = match &*entry.item.event_id {
+        delivered: impl Future<Output = Result<Response<Bytes>, String>>,
+    ) -> Result<Value, String> {
+        let name = match event_id {
             "" => "The delivery",
             id => id,
         };
-        match Handle::current().block_on(delivered) {
-            Ok(status @ 200..300) => Ok(format!("{name} {what}: {status}")),
-            Ok(status) => Err(format!("{name} {what}: {status}, {}", meaning(status))),
-            Err(error) => Err(format!("{name} not {what}: {error}")),
+        let before = self.items().received;
+        let answered = Handle::current().block_on(delivered);
+        let response = answered.map_err(|error| format!("{name} not {what}: {error}"))?;
+        let status = response.status().as_u16();
+        if !response.status().is_success() {
+            return Err(format!("{name} {what}: {status}, {}", meaning(status)));
         }
+        let nothing = match (
+            response.headers().contains_key("idempotent-replayed"),
+            &self.settings.forward,
+        ) {
+            (false, _) => "",
+            (true, Some(_)) => ", done before: not passed on",
+            (true, None) => ", done before: not handled again",
+        };
+        let told = format!("{name} {what}: {status}{nothing}");
+        Ok(json!({ "told": told, "id": self.came(event_id, before).as_deref() }))
     }
 }
 
@@ -246,30 +319,20 @@ fn is_signed(delivery: &LoggedDelivery, keys: &Verifier) -> bool {
 }
 
 impl Inspected for Kept {
-    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value> {
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> (Vec<Value>, Value) {
         let words = Filter::parse(filter.search.unwrap_or_default());
         let part = filter.event_type.unwrap_or_default().to_lowercase();
-        let is_wanted = |entry: &&Entry| {
-            let item = &entry.item;
-            filter
-                .state
-                .is_none_or(|state| item.verdict.word() == state)
-                && item.event_type.to_lowercase().contains(&part)
-                && words.takes(item)
-        };
         // The search reads bodies: deliveries that arrive do not wait for it.
-        let all: Vec<_> = self.items().newest_last.iter().cloned().collect();
-        let found = all.iter().rev().filter(is_wanted).take(limit);
-        found.map(summary).collect()
-    }
-
-    fn totals(&self) -> Value {
-        let items = self.items();
-        let mut states = BTreeMap::new();
-        for entry in &items.newest_last {
-            *states.entry(entry.item.verdict.word()).or_insert(0_u64) += 1;
-        }
-        json!({ "kept": items.newest_last.len(), "received": items.received, "states": states })
+        let mut found = self.all();
+        found.retain(|Entry { item, .. }| {
+            item.event_type.to_lowercase().contains(&part) && words.takes(item)
+        });
+        let has_state = |entry: &&Entry| {
+            let state = entry.item.verdict.word();
+            filter.state.is_none_or(|wanted| wanted == state)
+        };
+        let listed = found.iter().rev().filter(has_state).take(limit);
+        (listed.map(summary).collect(), self.totals(&found))
     }
 
     fn receiver(&self) -> Value {
@@ -302,7 +365,7 @@ impl Inspected for Kept {
     }
 
     /// Only what one of our keys has signed: else anyone could have a body signed, by sending it here first.
-    fn replay(&self, id: &str) -> Option<Result<String, String>> {
+    fn replay(&self, id: &str) -> Option<Result<Value, String>> {
         let entry = self.find(id)?;
         if !entry.item.authentic {
             return Some(Err(
@@ -312,14 +375,15 @@ impl Inspected for Kept {
         }
         let Settings { again, own, .. } = &self.settings;
         let delivered = again.deliver(&entry.item.delivery, own);
-        Some(self.told(&entry, "delivered again", delivered))
+        Some(self.told(&entry.item.event_id, "delivered again", delivered))
     }
 
-    fn send(&self, id: &str, body: Bytes) -> Option<Result<String, String>> {
-        let entry = self.find(id)?;
+    fn send(&self, id: &str, body: Bytes) -> Option<Result<Value, String>> {
+        let changed = changed(&self.find(id)?.item.delivery, body);
         let Settings { again, own, .. } = &self.settings;
-        let delivered = again.deliver_changed(&entry.item.delivery, body, own);
-        Some(self.told(&entry, "delivered with this body", delivered))
+        let event_id = Item::new(0, changed.clone()).event_id;
+        let delivered = again.deliver(&changed, own);
+        Some(self.told(&event_id, "delivered with this body", delivered))
     }
 }
 
@@ -368,7 +432,8 @@ fn detail(entry: &Entry, own: &Uri) -> Value {
     attempt["answer"] = json!(delivery.answer.as_ref().map(|answer| json!({
         "status": answer.status,
         "headers": headers(&answer.headers),
-        "body": answer.body.as_deref().map(String::from_utf8_lossy),
+        "body": answer_text(answer).and_then(Result::ok),
+        "note": answer_text(answer).and_then(Result::err),
         "bytes": answer.body_bytes,
     })));
     attempt["request"] = json!({
@@ -397,8 +462,10 @@ fn facts(item: &Item) -> Vec<[String; 2]> {
     let claimed =
         some(&item.claimed).map(|id| format!("{id}, unproven: any client can send any id"));
     [
-        fact("Verdict", some(item.verdict.says())),
-        fact("Outcome", some(&item.outcome)),
+        fact(
+            "Verdict",
+            Some(format!("{} ({})", item.verdict.says(), item.outcome)),
+        ),
         fact("Event", some(&item.event_id)),
         fact("Came at", Some(iso8601(item.delivery.received_at))),
         fact("Signed by", answer.and_then(|answer| answer.key.clone())),
@@ -406,7 +473,7 @@ fn facts(item: &Item) -> Vec<[String; 2]> {
             "Attempt",
             answer
                 .and_then(|answer| answer.attempt)
-                .map(|number| format!("{number}, by the event's age")),
+                .map(|number| format!("probably {number}, by the event's age")),
         ),
         fact("Claims", claimed),
     ]
@@ -450,11 +517,12 @@ mod tests {
             own: Uri::from_static("http://127.0.0.1:9/webhooks"),
             forward: None,
             next: "hookgate send row.created --to http://127.0.0.1:9/webhooks".to_owned(),
+            events: EventTypes::new(&[]),
         })
     }
 
     fn newest(kept: &Kept, limit: usize) -> Vec<Value> {
-        kept.deliveries(&DeliveryFilter::default(), limit)
+        kept.deliveries(&DeliveryFilter::default(), limit).0
     }
 
     #[test]
@@ -474,8 +542,11 @@ mod tests {
         assert!(kept.delivery("3").is_none());
         let shown = kept.delivery(&format!("evt_2@{at}")).unwrap();
         assert_eq!(shown["state"], "done");
-        let totals = json!({ "kept": 2, "received": 3, "states": { "done": 2 } });
-        assert_eq!(kept.totals(), totals);
+        let totals = json!({ "kept": 2, "received": 3, "states": { "done": 2 }, "leftOut": 0 });
+        assert_eq!(kept.totals(&kept.all()), totals);
+        // An event's id alone is its newest delivery.
+        let newest_of = kept.delivery("evt_2").unwrap();
+        assert_eq!(newest_of["id"], format!("evt_2@{at}.2"));
         kept.push(delivery("no JSON", 401, "not_authentic"));
         assert_eq!(newest(&kept, 1)[0]["id"], format!("evt_header@{at}"));
         // No id is given twice, also where older ones are gone.
@@ -499,7 +570,7 @@ mod tests {
                 event_type,
                 search,
             };
-            let found = kept.deliveries(&filter, 1_000);
+            let found = kept.deliveries(&filter, 1_000).0;
             (found.len(), found.first().map(|one| one["number"].clone()))
         };
         let only = |number: u64| (1, Some(json!(number)));
@@ -510,10 +581,21 @@ mod tests {
         assert_eq!(found(None, None, Some("evt_1 row_a")).0, 299);
         assert_eq!(found(None, None, Some("data.rowId:row_a")).0, 299);
         assert_eq!(found(Some("done"), Some("page."), Some("evt_1")).0, 0);
-        assert_eq!(
-            kept.totals()["states"],
-            json!({ "done": 299, "refused": 1 })
-        );
+        // Each number is what its own state would leave of the search.
+        let states = |state, search| {
+            let filter = DeliveryFilter {
+                state,
+                event_type: None,
+                search,
+            };
+            let (_, totals) = kept.deliveries(&filter, 1);
+            (totals["kept"].clone(), totals["states"].clone())
+        };
+        let both = (json!(300), json!({ "done": 299, "refused": 1 }));
+        assert_eq!(states(None, None), both);
+        assert_eq!(states(Some("refused"), None), both);
+        let refused = (json!(300), json!({ "refused": 1 }));
+        assert_eq!(states(Some("done"), Some("not_authentic")), refused);
     }
 
     #[test]

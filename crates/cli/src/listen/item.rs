@@ -3,7 +3,7 @@
 use clap::builder::styling::{AnsiColor, Style};
 use hookgate::Scheme;
 use hookgate::internal::from_foreign_json;
-use hookgate_record::LoggedDelivery;
+use hookgate_record::{LoggedAnswer, LoggedDelivery};
 use hookgate_testing::log::LoggedDeliveryExt;
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub(crate) enum Verdict {
 
 impl Verdict {
     /// Derives it from the name of an outcome, since a log keeps that name.
-    fn of(outcome: &str) -> Self {
+    pub(crate) fn of(outcome: &str) -> Self {
         match outcome {
             "accepted"
             | "handled"
@@ -85,6 +85,9 @@ impl Verdict {
     }
 }
 
+/// What is new about a copy that is not one.
+const OTHER_BODY: &str = "its body differs from the one that was handled";
+
 /// A delivery with the texts shown of it. Every text but the delivery's own is safe to print on a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
@@ -117,6 +120,8 @@ impl Item {
             .map(|answer| answer.elapsed)
             .or(delivery.hung_up_after);
         let reason = answer.and_then(|answer| answer.reason.as_deref());
+        let has_other_body = outcome == "replayed_with_other_body";
+        let reason = reason.or(has_other_body.then_some(OTHER_BODY));
         // Where the delivery is not authentic, these texts can have any length.
         let shown =
             |text: Option<String>| printable(&beginning(&text.unwrap_or_default())).into_owned();
@@ -177,8 +182,7 @@ impl Item {
         if self.verdict != Verdict::Failed {
             return None;
         }
-        let body = self.delivery.answer.as_ref()?.body.as_ref()?;
-        let body = String::from_utf8_lossy(body);
+        let body = answer_text(self.delivery.answer.as_ref()?)?.unwrap_or_else(|size| size);
         Some(printable(&beginning(body.trim())).into_owned()).filter(|text| !text.is_empty())
     }
 
@@ -190,6 +194,37 @@ impl Item {
             || holds(self.body(), word.as_bytes())
             || holds(answered.unwrap_or_default(), word.as_bytes())
     }
+}
+
+/// Returns the body of an answer as text; `None` where it was not kept.
+///
+/// # Errors
+/// It is compressed or no text: its size, with its encoding or type.
+pub(crate) fn answer_text(answer: &LoggedAnswer) -> Option<Result<String, String>> {
+    let body = answer.body.as_deref()?;
+    let header = |wanted: &str| {
+        let mut headers = answer.headers.iter();
+        let (_, value) = headers.find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+        Some(printable(&beginning(&String::from_utf8_lossy(value))).into_owned())
+    };
+    let encoding = header("content-encoding").filter(|encoding| encoding != "identity");
+    let text = match std::str::from_utf8(body) {
+        // The kept part can end within a character.
+        Err(error) if answer.body_bytes.is_some() && error.error_len().is_none() => {
+            std::str::from_utf8(&body[..error.valid_up_to()]).ok()
+        }
+        text => text.ok(),
+    };
+    let is_text = |text: &&str| text.is_empty() || encoding.is_none() && !text.contains('\0');
+    Some(match text.filter(is_text) {
+        Some(text) => Ok(text.to_owned()),
+        None => {
+            let bytes = answer.body_bytes.unwrap_or(body.len() as u64);
+            let kind = encoding.or_else(|| header("content-type"));
+            let kind = kind.unwrap_or_else(|| "no text".to_owned());
+            Err(format!("{bytes} bytes, {kind}"))
+        }
+    })
 }
 
 /// `Orders · row_1` of a row, the title of a page, the address of a member.
@@ -288,6 +323,59 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn an_answer_that_is_compressed_or_no_text_is_shown_as_its_size() {
+        let cut = "é".repeat(2);
+        for (headers, body, whole, shown) in [
+            (
+                "content-type: text/plain",
+                &b"broken"[..],
+                None,
+                Ok("broken"),
+            ),
+            (
+                "content-encoding: gzip",
+                b"\x1f\x8b\x08\0d",
+                None,
+                Err("5 bytes, gzip"),
+            ),
+            (
+                "content-encoding: gzip",
+                b"d",
+                Some(70_000),
+                Err("70000 bytes, gzip"),
+            ),
+            ("content-encoding: gzip", b"", None, Ok("")),
+            ("content-encoding: identity", b"{}", None, Ok("{}")),
+            (
+                "content-type: image/png",
+                b"\x89PNG",
+                None,
+                Err("4 bytes, image/png"),
+            ),
+            ("x-other: 1", b"a\0b", None, Err("3 bytes, no text")),
+            ("x-other: 1", &cut.as_bytes()[..3], Some(4), Ok("é")),
+            (
+                "x-other: 1",
+                &cut.as_bytes()[..3],
+                None,
+                Err("3 bytes, no text"),
+            ),
+        ] {
+            let mut failed = delivery("{}", 502, "handler_status");
+            let answer = failed.answer.as_mut().unwrap();
+            let (name, value) = headers.split_once(": ").unwrap();
+            answer.headers = vec![(name.to_owned(), value.to_owned().into())];
+            answer.body = Some(body.to_vec().into());
+            answer.body_bytes = whole;
+            let found = answer_text(answer).unwrap();
+            let found = found.as_deref().map_err(String::as_str);
+            assert_eq!(found, shown, "{headers}");
+            let reason = Item::new(1, failed).answered().unwrap_or_default();
+            assert_eq!(reason, shown.unwrap_or_else(|size| size));
+        }
+    }
+
+    #[test]
     fn nothing_that_is_shown_can_move_a_cursor() {
         let body = r#"{"id":"evt_\u001b[2J\u202e","type":"row.\u0007x"}"#;
         let mut delivery = delivery(body, 502, "handler_status");
@@ -303,6 +391,13 @@ pub(crate) mod tests {
         }
         assert_eq!(item.event_id, "evt_\\u{1b}[2J\\u{202e}");
         assert_eq!(item.verdict, Verdict::Failed);
+    }
+
+    #[test]
+    fn a_copy_with_another_body_says_so() {
+        let copy = |outcome| Item::new(1, delivery("{}", 200, outcome));
+        assert_eq!(copy("replayed_with_other_body").short_reason(), OTHER_BODY);
+        assert_eq!(copy("replayed").short_reason(), "");
     }
 
     #[test]

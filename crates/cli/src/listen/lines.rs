@@ -5,13 +5,13 @@ use std::io;
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
 use serde::Serialize;
-use serde_json::json;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::display_queue::DroppedCount;
 use super::filter::Filter;
 use super::item::Item;
+use crate::log::camel_case;
 use crate::out::Out;
 use crate::printable::claimed_subscription;
 
@@ -91,7 +91,7 @@ fn text(item: &Item, out: &Out) -> String {
     line.trim_end().to_owned()
 }
 
-/// The same, with the line that a delivery log would have: `jq -c .delivery` extracts it.
+/// The same, with what a delivery log has: `jq -c .delivery` extracts a line that a log may have.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Line<'i> {
@@ -105,7 +105,7 @@ struct Line<'i> {
     /// Unproven: any client can send any id.
     claimed_subscription: Option<&'i str>,
     authentic: bool,
-    delivery: Option<Box<RawValue>>,
+    delivery: Value,
 }
 
 fn value(item: &Item) -> Line<'_> {
@@ -121,6 +121,6 @@ fn value(item: &Item) -> Line<'_> {
         reason: Some(&*item.reason).filter(|text| some(text)),
         claimed_subscription: Some(&*item.claimed).filter(|text| some(text)),
         authentic: item.authentic,
-        delivery: RawValue::from_string(item.delivery.to_line()).ok(),
+        delivery: camel_case(json!(item.delivery)),
     }
 }

@@ -12,6 +12,7 @@ use hookgate::{
     lookup::Keys,
 };
 use hookgate_record::{LoggedAnswer, LoggedDelivery, Recorder, record_with};
+use hookgate_testing::log::LoggedDeliveryExt;
 use http::request::Parts;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
@@ -29,8 +30,8 @@ use super::answers::Answers;
 use super::display_queue::DisplayQueue;
 use super::filter::EventTypes;
 use super::forward::empty;
-use crate::fault::{Class, Fault};
-use crate::printable::beginning;
+use crate::fault::{Class, Fault, note};
+use crate::printable::{beginning, printable};
 
 pub(crate) struct Server {
     receiver: Receiver,
@@ -88,6 +89,13 @@ impl Reporter {
 
     fn show(&self, delivery: LoggedDelivery) {
         if !self.events.show(&delivery) {
+            if self.events.leave_out() {
+                let event_type = delivery.event_type().unwrap_or_default();
+                note(&format!(
+                    "{} is none of --events: answered 204, and neither passed on nor shown",
+                    printable(&beginning(&event_type)),
+                ));
+            }
             return;
         }
         if let Some(page) = &self.page {

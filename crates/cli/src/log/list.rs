@@ -14,6 +14,7 @@ use crate::delivery_input::time;
 use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Fault, note};
+use crate::listen::item::Verdict;
 use crate::out::Out;
 use crate::printable::{claimed_subscription, short_reason, table_row};
 
@@ -32,7 +33,8 @@ pub(crate) struct ListArgs {
     /// Only events of this type: `row.created`, or `row.*` for all that begin so
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only deliveries with this outcome: handled, not_authentic, replayed; hung_up if there was no answer
+    /// Only deliveries with this outcome: handled, not_authentic, replayed; hung_up if there was no answer. Or all of a verdict of
+    /// `listen`: done, again, failed, refused
     #[arg(long, value_name = "OUTCOME")]
     outcome: Vec<String>,
     /// Only deliveries that were answered with this status: `204`, or `5xx` for all of that class
@@ -111,7 +113,10 @@ impl ListArgs {
         self.line.is_none_or(|line| line == listed.line)
             && any(&self.types, &of_type)
             && any(&self.outcome, &|wanted| {
-                listed.outcome.as_deref() == Some(wanted)
+                let outcome = listed.outcome.as_deref();
+                outcome.is_some_and(|outcome| {
+                    outcome == wanted || Verdict::of(outcome).word() == wanted
+                })
             })
             && any(&self.status, &has_status)
             && any(&self.id, &|wanted| {

@@ -72,7 +72,7 @@ pub(crate) fn show(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
 }
 
 /// The line of the log, with the names of `--json`.
-fn camel_case(value: Value) -> Value {
+pub(crate) fn camel_case(value: Value) -> Value {
     let Value::Object(fields) = value else {
         return value;
     };

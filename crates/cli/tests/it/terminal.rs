@@ -19,6 +19,8 @@ pub(crate) struct Terminal {
     pty: Pty,
     child: Child,
     parser: vt100::Parser<Heard>,
+    /// All that it has written.
+    pub(crate) bytes: usize,
     ended: Option<ExitStatus>,
 }
 
@@ -75,6 +77,7 @@ impl Terminal {
             pty,
             child,
             parser: vt100::Parser::new_with_callbacks(rows, columns, 0, Heard::default()),
+            bytes: 0,
             ended: None,
         }
     }
@@ -139,6 +142,7 @@ impl Terminal {
         match self.pty.read(&mut bytes) {
             Ok(0) | Err(_) => false,
             Ok(read) => {
+                self.bytes += read;
                 self.parser.process(&bytes[..read]);
                 true
             }

@@ -36,7 +36,8 @@ pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
 }
 
 pub(super) async fn requests(call: Call) -> Result<Answer, ApiError> {
-    Ok(Answer::data(&call.hub.requests.list()))
+    let search = call.query.text("search").unwrap_or_default();
+    Ok(Answer::data(&call.hub.requests.found(search)))
 }
 
 pub(super) async fn request(call: Call) -> Result<Answer, ApiError> {

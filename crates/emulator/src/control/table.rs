@@ -76,7 +76,7 @@ pub(crate) const CONTROLS: &[Control] = &[
     control!(POST "models/*/rows", r#"{"values"} or {"rows"}"# => r#"{"data": {row}}"#, "creates rows, as on the service's pages", rows::create),
     control!(PATCH "models/*/rows/*", r#"{"values"}"# => r#"{"data": {row}}"#, "changes a row, as on the service's pages", rows::update),
     control!(DELETE "models/*/rows/*", "" => r#"{"data": {"id", "deleted"}}"#, "deletes a row, as on the service's pages", rows::delete),
-    control!(GET "requests", "" => r#"{"data": [{"number", "at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first", rows::requests),
+    control!(GET "requests", "?search=" => r#"{"data": [{"number", "at", "method", "path", "key", "status", "code", "durationMs", "rate"}]}"#, "the newest requests of the API, the oldest first; `search` looks at their bodies too", rows::requests),
     control!(GET "requests/*", "" => r#"{"data": {request with "request" and "answer", each with "body" and "bytes"}}"#, "a request by its number, with the first 16 KiB of its body and of its answer", rows::request),
     control!(GET "triggers", "" => r#"{"data": [{trigger}]}"#, "the inbound triggers, without their secrets", triggers::list),
     control!(POST "triggers", "{trigger, as in a seed}" => r#"{"data": {trigger}}"#, "adds a trigger; a workflow can have one for each method", triggers::create),

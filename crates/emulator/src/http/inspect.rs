@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Response, request};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::is_same;
 use super::serve::{paged, response};
@@ -85,8 +85,8 @@ impl Shown {
                     event_type: query.text("type"),
                     search: query.text("search"),
                 };
-                let found = self.inspected.deliveries(&filter, limit);
-                Ok(Answer::list(&found, &self.inspected.totals()))
+                let (found, totals) = self.inspected.deliveries(&filter, limit);
+                Ok(Answer::list(&found, &totals))
             }
             (&Method::GET, [id]) => data(self.inspected.delivery(id)).ok_or_else(missing),
             (&Method::POST, [id, "explain"]) => {
@@ -131,8 +131,8 @@ fn data(found: Option<Value>) -> Option<Answer> {
     found.map(|found| Answer::data(&found))
 }
 
-fn told(done: Option<Result<String, String>>) -> Option<Result<Answer, ApiError>> {
-    let told = |text| Answer::data(&json!({ "told": text }));
+fn told(done: Option<Result<Value, String>>) -> Option<Result<Answer, ApiError>> {
+    let told = |told: Value| Answer::data(&told);
     done.map(|done| done.map(told).map_err(ApiError::conflict))
 }
 

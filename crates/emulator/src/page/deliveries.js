@@ -15,7 +15,7 @@ export function deliveries(shared, ofList, ofDetail) {
   });
   const open = acting(async (id) => {
     list.choose(id);
-    await detail.open(id);
+    list.choose(await detail.open(id));
   });
   const list = deliveryList({ ...shared, ...ofList, open });
   return { list, detail, open };

@@ -23,7 +23,11 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
     if (!asked) return;
     try {
       const detail = await store.detail(asked);
-      if (asked === id) show(detail);
+      if (asked !== id) return;
+      // The id of an event alone is its newest delivery.
+      if (detail.id !== id) setPlace(...at(), detail.id);
+      id = detail.id;
+      show(detail);
     } catch (error) {
       if (asked === id && error.status === 404) showGone();
       else {
@@ -98,7 +102,7 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
   }
 
   document.addEventListener('keydown', (event) => {
-    if (event.key !== 'Escape' || !id || !element.isConnected || event.target.closest('input, textarea, select, dialog')) return;
+    if (event.key !== 'Escape' || !id || !element.isConnected || event.target.closest('input, textarea, select') || document.querySelector('dialog[open]')) return;
     close();
   });
   const readAgain = drawnOnce(read);
@@ -120,6 +124,7 @@ export function deliveryDetail({ store, actions = [], facts, heading = (number) 
       setPlace(...at(), id);
       seen = JSON.stringify(store.find(id));
       await read();
+      return id;
     },
   };
 }
@@ -131,7 +136,7 @@ function attemptShown(attempt, number, heading, isOpen) {
     request.body === null ? el('p', { class: 'dim' }, 'Its body was not read.') : bodyShown(request.body, request.bytes)];
   const answered = answer && [el('h3', {}, 'Answer'), el('p', { class: isAccepted(attempt) ? 'line' : 'line failed' }, String(answer.status), attempt.meaning && `: ${attempt.meaning}`),
     headersShown(answer.headers, 'Headers of the answer'),
-    answer.body === null ? el('p', { class: 'dim' }, 'Of this answer only the status is kept.') : bodyShown(answer.body, answer.bytes)];
+    answer.body === null ? el('p', { class: 'dim' }, answer.note ?? 'Of this answer only the status is kept.') : bodyShown(answer.body, answer.bytes)];
   return el('details', { class: 'attempt', open: isOpen, 'data-attempt': number },
     el('summary', { 'data-focus': `attempt-${number}` }, el('span', { class: 'grow' }, heading),
       el('span', { class: 'number' }, moment(attempt.at)),

@@ -28,7 +28,7 @@ export function deliveryFilter({ store, list, states, label, search = { label: '
   function ask() {
     if (element.isConnected) setFilters(values());
     drawTotals();
-    return store.filter({ ...values(), ...also() }).catch(failed);
+    return store.filter(values(), also()).catch(failed);
   }
   function set(given) {
     for (const [name, input] of Object.entries(inputs)) {
@@ -50,8 +50,11 @@ export function deliveryFilter({ store, list, states, label, search = { label: '
     const { states: counts, kept, received } = store.totals();
     totals.hidden = !counts || received === 0;
     if (totals.hidden) return;
-    const all = kept === received ? kept.toLocaleString('en') : `${kept.toLocaleString('en')} of ${received.toLocaleString('en')}`;
-    const shown = [{ value: '', text: `${all} ${received === 1 ? 'delivery' : 'deliveries'}` },
+    const found = Object.values(counts).reduce((sum, count) => sum + count, 0);
+    // A search is among those that are kept.
+    const of = found < kept ? kept : received;
+    const all = found === of ? found.toLocaleString('en') : `${found.toLocaleString('en')} of ${of.toLocaleString('en')}`;
+    const shown = [{ value: '', text: `${all} ${of === 1 ? 'delivery' : 'deliveries'}` },
       ...states.filter(([value]) => counts[value]).map(([value, text]) => ({ value, text: `${counts[value].toLocaleString('en')} ${text}` }))];
     keyed(totals, shown, (one) => one.value, makeTotal, (button, { value, text }) => {
       setText(button, text);

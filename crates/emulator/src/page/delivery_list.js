@@ -65,7 +65,7 @@ export function deliveryList({ store, open, nameOf = (id) => id, now = Date.now,
     event.title = shownText(`${event.textContent}\n${delivery.eventId ?? ''}`);
     setText(type, delivery.eventType || '(no type)');
     const isBad = Boolean(last) && !isAccepted(last);
-    setText(reason, isBad ? wordsOf(delivery, last) : '');
+    setText(reason, wordsOf(delivery, isBad ? last : undefined));
     reason.title = reason.textContent;
     setText(took, milliseconds(last?.durationMs));
     const tries = delivery.attempts.length > 1 ? ` ×${delivery.attempts.length}` : '';

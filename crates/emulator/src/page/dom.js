@@ -1,11 +1,11 @@
 // Makes elements. A text becomes a text node, so nothing that was received is ever read as HTML, and what turns the direction of writing
-// is shown as an escape.
+// or can't be seen is shown as an escape.
 
-const TURNS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 const SHOWN = new Set(['title', 'aria-label']);
 
 /** A text as it is shown. */
-export const shownText = (text) => String(text).replace(TURNS, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+export const shownText = (text) => String(text).replace(HIDDEN, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** `el('button', { class: 'quiet', onclick: f }, 'Close')`. Properties without a value are left out. */
 export function el(tag, properties = {}, ...children) {

@@ -26,14 +26,16 @@ export function openForm({ title, fields, button, send, danger, isWide = false }
     el('p', { class: 'actions' }, el('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'), submit));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    submit.disabled = true;
+    // A button that is disabled loses the focus.
+    if (submit.ariaBusy) return;
+    submit.ariaBusy = 'true';
     try {
       await send();
       dialog.close();
     } catch (refused) {
       fill(error, withBoxes(form, refused.message));
     } finally {
-      submit.disabled = false;
+      submit.ariaBusy = null;
     }
   });
   dialog.addEventListener('close', () => dialog.remove());

@@ -5,7 +5,7 @@ import { connectionBadge } from './connection.js';
 import { curl } from './curl.js';
 import { deliveries } from './deliveries.js';
 import { deliveryFilter } from './delivery_filter.js';
-import { drawnOnce, el, fill } from './dom.js';
+import { drawnOnce, el, fill, setText } from './dom.js';
 import { explained } from './explained.js';
 import { field, openForm } from './form.js';
 import { listen } from './live.js';
@@ -21,7 +21,13 @@ const VERDICTS = [['', 'every verdict'], ['done', '✓ done'], ['again', '= agai
 const token = new URLSearchParams(location.search).get('token');
 const headers = token ? { authorization: `Bearer ${token}` } : {};
 const store = deliveryStore(BASE);
-const ask = async (id, what, body) => (await request('POST', `${BASE}deliveries/${part(id)}/${what}`, body, headers)).data;
+async function ask(id, what, body) {
+  try {
+    return (await request('POST', `${BASE}deliveries/${part(id)}/${what}`, body, headers)).data;
+  } catch (error) {
+    throw error.status === 404 ? new Error(gone(id)) : error;
+  }
+}
 let receiver = {};
 
 /** Where deliveries are taken, to copy. */
@@ -31,9 +37,10 @@ const above = el('section', { class: 'panel where', 'aria-label': 'Where to send
 const empty = el('div');
 
 function drawReceiver() {
-  const { url, next, forward } = receiver;
+  const { url, next, forward, maySign } = receiver;
   fill(above, line('Send to', url, copied('Address', url, 'Copy the address')), forward && line('Passed on to', forward),
-    line('Try it', next, copied('Command', next, 'Copy the command')));
+    line('Try it', next, copied('Command', next, 'Copy the command')),
+    token && !maySign && el('p', { class: 'refusal' }, 'The token of this address is not the one that the command printed: nothing is signed with it.'));
   fill(empty, el('p', {}, 'Nothing has arrived yet.'), el('p', {}, 'Give this address to the service as the URL of a webhook:'),
     line('', url, copied('Address', url, 'Copy the address')), el('p', {}, 'Or send a signed delivery from another terminal:'),
     line('', next, copied('Command', next, 'Copy the command')));
@@ -57,7 +64,9 @@ function sendChanged({ id, eventId, attempts: [{ request: sent }] }) {
     title: 'Edit and send again', button: 'Sign and send', isWide: true,
     fields: [field('Body', body, `It is signed with the key of this command and sent to ${receiver.url}.${isAgain ? ' The event has a new id: one that is done is not handled again.' : ''}`)],
     async send() {
-      done((await ask(id, 'send', body.value)).told);
+      const { told, id: made } = await ask(id, 'send', body.value);
+      done(told);
+      if (made) open(made);
     },
   });
 }
@@ -91,7 +100,7 @@ const { list, detail, open } = deliveries({ store, states: VERDICTS }, {
       async run(shown) {
         const sent = whole(shown);
         const kept = sent.headers.filter(([name]) => name !== 'x-service-signature');
-        await copy(curl({ ...sent, headers: kept }), 'Command without the signature');
+        await copy(curl({ ...sent, headers: kept }), sent.body === null ? 'Command without signature and body, which was not read,' : 'Command without the signature');
       },
     },
     {
@@ -102,9 +111,15 @@ const { list, detail, open } = deliveries({ store, states: VERDICTS }, {
 });
 const filter = deliveryFilter({ store, list, states: VERDICTS, label: 'Verdict' });
 const connection = connectionBadge();
+const leftOut = el('p', { class: 'dim', hidden: true });
+store.watch(() => {
+  const number = store.totals().leftOut;
+  leftOut.hidden = !number;
+  setText(leftOut, `${number?.toLocaleString('en')} of other types left out by --events`);
+});
 fill(document.getElementById('top'), el('h1', {}, 'hookgate listen'), connection.element);
 fill(document.getElementById('main'), el('div', { class: 'section' }, above, el('div', { class: 'beside' },
-  el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries'), filter.element), filter.totals, list.element),
+  el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'Deliveries'), filter.element), filter.totals, leftOut, list.element),
   detail.element)));
 
 async function readReceiver() {
@@ -112,7 +127,7 @@ async function readReceiver() {
   drawReceiver();
 }
 const again = drawnOnce(() => Promise.all([readReceiver(), store.load()]).catch(failed));
-const take = { delivery: store.take, missed: again };
+const take = { delivery: store.take, totals: store.loadSoon, missed: again };
 const show = async () => {
   await filter.shown();
   const [id] = place();

@@ -1,13 +1,14 @@
 // The requests that the API answered, the newest first, each with its bodies, and what is left of each key's rate.
 
-import { control } from './api.js';
+import { control, part } from './api.js';
 import { el, keyed, setText } from './dom.js';
 import { choice } from './form.js';
 import { bodyShown } from './json.js';
 import { rateShown } from './keys.js';
+import { filters, setFilters } from './place.js';
 import { asked, searchInput } from './search.js';
 import { timeShown } from './times.js';
-import { acting } from './told.js';
+import { acting, failed } from './told.js';
 
 const PAGE = 100;
 const ANSWERS = [['', 'every status'], ['2', '2xx'], ['4', '4xx'], ['5', '5xx']];
@@ -16,6 +17,8 @@ const COLUMNS = ['Time', 'Request', 'Key', 'Status', 'Took', 'Left'];
 export function requestsSection({ keys, clock, resource }) {
   const requests = resource(() => 'requests', ['request'], 'requests');
   let shown = PAGE;
+  // The numbers of those that the search found; none where there is no search.
+  let found;
   const rates = el('div', { class: 'rates' });
   const body = el('tbody');
   const table = el('table', { class: 'list', 'aria-label': 'API requests' }, el('thead', {}, el('tr', {},
@@ -24,7 +27,7 @@ export function requestsSection({ keys, clock, resource }) {
   const words = el('p', { role: 'status' });
   const noneFits = el('div', { class: 'empty' }, words, el('button', { onclick: () => {
     search.value = status.value = '';
-    draw();
+    ask();
   } }, 'Clear filters'));
   const more = el('button', { class: 'quiet', onclick: () => {
     shown += PAGE;
@@ -33,21 +36,39 @@ export function requestsSection({ keys, clock, resource }) {
   const search = searchInput({ label: 'Search requests', down: () => body.querySelector('button')?.focus() });
   const status = choice(ANSWERS, '');
   status.setAttribute('aria-label', 'Status');
-  asked([search, status], () => draw());
+  asked([search, status], () => ask());
+
+  /** The server searches, since the list has no bodies. */
+  async function ask() {
+    if (search.isConnected) setFilters({ search: search.value, status: status.value });
+    const text = search.value.trim();
+    const fitting = text && await control('GET', `requests?search=${part(text)}`).catch(failed);
+    if (text !== search.value.trim()) return;
+    found = fitting ? new Set(fitting.data.map(({ number }) => number)) : undefined;
+    draw();
+  }
 
   /** A click opens the bodies below the request, and a second one closes them. */
-  const turned = acting(async ({ currentTarget: button }) => {
-    const cell = button.parentElement;
-    const isOpen = cell.childElementCount > 1;
+  const turned = acting(async ({ currentTarget: row, target }) => {
+    if (target.closest('.bodies')) return;
+    const button = row.querySelector('button');
+    const isOpen = button.getAttribute('aria-expanded') === 'true';
     button.setAttribute('aria-expanded', String(!isOpen));
-    if (isOpen) return cell.lastElementChild.remove();
-    const { data } = await control('GET', `requests/${cell.parentElement.dataset.number}`);
+    if (isOpen) return button.nextElementSibling?.remove();
+    const { data } = await control('GET', `requests/${row.dataset.number}`);
     const parts = [['Request', data.request], ['Answer', data.answer]];
-    return cell.append(el('div', { class: 'bodies' }, parts.map(([name, { body: text, bytes }]) => [el('h3', {}, name), bodyShown(text, bytes)])));
+    button.after(el('div', { class: 'bodies' }, parts.map(([name, { body: text, bytes }]) => [el('h3', {}, name), bodyShown(text, bytes)])));
   });
-  const make = ({ number, at, status: answered, method, path, key, code, durationMs, rate }) => el('tr', { 'data-number': number, 'data-status': answered },
+  document.addEventListener('keydown', (event) => {
+    if (event.key !== 'Escape' || !body.isConnected || event.target.closest('input, select, dialog')) return;
+    for (const button of body.querySelectorAll('[aria-expanded=true]')) {
+      button.click();
+      button.focus();
+    }
+  });
+  const make = ({ number, at, status: answered, method, path, key, code, durationMs, rate }) => el('tr', { 'data-number': number, 'data-status': answered, onclick: turned },
     el('td', { class: 'number' }, timeShown(at, clock.now())),
-    el('td', { class: 'main break' }, el('button', { class: 'link', 'aria-expanded': 'false', onclick: turned }, el('span', { class: 'method' }, method), ` ${path}`)),
+    el('td', { class: 'main break' }, el('button', { class: 'link', 'aria-expanded': 'false' }, el('span', { class: 'method' }, method), ` ${path}`)),
     el('td', {}, key ?? el('span', { class: 'dim' }, 'none')),
     el('td', { class: 'number' }, el('span', { class: `badge ${answered < 400 ? 'good' : 'bad'}` }, String(answered)), code && el('small', {}, ` ${code}`)),
     el('td', { class: 'number right' }, `${durationMs} ms`),
@@ -55,15 +76,13 @@ export function requestsSection({ keys, clock, resource }) {
 
   function draw() {
     const all = requests.value ?? [];
-    const text = search.value.trim().toLowerCase();
-    const fits = (one) => String(one.status).startsWith(status.value) && `${one.method} ${one.path} ${one.key ?? ''} ${one.code ?? ''}`.toLowerCase().includes(text);
-    const found = all.filter(fits);
-    keyed(body, found.slice(-shown).reverse(), (one) => one.number, make, () => {});
-    table.hidden = found.length === 0;
+    const listed = all.filter((one) => String(one.status).startsWith(status.value) && (found?.has(one.number) ?? true));
+    keyed(body, listed.slice(-shown).reverse(), (one) => one.number, make, () => {});
+    table.hidden = listed.length === 0;
     none.hidden = all.length > 0;
-    noneFits.hidden = found.length > 0 || all.length === 0;
+    noneFits.hidden = listed.length > 0 || all.length === 0;
     setText(words, noneFits.hidden ? '' : `No request fits the filter (${all.length.toLocaleString('en')} searched).`);
-    more.hidden = found.length <= shown;
+    more.hidden = listed.length <= shown;
   }
   const makeRate = (key) => {
     const rate = rateShown();
@@ -75,11 +94,16 @@ export function requestsSection({ keys, clock, resource }) {
     setText(element.firstElementChild, key.name);
     element.rate.set(key.rate, clock.now());
   });
-  requests.watch(draw);
+  requests.watch(ask);
   keys.watch(drawRates);
   setInterval(() => rates.isConnected && drawRates(), 1000);
   return {
     resources: [requests],
+    show() {
+      const given = filters();
+      if (given) [search.value, status.value] = [given.search ?? '', given.status ?? ''];
+      ask();
+    },
     element: el('div', { class: 'section' },
       el('section', { class: 'panel' }, el('header', {}, el('h2', {}, 'Rate windows')), rates),
       el('section', { class: 'panel' }, el('header', {}, el('h2', { class: 'grow' }, 'API requests'), el('search', { class: 'inline' }, search, status)),

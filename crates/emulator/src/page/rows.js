@@ -60,7 +60,7 @@ export function rowsSection(context) {
   const none = el('div', { class: 'empty' }, noneWords, clear);
 
   const { list, detail, open } = deliveries({ store, now: () => clock.now() }, {
-    label: 'Deliveries of this data model', empty: 'Edit a cell: its delivery is shown here.',
+    label: 'Deliveries of this data model', empty: 'No delivery of this data model yet.',
     noneFits: 'No delivery of this data model fits the filter',
     nameOf: (id) => subscriptions.value?.find((one) => one.id === id)?.name || id,
   }, { actions: actionsOf(context), facts: factsOf(context), at: () => ['rows', model.id], gone });

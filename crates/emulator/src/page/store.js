@@ -1,7 +1,8 @@
 // The newest deliveries, the newest first, kept up to date by the stream. It reads a small JSON interface, which `hookgate listen` has too:
 //
 //   GET {base}deliveries?limit=N&state=S&type=T&search=WORDS&dataModelId=ID  {"data": [delivery], "meta": totals}, the newest first
-//   totals: {"kept": the number of those that were searched}; of `listen` also "received" and "states", numbers by their state
+//   totals: {"kept": the number of those that were searched}; of `listen` also "received", "leftOut", and "states": numbers by their state of
+//   those that fit the filter but for its state
 //   GET {base}deliveries/{id}             {"data": delivery, where each attempt has "request", "answer" and "fault" too}
 //   a delivery: {"number": greater for a later one, "id", "eventId", "eventType", "subscriptionId", "state", "nextAttemptAt", "attempts": [{"at", "status", "error", "meaning", "durationMs"}]};
 //   of `listen` also "subject", "reason" and "authentic", and on the stream "totals"
@@ -22,6 +23,7 @@ export function deliveryStore(base, first = 100) {
   let more = false;
   let totals = { kept: 0 };
   let wanted = [];
+  let isNarrowed = false;
   let reading = 0;
   // What the stream brings during a reading.
   let taken;
@@ -40,7 +42,7 @@ export function deliveryStore(base, first = 100) {
     find: (id) => list.find((delivery) => delivery.id === id),
     hasMore: () => more && limit < MAX,
     /** The number of deliveries among which the filter found none, if that is so. */
-    searched: () => (wanted.length > 0 && list.length === 0 ? totals.kept : 0),
+    searched: () => (isNarrowed && list.length === 0 ? totals.kept : 0),
     totals: () => totals,
     /** Calls `watch` after each change, with the delivery that the stream brought, if it was that. */
     watch: (watch) => watchers.add(watch),
@@ -65,21 +67,22 @@ export function deliveryStore(base, first = 100) {
       limit = Math.min(limit * 2, MAX);
       await store.load();
     },
-    /** Shows only the deliveries with these values, such as `{ state: 'pending' }`; an empty value fits all. The server searches. */
-    async filter(values) {
-      wanted = Object.entries(values).filter(([, value]) => value);
+    /** Shows only the deliveries with these values, such as `{ state: 'pending' }`; an empty value fits all. `always` is no choice of the user's. The server searches. */
+    async filter(values, always = {}) {
+      isNarrowed = Object.values(values).some(Boolean);
+      wanted = Object.entries({ ...values, ...always }).filter(([, value]) => value);
       limit = first;
       await store.load();
     },
     /** Takes a delivery of the stream. */
     take(delivery) {
-      totals = delivery.totals ?? totals;
       // Only the server knows whether a delivery fits a search.
       if (wanted.some(([name]) => valueOf(delivery, name) === undefined)) {
         changed(delivery);
         store.loadSoon();
         return;
       }
+      totals = delivery.totals ?? totals;
       taken?.push(delivery);
       put(delivery);
       changed(delivery);

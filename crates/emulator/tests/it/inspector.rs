@@ -12,7 +12,7 @@ use crate::Service;
 struct Two;
 
 impl Inspected for Two {
-    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> Vec<Value> {
+    fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> (Vec<Value>, Value) {
         let two = [
             json!({ "id": "2" }),
             json!({ "id": "1", "state": "refused" }),
@@ -26,11 +26,7 @@ impl Inspected for Two {
                     .is_none_or(|part| one["eventType"] == part)
             })
             .filter(|one| filter.search.is_none_or(|words| one["id"] == words));
-        wanted.take(limit).collect()
-    }
-
-    fn totals(&self) -> Value {
-        json!({ "kept": 2 })
+        (wanted.take(limit).collect(), json!({ "kept": 2 }))
     }
 
     fn receiver(&self) -> Value {
@@ -45,16 +41,16 @@ impl Inspected for Two {
         (id == "1").then(|| json!({ "authentic": true }))
     }
 
-    fn replay(&self, id: &str) -> Option<Result<String, String>> {
+    fn replay(&self, id: &str) -> Option<Result<Value, String>> {
         match id {
-            "1" => Some(Ok("delivered again".to_owned())),
+            "1" => Some(Ok(json!({ "told": "delivered again" }))),
             "2" => Some(Err("not authentic".to_owned())),
             _ => None,
         }
     }
 
-    fn send(&self, id: &str, body: bytes::Bytes) -> Option<Result<String, String>> {
-        (id == "evt 1/a+b@1").then(|| Ok(format!("{} bytes sent", body.len())))
+    fn send(&self, id: &str, body: bytes::Bytes) -> Option<Result<Value, String>> {
+        (id == "evt 1/a+b@1").then(|| Ok(json!({ "told": format!("{} bytes sent", body.len()) })))
     }
 }
 

@@ -43,7 +43,7 @@ macro_rules! hints {
 
 hints! {
     Redacted "redacted": "Something was taken out of the body or the headers when it was logged: its signature can't be verified any more, only made anew.";
-    NoBody "no_body": "The body was not recorded: the delivery was refused before it was read.";
+    NoBody "no_body": "The delivery was refused before its body was read.";
     BodyEmpty "body_empty": "The body is empty: often it was read before, and a second reading gives no bytes.";
     BodyCompressed "body_compressed": "The body is compressed. The service sends it as it is signed, so a program on the way has compressed it.";
     BodyCutOff "body_cut_off": "The body is incomplete: the missing bytes can't be computed. Look for a limit or a buffer on the way.";

@@ -12,16 +12,19 @@ use serde_json::error::Category;
 
 use super::LogError;
 
-/// A delivery. Fields that a newer version adds are ignored.
+/// A delivery, also as `hookgate listen --json` names its fields. Those that a newer version adds are ignored.
 #[derive(Deserialize)]
 struct Line {
+    #[serde(alias = "receivedAt")]
     received_at: i64,
     method: String,
     target: String,
     headers: Vec<(String, Text)>,
     body: Option<Text>,
+    #[serde(alias = "cutOffAt")]
     cut_off_at: Option<u64>,
     answer: Option<AnswerLine>,
+    #[serde(alias = "hungUpUs")]
     hung_up_us: Option<u64>,
     #[serde(default)]
     unverifiable: bool,
@@ -40,14 +43,17 @@ struct AnswerLine {
     status: u16,
     outcome: String,
     reason: Option<String>,
+    #[serde(alias = "elapsedUs")]
     elapsed_us: u64,
     key: Option<String>,
     scope: Option<String>,
     attempt: Option<u32>,
+    #[serde(alias = "claimedSubscription")]
     claimed_subscription: Option<String>,
     #[serde(default)]
     headers: Vec<(String, Text)>,
     body: Option<Text>,
+    #[serde(alias = "bodyBytes")]
     body_bytes: Option<u64>,
 }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Ran, SECRET, Scratch, ends, hookgate};
 
-/// Keys of objects that are not ours and hold others' names: a line of a delivery log, headers, statuses.
-const OF_OTHERS: [&str; 4] = ["delivery", "headers", "byStatus", "byFailure"];
+/// Keys of objects that are not ours and hold others' names: headers, statuses.
+const OF_OTHERS: [&str; 3] = ["headers", "byStatus", "byFailure"];
 
 /// Every key of a value, and whether it is written as all are.
 fn check(command: &str, value: &Value) {

@@ -36,6 +36,8 @@ struct Listening {
     child: Child,
     lines: mpsc::Receiver<String>,
     address: String,
+    /// The first line that it printed.
+    first: String,
 }
 
 impl Listening {
@@ -46,9 +48,11 @@ impl Listening {
             child,
             lines,
             address: String::new(),
+            first: String::new(),
         };
         let first = listening.line();
         listening.address = address(&first);
+        listening.first = first;
         listening
     }
 
@@ -424,6 +428,7 @@ fn the_answer_of_the_forwarded_server_is_in_the_line_in_json_and_in_the_log() {
     json.deliver(&row_created("evt_1", "{}"));
     let line = json.json();
     let answer = &line["delivery"]["answer"];
+    assert!(answer["elapsedUs"].is_u64(), "{answer}");
     assert_eq!(
         (&answer["status"], &answer["body"]),
         (&500.into(), &FAILED.into())
@@ -465,6 +470,7 @@ fn what_comes_faster_than_it_is_read_is_counted() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let address = address(&lines.next().unwrap().unwrap());
     let listening = Listening {
+        first: String::new(),
         child,
         lines: mpsc::channel().1,
         address,
@@ -535,6 +541,24 @@ fn other_types_than_those_of_events_go_nowhere_and_a_filter_chooses_lines() {
     );
     assert!(listening.line().contains("evt_1"));
     assert!(listening.line().contains("evt_page"));
+    #[cfg(unix)]
+    {
+        assert_eq!(
+            listening
+                .deliver(&other.replace("evt_page", "evt_2"))
+                .status,
+            204
+        );
+        listening.signal(rustix::process::Signal::TERM);
+        assert!(listening.end().success());
+        let errors = listening.errors();
+        let first = "page.created is none of --events: answered 204";
+        assert_eq!(errors.matches(first).count(), 1, "{errors}");
+        assert!(
+            errors.contains("2 deliveries were left out by --events"),
+            "{errors}"
+        );
+    }
 
     let mut filtered =
         Listening::start(&["--filter", r#"data.properties.Customer:"Ada L" type:row"#]);
@@ -552,6 +576,38 @@ fn other_types_than_those_of_events_go_nowhere_and_a_filter_chooses_lines() {
             .recv_timeout(Duration::from_millis(200))
             .is_err()
     );
+}
+
+#[test]
+fn a_line_of_the_log_that_cannot_be_read_is_named_and_the_rest_is_shown() {
+    let path =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}.jsonl", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let log = path.to_str().unwrap();
+    let recording = Listening::start(&["--record", log]);
+    recording.deliver(&row_created("evt_1", "{}"));
+    recording.deliver(&row_created("evt_2", "{}"));
+    let until = Instant::now() + PATIENCE;
+    let whole = loop {
+        let whole = std::fs::read_to_string(&path).unwrap_or_default();
+        if whole.lines().count() == 2 && whole.ends_with('\n') {
+            break whole;
+        }
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let (first, second) = whole.split_once('\n').unwrap();
+    std::fs::write(&path, format!("{first}\n{{\"recei\n{second}")).unwrap();
+    let mut listening = Listening::start(&["--page", "--log", log]);
+    let page = listening.first.split("page at ").nth(1).map(address);
+    let page = page.expect("an address of a page");
+    let list = Reply::to(&page, "GET", "/_listen/deliveries", &[], "");
+    let list: Value = serde_json::from_str(&list.body).unwrap();
+    assert_eq!(list["meta"]["kept"], 2, "{list}");
+    listening.child.kill().unwrap();
+    let errors = listening.errors();
+    assert!(errors.contains("line 2"), "{errors}");
+    std::fs::remove_file(path).unwrap();
 }
 
 #[test]
@@ -641,6 +697,7 @@ fn a_reader_that_closes_the_pipe_ends_listen_without_an_error() {
     output.read_line(&mut first).unwrap();
     drop(output);
     let mut listening = Listening {
+        first: String::new(),
         child,
         lines: mpsc::channel().1,
         address: address(&first),
@@ -731,6 +788,36 @@ fn what_can_not_work_is_said_with_a_way_out() {
             "--events",
             "without blanks",
         ),
+        (
+            &["--events", "row.creatd"],
+            2,
+            "--events",
+            "mean row.created?",
+        ),
+        (
+            &["--events", "row.created,row"],
+            2,
+            "--events",
+            "mean row.*?",
+        ),
+        (
+            &["--header", "content-length: 3"],
+            2,
+            "--header",
+            "content-length is the connection's own",
+        ),
+        (
+            &["--header", "Transfer-Encoding: chunked"],
+            2,
+            "--header",
+            "transfer-encoding is the connection's own",
+        ),
+        (
+            &["--forward-timeout", "0s"],
+            2,
+            "--forward-timeout",
+            "10s or 500ms",
+        ),
         (&["--header", "X: 1"], 2, "--forward", "required"),
         (&["--log", "x.jsonl"], 2, "--page", "required"),
         (
@@ -798,6 +885,7 @@ fn the_first_line_says_where_the_page_is_and_the_page_has_what_arrived() {
         child,
         lines,
         address: address(first["listening"].as_str().unwrap()),
+        first: String::new(),
     };
     let page = address(first["page"].as_str().unwrap());
     assert_eq!(listening.deliver(&row_created("evt_1", "{}")).status, 204);

@@ -137,6 +137,8 @@ fn list_has_a_line_for_each_delivery_and_filters() {
         ),
         (&["--outcome", "not_authentic"], &[2, 6]),
         (&["--outcome", "hung_up"], &[5]),
+        (&["--outcome", "refused"], &[2, 5, 6]),
+        (&["--outcome", "again", "--outcome", "failed"], &[3, 4]),
         (&["--status", "4xx", "--status", "500"], &[2, 4, 6]),
         (&["--id", "evt_1"], &[1, 3]),
         (&["--id", "evt_1", "--status", "200"], &[3]),

@@ -414,6 +414,49 @@ fn a_terminal_shows_how_far_it_is() {
     terminal.assert_whole();
 }
 
+/// A bar that is drawn for each delivery slows the replay of a long log down.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_bar_is_drawn_ten_times_a_second_however_many_are_sent() {
+    use crate::terminal::Terminal;
+
+    let url = answering();
+    let many = (0..3_000).map(|number| logged(&format!("evt_{number}"), 0));
+    let path = file("drawn", &log(many));
+    let began = std::time::Instant::now();
+    let mut terminal = Terminal::start(
+        &["replay", path.to_str().unwrap(), "--to", &url, "--raw"],
+        &[],
+        (12, 90),
+    );
+    terminal.shows(&["3000 of 3000 answered 2xx"]);
+    assert!(terminal.end().success());
+    // A bar of 90 columns has less than 400 bytes.
+    let most = 4_000 * (began.elapsed().as_secs() as usize + 5);
+    assert!(terminal.bytes < most, "{} of {most}", terminal.bytes);
+    fs::remove_file(path).unwrap();
+}
+
+/// The bar counts from the start too, so that both show one rate.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_time_of_the_summary_is_that_since_the_start() {
+    let url = answering();
+    let mut child = hookgate(&["--json", "replay", "-", "--to", &url, "--raw"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut pipe = child.stdin.take().unwrap();
+    std::thread::sleep(Duration::from_millis(1_500));
+    writeln!(pipe, "{}", logged("evt_1", 0).to_line()).unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    let text = stdout(&output);
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let elapsed = last["summary"]["elapsedUs"].as_u64().unwrap();
+    assert!(elapsed > 200_000, "{text}");
+}
+
 /// `| head -1`: a reader that closes the pipe early is not an error.
 #[test]
 fn a_closed_pipe_is_not_an_error() {

@@ -234,7 +234,9 @@ pub fn meaning(status: u16) -> &'static str {
             "authentic, but the event does not fit the type that the handler asks for, or nothing here handles such events"
         }
         429 => "a server in front of the receiver refuses too many requests at once",
-        500 => "the handler failed or panicked, or no dead-letter hook is set, or that hook failed",
+        500 => {
+            "the handler failed or panicked, or the server that it passes deliveries on to; or a dead-letter hook is missing or failed"
+        }
         502 | 504 => "a proxy has no answer from the receiver",
         503 => {
             "not now: the run goes on beyond its budget, a copy is still running, all permits are in use, a store or look-up is down, or the receiver is shutting down"

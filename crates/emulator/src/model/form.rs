@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::value::described;
-
 /// One step from a value to a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step<'a> {
@@ -218,6 +216,19 @@ impl Form {
             Self::Object(_) => "an object".to_owned(),
             Self::List(_) => "an array of objects".to_owned(),
         }
+    }
+}
+
+/// A value in a message.
+pub(super) fn described(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),
+        Value::String(_) => "a long string".to_owned(),
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use hookgate::event::Date;
 use serde_json::Value;
 
+use super::form::described;
 use super::{Property, PropertyType};
 
 /// Checks a value. `null` clears a property of any type.
@@ -82,17 +83,4 @@ fn got(property: &Property, value: &Value) -> String {
         Some(format!("an array whose item {at} is {wrong}"))
     });
     wrong.unwrap_or_else(|| described(value))
-}
-
-/// A value in a message.
-pub(super) fn described(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(_) => "a number".to_owned(),
-        Value::String(text) if text.chars().count() <= 40 => format!("the string {text:?}"),
-        Value::String(_) => "a long string".to_owned(),
-        Value::Array(_) => "an array".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-    }
 }

@@ -267,7 +267,10 @@ async fn the_filter_finds_a_delivery_behind_many_others() {
     screen.until(&format!("{rows} === '{first}'")).await;
     screen.click("tr[data-delivery]").await;
     screen
-        .until_text(".detail .refusal", "the handler failed or panicked")
+        .until_text(
+            ".detail .refusal",
+            "the handler failed or panicked, or the server",
+        )
         .await;
     screen.reload().await;
     screen

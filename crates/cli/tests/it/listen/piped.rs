@@ -507,6 +507,8 @@ fn a_custom_body_answers_and_headers_are_set_on_what_is_passed_on() {
         "X-Tenant: acme",
         "--header",
         "user-agent: local",
+        "--header",
+        "Host: shop.test",
     ];
     let listening = Listening::start(&arguments);
     let body = row_created("evt_1", "{}");
@@ -517,6 +519,7 @@ fn a_custom_body_answers_and_headers_are_set_on_what_is_passed_on() {
     assert!(
         head.contains("x-tenant: acme\r\n")
             && head.contains("user-agent: local\r\n")
+            && head.contains("host: shop.test\r\n")
             && !head.contains("Service-Webhook"),
         "{head}"
     );

@@ -10,10 +10,10 @@ pub(crate) fn is_of_type(wanted: &str, event_type: &str) -> bool {
     }
 }
 
-/// Refuses what is no type of the service, and no beginning of one with a star.
+/// Checks that the text is an event type of the service, or the beginning of one with a star behind it.
 ///
 /// # Errors
-/// A sentence with what was meant, or with all types.
+/// The text fits no type. The sentence names the nearest type, or all types.
 pub(crate) fn known(wanted: &str) -> Result<(), String> {
     if EVENT_TYPES.iter().any(|known| is_of_type(wanted, known)) {
         return Ok(());

@@ -48,8 +48,8 @@ pub trait Inspected: Send + Sync + 'static {
     /// Returns the reason why the delivery with this id was refused. It may take seconds, and is called on a thread that may block.
     fn explain(&self, id: &str) -> Option<Value>;
 
-    /// Delivers the delivery with this id again. Returns an object: `told`, the result as a sentence, and `id`, that of the delivery that
-    /// came of it, or null; `None` if there is no such delivery. It may take seconds, and is called on a thread that may block.
+    /// Sends the delivery with this id again. Returns an object: `told` is the result as a sentence, `id` is the id of the new delivery, or
+    /// null. Returns `None` if there is no such delivery. It may take seconds, and is called on a thread that may block.
     ///
     /// # Errors
     /// It can't be delivered again, or it was not accepted.

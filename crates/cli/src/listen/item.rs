@@ -85,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// What is new about a copy that is not one.
+/// The reason that is shown for a delivery with the id of a done event and another body.
 const OTHER_BODY: &str = "its body differs from the one that was handled";
 
 /// A delivery with the texts shown of it. Every text but the delivery's own is safe to print on a terminal.

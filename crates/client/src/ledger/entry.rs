@@ -1,4 +1,4 @@
-//! An entry: one write of one row, and where the entries are kept.
+//! An entry of the ledger, which is one write of one row, and the store of the entries.
 
 use std::time::Duration;
 

@@ -9,12 +9,12 @@ pub(crate) enum Step<'a> {
     Item(usize),
 }
 
-/// A part that can't be.
+/// A part of a data model that the service would refuse.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Misfit {
     /// From the value that was checked to the part.
     pub(crate) path: Vec<Step<'static>>,
-    /// It names the part, and says what was expected.
+    /// The sentence for the user: it names the part and the expected form.
     pub(crate) message: String,
 }
 
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(other.to_string().matches('`').count(), 2 + 2 * TYPES.len());
     }
 
-    /// What has this form is read, and what is read has this form; but serde takes an array for an object.
+    /// The check accepts exactly the values that serde reads, but for arrays: serde reads an array as an object.
     #[test]
     fn the_form_is_that_which_is_read() {
         let values = [

@@ -35,7 +35,7 @@ impl Property {
     /// Checks what the form does not say. Id and name become keys of JSON objects.
     ///
     /// # Errors
-    /// The path of a part, and what it is, with what was expected.
+    /// The path of the first wrong part, and a sentence with its value and the expected form.
     fn check(&self, is_model: impl Fn(&str) -> bool) -> Result<(), (Vec<Step<'static>>, String)> {
         for (field, key) in [("id", &self.id), ("name", &self.name)] {
             if key.starts_with(RESERVED) {
@@ -108,7 +108,7 @@ pub(crate) fn check_properties(
 /// Checks a text that a person tells from those of the others: by more than white space around.
 ///
 /// # Errors
-/// What it is, with what was expected.
+/// The sentence names the text and the expected form.
 fn check_distinct<'a>(
     field: &str,
     kind: &str,

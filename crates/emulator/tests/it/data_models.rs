@@ -253,7 +253,7 @@ async fn the_use_of_409_is_a_switch() {
         .data();
 }
 
-/// What is said of a property where it is added to `dm_orders`, and where it is the second one of a new data model.
+/// Returns the messages about a property: when it is added to `dm_orders`, and when it is the second one of a new data model.
 async fn refused_property(service: &Service, property: Value) -> [String; 2] {
     let add = json!({ "add": [property] });
     let path = "/datamodels/dm_orders/properties";

@@ -1,9 +1,8 @@
 //! The relative links of all pages: the file and the heading that each names are there, with the anchors that GitHub makes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::path::{Component, Path, PathBuf};
-use std::process::Command;
-use std::{fs, iter};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
@@ -112,16 +111,11 @@ fn dead(pages: &BTreeMap<PathBuf, String>, exists: impl Fn(&Path) -> bool) -> Ve
 
 #[test]
 fn every_relative_link_of_a_page_leads_to_a_file_and_a_heading() {
-    let listed = Command::new("git")
-        .args(["ls-files", "*.md"])
-        .current_dir(ROOT)
-        .output();
-    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
-    let read = |name: &str| fs::read_to_string(Path::new(ROOT).join(name)).unwrap();
-    let pages: BTreeMap<_, _> = listed
-        .lines()
-        .map(|name| (PathBuf::from(name), read(name)))
-        .collect();
+    let mut pages = BTreeMap::new();
+    crate::lists::each_file(Path::new(ROOT), "md", &mut |path, text| {
+        let name = Path::new(path).strip_prefix(ROOT).unwrap();
+        pages.insert(name.to_owned(), text.to_owned());
+    });
     assert!(pages.values().map(|page| links(page).len()).sum::<usize>() > 200);
     let dead = dead(&pages, |file| Path::new(ROOT).join(file).exists());
     assert!(dead.is_empty(), "{dead:#?}");

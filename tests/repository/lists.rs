@@ -9,15 +9,21 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Every Rust source below a folder of the repository, with its path.
 pub(crate) fn each_source(folder: &str, see: &mut dyn FnMut(&str, &str)) {
-    walk(&Path::new(ROOT).join(folder), see);
+    each_file(&Path::new(ROOT).join(folder), "rs", see);
 }
 
-fn walk(folder: &Path, see: &mut dyn FnMut(&str, &str)) {
+/// Every file with this extension, but what is built or fetched. Git is not asked: a copy of the
+/// repository without its history, or of another owner, is tested too.
+pub(crate) fn each_file(folder: &Path, extension: &str, see: &mut dyn FnMut(&str, &str)) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy();
         if path.is_dir() {
-            walk(&path, see);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let is_ours = !name.starts_with('.') || name == ".github";
+            if is_ours && name != "target" && name != "node_modules" {
+                each_file(&path, extension, see);
+            }
+        } else if path.extension().is_some_and(|it| it == extension) {
             see(
                 &path.to_string_lossy().replace('\\', "/"),
                 &fs::read_to_string(&path).unwrap(),

@@ -12,8 +12,8 @@ use crate::readable::cut_to;
 const LONGEST_MESSAGE: usize = 512;
 
 /// Calls code from outside, such as a hook, and catches its panic. It is for a program that calls
-/// the user's code by itself, as a receiver does; [`catch_store_panic`](crate::internal::catch_store_panic) is the same
-/// for a call of a store.
+/// the user's code by itself, as a receiver does;
+/// [`catch_store_panic`](crate::internal::catch_store_panic) is the same for a call of a store.
 ///
 /// State that the call shares with the rest of the program must be sound after a panic: dropped
 /// with the call, or locked.
@@ -36,8 +36,8 @@ pub fn catch_panic<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(message)
 }
 
-/// Awaits a future from outside, and catches its panic: [`catch_panic`] for each poll. The future is
-/// not polled again after a panic. It comes pinned, so that the caller's future holds it once.
+/// Awaits a future from outside, and catches its panic: [`catch_panic`] for each poll. The future
+/// is not polled again after a panic. It comes pinned, so that the caller's future holds it once.
 pub(crate) async fn catch_panic_in<F: Future + ?Sized>(
     mut future: Pin<&mut F>,
 ) -> Result<F::Output, String> {

@@ -1,4 +1,5 @@
-//! The clock: the only place in the crate that reads the clocks of the system. Limits and elapsed times use the timer of tokio.
+//! The clock: the only place in the crate that reads the clocks of the system. Limits and elapsed
+//! times use the timer of tokio.
 //!
 //! ```
 //! use std::time::Duration;
@@ -11,9 +12,10 @@
 //! assert_eq!(clock.monotonic().since_start(), Duration::from_secs(300));
 //! ```
 //!
-//! There are two readings. The **wall** clock gives the age of a delivery, because another machine wrote the timestamp. The
-//! **monotonic** reading measures leases and retention inside this process. So a change of the wall clock neither frees a
-//! running claim nor forgets an event that is done.
+//! There are two readings. The **wall** clock gives the age of a delivery, because another machine
+//! wrote the timestamp. The **monotonic** reading measures leases and retention inside this
+//! process. So a change of the wall clock neither frees a running claim nor forgets an event that
+//! is done.
 
 #![expect(clippy::disallowed_methods, reason = "this file reads the clock")]
 
@@ -24,8 +26,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads the time: wall seconds and a monotonic reading.
 ///
-/// Implement it to use another source of time, for example a simulation. Both readings must be cheap, because one delivery
-/// reads them several times. They must not panic.
+/// Implement it to use another source of time, for example a simulation. Both readings must be
+/// cheap, because one delivery reads them several times. They must not panic.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns the wall clock. It can step forward or backward.
     fn now(&self) -> UnixSeconds;
@@ -33,9 +35,9 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Returns a reading that never goes backward while the process lives.
     fn monotonic(&self) -> Monotonic;
 
-    /// Returns the wall clock in milliseconds since 1970-01-01T00:00:00Z, for values that one process writes and another
-    /// process reads, such as the leases of an inbox in a file. Zero before 1970. The default implementation gives whole
-    /// seconds.
+    /// Returns the wall clock in milliseconds since 1970-01-01T00:00:00Z, for values that one
+    /// process writes and another process reads, such as the leases of an inbox in a file. Zero
+    /// before 1970. The default implementation gives whole seconds.
     fn unix_millis(&self) -> u64 {
         u64::try_from(self.now().as_i64()).map_or(0, |seconds| seconds.saturating_mul(1_000))
     }
@@ -74,7 +76,8 @@ impl UnixSeconds {
         self.0
     }
 
-    /// Returns the time from `earlier` to this point; `None` if `earlier` is later than this point. Saturates, never overflows.
+    /// Returns the time from `earlier` to this point; `None` if `earlier` is later than this point.
+    /// Saturates, never overflows.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -98,7 +101,8 @@ impl fmt::Display for UnixSeconds {
     }
 }
 
-/// A monotonic reading: the time since the start of its clock. Compare only readings of the same clock.
+/// A monotonic reading: the time since the start of its clock. Compare only readings of the same
+/// clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Monotonic(Duration);
 
@@ -134,8 +138,8 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> UnixSeconds {
-        // With a clock before 1970 the seconds are negative; this does not fail. Every delivery is then refused as too far
-        // ahead. That is right, because the age of a delivery is unknown.
+        // With a clock before 1970 the seconds are negative; this does not fail. Every delivery is
+        // then refused as too far ahead. That is right, because the age of a delivery is unknown.
         let seconds = match SystemTime::now().duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
             Err(before) => {
@@ -158,8 +162,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values differ. It is not a time: it wraps,
-/// and the resolution depends on the machine.
+/// Returns the nanoseconds of the wall clock since 1970-01-01T00:00:00Z, to make random values
+/// differ. It is not a time: it wraps, and the resolution depends on the machine.
 pub(crate) fn entropy() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let since = since.unwrap_or_else(|before| before.duration());
@@ -196,13 +200,15 @@ impl ManualClock {
                 Some(now.saturating_add(nanos))
             })
             .unwrap_or_else(|now| now);
-        // Counts whole seconds since the start, so that many small steps also add up on the wall clock.
+        // Counts whole seconds since the start, so that many small steps also add up on the wall
+        // clock.
         let seconds = |nanos: u64| i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX);
         let passed = seconds(before.saturating_add(nanos)) - seconds(before);
         self.wall_seconds.fetch_add(passed, Ordering::SeqCst);
     }
 
-    /// Sets only the wall clock, as an operator or a time service does. The monotonic reading stays.
+    /// Sets only the wall clock, as an operator or a time service does. The monotonic reading
+    /// stays.
     pub fn set_wall(&self, wall: UnixSeconds) {
         self.wall_seconds.store(wall.0, Ordering::SeqCst);
     }
@@ -220,7 +226,8 @@ impl Clock for ManualClock {
     }
 
     fn unix_millis(&self) -> u64 {
-        // The fraction of a second comes from the monotonic reading, because `advance` moves both readings.
+        // The fraction of a second comes from the monotonic reading, because `advance` moves both
+        // readings.
         let part = self.monotonic_nanos.load(Ordering::SeqCst) % 1_000_000_000 / 1_000_000;
         let seconds = u64::try_from(self.now().as_i64()).unwrap_or_default();
         seconds.saturating_mul(1_000).saturating_add(part)

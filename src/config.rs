@@ -7,8 +7,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The reason why a secret, keys, the settings of a receiver or the arms of a router were refused. The message says which of them
-/// to change, and how. It never repeats a secret.
+/// The reason why a secret, keys, the settings of a receiver or the arms of a router were refused.
+/// The message says which of them to change, and how. It never repeats a secret.
 ///
 /// ```
 /// use hookgate::{ConfigErrorKind, Secret};
@@ -26,20 +26,25 @@ pub struct ConfigError {
     source: Option<Arc<io::Error>>,
 }
 
-/// The kinds of errors of a configuration, as far as a program tells them apart. The message of the error says more.
+/// The kinds of errors of a configuration, as far as a program tells them apart. The message of the
+/// error says more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigErrorKind {
-    /// The text can't be a secret of the service: it is empty or too short, has quotes or white space, or is not text.
+    /// The text can't be a secret of the service: it is empty or too short, has quotes or white
+    /// space, or is not text.
     #[error("the text can't be a secret: paste the whole whsec_… text of the subscription")]
     UnusableSecret,
-    /// The text can be guessed: it is one character or few, a placeholder, a mask, or a secret that this project has published.
+    /// The text can be guessed: it is one character or few, a placeholder, a mask, or a secret that
+    /// this project has published.
     #[error("the secret can be guessed: paste the secret of your own subscription")]
     GuessableSecret,
-    /// The text begins with a byte order mark, as some editors and PowerShell write it in front of a file.
+    /// The text begins with a byte order mark, as some editors and PowerShell write it in front of
+    /// a file.
     #[error("a byte order mark in front of the secret: save its file as UTF-8 without one")]
     SecretByteOrderMark,
-    /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's secret.
+    /// An API key of the service (`tk_live_`, `tk_test_`, `mcp_`) in place of the subscription's
+    /// secret.
     #[error("this is an API key: paste the subscription's secret, which starts with whsec_")]
     SecretApiKey,
     /// The prefix `whsec_` is missing.
@@ -53,13 +58,15 @@ pub enum ConfigErrorKind {
     /// The file can't be read.
     #[error("the secret's file can't be read")]
     SecretUnreadable,
-    /// Keys or rings that do not fit together: none, more than [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS), two with the same
-    /// [name](ConfigError::name), secret or subscription, or one secret in two scopes, so that a delivery to one could be replayed to
-    /// the other. Or a change that does not fit the keys: they are one ring, a map by subscription id, or those of a provider.
+    /// Keys or rings that do not fit together: none, more than
+    /// [`KeyRing::MAX_KEYS`](crate::KeyRing::MAX_KEYS), two with the same
+    /// [name](ConfigError::name), secret or subscription, or one secret in two scopes, so that a
+    /// delivery to one could be replayed to the other. Or a change that does not fit the keys: they
+    /// are one ring, a map by subscription id, or those of a provider.
     #[error("these keys do not fit together")]
     UnusableKeys,
-    /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or has control
-    /// characters.
+    /// A name, scope, workspace or subscription id that is empty, longer than 256 bytes, blank or
+    /// has control characters.
     #[error(
         "a key name, scope, workspace or subscription id must be 1 to 256 bytes, not blank, without control characters"
     )]
@@ -69,8 +76,9 @@ pub enum ConfigErrorKind {
         "no secret: call .secret(…), .key_ring(ring), .subscriptions(map) or .provider(lookup)"
     )]
     NoSecret,
-    /// Another receiver with other keys uses this store under the same scope, and neither of them has named its scope: each could
-    /// make events of the other look handled. Or a [`scope`](crate::ReceiverBuilder::scope) was set for keys that have their own.
+    /// Another receiver with other keys uses this store under the same scope, and neither of them
+    /// has named its scope: each could make events of the other look handled. Or a
+    /// [`scope`](crate::ReceiverBuilder::scope) was set for keys that have their own.
     #[error("this scope can't be used")]
     UnusableScope,
     /// No store was given, and deduplication was not switched off.
@@ -78,12 +86,12 @@ pub enum ConfigErrorKind {
         "no store: call .store(MemoryStore::default()), or .without_deduplication() if the handler deduplicates itself"
     )]
     NoStore,
-    /// A store that would have no effect: beside `without_deduplication`, or beside the sink of `accept_into`, which does the
-    /// deduplication itself.
+    /// A store that would have no effect: beside `without_deduplication`, or beside the sink of
+    /// `accept_into`, which does the deduplication itself.
     #[error(".store(…) has no effect here: leave it out")]
     StoreUnused,
-    /// The retention is too short: handled events would be forgotten while the sender still retries them or a copy can be
-    /// replayed.
+    /// The retention is too short: handled events would be forgotten while the sender still retries
+    /// them or a copy can be replayed.
     #[error("a retention of {} s is too short: {} s cover the sender's retries and the window", .given.as_secs(), .needed.as_secs())]
     RetentionTooShort {
         /// The retention that the retry schedule and the window need.
@@ -117,11 +125,12 @@ pub enum ConfigErrorKind {
         /// The builder's method.
         setting: &'static str,
     },
-    /// One of these: an arm is for a type or a data model that no event can have; an arm has no effect; two arms are for the same
-    /// events; there is no arm.
+    /// One of these: an arm is for a type or a data model that no event can have; an arm has no
+    /// effect; two arms are for the same events; there is no arm.
     #[error("this arm takes no event")]
     UnusableArm,
-    /// A [`Scheme`](crate::Scheme) that can't be safe, or that does not fit the keys or another setting.
+    /// A [`Scheme`](crate::Scheme) that can't be safe, or that does not fit the keys or another
+    /// setting.
     #[error("this scheme can't be used")]
     UnusableScheme,
 }
@@ -177,7 +186,8 @@ impl ConfigError {
         self.kind
     }
 
-    /// The name that the error is about, where there is one: of a key, a subscription, a variable, a file or an event type.
+    /// The name that the error is about, where there is one: of a key, a subscription, a variable,
+    /// a file or an event type.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -215,7 +225,8 @@ pub(crate) fn in_range(
     least: Duration,
     most: Duration,
 ) -> Result<(), ConfigError> {
-    // This is longer than any useful value, and small enough that adding it to a reading of a clock does not overflow.
+    // This is longer than any useful value, and small enough that adding it to a reading of a clock
+    // does not overflow.
     let most = most.min(LONGEST);
     if value <= least || value > most {
         return Err(ConfigError::new(ConfigErrorKind::OutOfRange {

@@ -12,15 +12,16 @@
 //! # Ok::<(), hookgate::verify::Malformed>(())
 //! ```
 //!
-//! Where the key is still in the ring, [`Receiver::verify_stored`](crate::Receiver::verify_stored) checks the signature again.
+//! Where the key is still in the ring, [`Receiver::verify_stored`](crate::Receiver::verify_stored)
+//! checks the signature again.
 
 use crate::event::{EventHead, EventId, EventType};
 use crate::pipeline::{Delivery, StoredDelivery};
 use crate::scheme::{SignedHead, Timestamp};
 use crate::verify::{KeyRing, Malformed, Verified};
 
-/// Makes a delivery again from the parts that [`Delivery::to_stored`] has returned, **without any check of its signature**. An
-/// inbox does this with its entries.
+/// Makes a delivery again from the parts that [`Delivery::to_stored`] has returned, **without any
+/// check of its signature**. An inbox does this with its entries.
 ///
 /// ```
 /// use hookgate::{clock::UnixSeconds, dangerous, receiver::StoredDelivery};
@@ -49,14 +50,14 @@ use crate::verify::{KeyRing, Malformed, Verified};
 /// ```
 ///
 /// # Security
-/// **It proves nothing.** The result passes for an authentic delivery everywhere. A person who can write to the store
-/// can forge events of every subscription. A fault in the program that fills the parts from another source can do so too. Call
-/// it only for a store that you trust as you trust the program: only this program writes to it, and it writes only what a
-/// receiver has accepted.
+/// **It proves nothing.** The result passes for an authentic delivery everywhere. A person who can
+/// write to the store can forge events of every subscription. A fault in the program that fills the
+/// parts from another source can do so too. Call it only for a store that you trust as you trust
+/// the program: only this program writes to it, and it writes only what a receiver has accepted.
 ///
 /// # Errors
-/// Id, type or timestamp have a form that no delivery has: the stored parts were changed or damaged. A traceparent of another
-/// form is left out.
+/// Id, type or timestamp have a form that no delivery has: the stored parts were changed or
+/// damaged. A traceparent of another form is left out.
 pub fn restore(stored: &StoredDelivery) -> Result<Delivery, Malformed> {
     let event = EventHead {
         id: EventId::parse(&stored.event_id)?,

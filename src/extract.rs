@@ -28,18 +28,21 @@
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
-//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions, where the layer has put
-//! the delivery. They do not read the body. So they can be arguments in any position, beside `State` and other extractors. `Bytes`
-//! or `Json` can still read the body, of any size: see [where to put the layer](crate::layer#where-to-put-it).
+//! [`Event<R>`](crate::Event), [`Delivery`] and [`Verified`] come from the request's extensions,
+//! where the layer has put the delivery. They do not read the body. So they can be arguments in any
+//! position, beside `State` and other extractors. `Bytes` or `Json` can still read the body, of any
+//! size: see [where to put the layer](crate::layer#where-to-put-it).
 //!
-//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a `Value`: a nested body can overflow
-//! the stack and abort the process (see `SECURITY.md`); take `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer
-//! does not protect such a handler, because the layer lifts it.
+//! Never take `Json<serde_json::Value>` of a delivery, and never parse [`Delivery::body`] as a
+//! `Value`: a nested body can overflow the stack and abort the process (see `SECURITY.md`); take
+//! `Event<serde_json::Value>`. A `DefaultBodyLimit` outside the layer does not protect such a
+//! handler, because the layer lifts it.
 //!
-//! If one URL takes several data models or event types, [`route`](crate::route) sends each to its own handler.
+//! If one URL takes several data models or event types, [`route`](crate::route) sends each to its
+//! own handler.
 //!
-//! Without the layer there is no delivery to take: the request is answered 500, and the answer names the line of code to add.
-//! A handler never gets an unverified event.
+//! Without the layer there is no delivery to take: the request is answered 500, and the answer
+//! names the line of code to add. A handler never gets an unverified event.
 
 #[cfg(feature = "tracing")]
 use std::sync::Once;
@@ -88,7 +91,8 @@ impl<S: Sync> FromRequestParts<S> for Delivery {
     }
 }
 
-/// `None` if the route is not guarded, for a handler that also serves requests that are not deliveries.
+/// `None` if the route is not guarded, for a handler that also serves requests that are not
+/// deliveries.
 impl<S: Sync> OptionalFromRequestParts<S> for Delivery {
     type Rejection = std::convert::Infallible;
 
@@ -140,12 +144,12 @@ responses! {
     /// Answers 200, empty, `Idempotent-Replayed: true`.
     AlreadyHandled;
     DeadLetter;
-    /// Answers 500, or as the error of this crate that it holds, with an empty body. For another status, [`mark`](HandlerError::mark)
-    /// a response that has it.
+    /// Answers 500, or as the error of this crate that it holds, with an empty body. For another
+    /// status, [`mark`](HandlerError::mark) a response that has it.
     HandlerError;
     NotFresh;
-    /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused, and at a retry the database may
-    /// work again. The operator gets the reason.
+    /// Answers 503 with `Retry-After`, for every kind: the event is neither handled nor refused,
+    /// and at a retry the database may work again. The operator gets the reason.
     StoreError;
 }
 
@@ -155,21 +159,23 @@ responses! {
 pub enum EventRejection {
     /// The route is not guarded: 500. A fault of the program, not of the request.
     ///
-    /// With the feature `tracing` it is logged at ERROR once per process: any client can send such requests, and they must not fill
-    /// the log.
+    /// With the feature `tracing` it is logged at ERROR once per process: any client can send such
+    /// requests, and they must not fill the log.
     #[error(
         "no verified delivery in this request: guard the route with `.layer(receiver.layer())`, as in `post(on_event).layer(receiver.layer())`"
     )]
     LayerMissing,
-    /// The receiver has another [scheme](crate::Scheme) than the default one, and the handler takes an [`Event`], or is the event router:
+    /// The receiver has another [scheme](crate::Scheme) than the default one, and the handler takes
+    /// an [`Event`], or is the event router:
     /// 500. A fault of the program.
     #[error(
         "this receiver's scheme has no such events: take `Signed<T>` in place of `Event<R>`, and no event router"
     )]
     OtherScheme,
-    /// The whole body is not a well-formed event, or its data does not fit the type that the handler asks for: 422, and the claim
-    /// is released. A repaired deployment can still take the retry. A handler that parses more, such as
-    /// `row.properties.to::<Order>()?`, gives the same answer as its argument.
+    /// The whole body is not a well-formed event, or its data does not fit the type that the
+    /// handler asks for: 422, and the claim is released. A repaired deployment can still take the
+    /// retry. A handler that parses more, such as `row.properties.to::<Order>()?`, gives the same
+    /// answer as its argument.
     #[error("the delivery does not fit the handler's event type")]
     TypeMismatch(#[from] EventError),
 }
@@ -198,8 +204,9 @@ impl IntoResponse for EventRejection {
                 HandlerError::from(self).mark(answer(code, "INTERNAL_ERROR", &sentence))
             }
             Self::LayerMissing => {
-                // Only the layer could report this to the operator, and the layer is missing. The sentence names a line of code and
-                // no data of the request, so it is safe to answer with it.
+                // Only the layer could report this to the operator, and the layer is missing. The
+                // sentence names a line of code and no data of the request, so it is safe to answer
+                // with it.
                 #[cfg(feature = "tracing")]
                 LOGGED.call_once(|| tracing::error!(target: "hookgate", "{self}"));
                 answer(

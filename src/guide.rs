@@ -26,9 +26,9 @@
 //! | [`reconciliation`] | What does a missed event cost, and how is it found? |
 //! | [`command`] | Which tasks does the command `hookgate` perform? |
 
-/// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses the first definition of a link:
-/// a page that links to another file of the repository then links to the module here. Code in a page is compiled if the features
-/// that it uses are on.
+/// Makes a module for each page of `docs/`. The link definitions come first, because rustdoc uses
+/// the first definition of a link: a page that links to another file of the repository then links
+/// to the module here. Code in a page is compiled if the features that it uses are on.
 macro_rules! pages {
     ($($(#[$attribute:meta])* $name:ident $file:literal;)*) => {
         $(

@@ -1,6 +1,6 @@
-//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is
-//! **authentic** and fresh, recognises events that were handled before, and gives the handler a
-//! **typed** event, **once**. No event is lost. It does the same for [any other sender](guide::other_senders) that signs with
+//! Receives the signed webhooks of the Workspace Data Service. It proves that each delivery is **authentic**
+//! and fresh, recognises events that were handled before, and gives the handler a **typed** event, **once**.
+//! No event is lost. It does the same for [any other sender](guide::other_senders) that signs with
 //! HMAC-SHA256: Stripe, GitHub, Standard Webhooks.
 //!
 //! ```no_run
@@ -52,8 +52,8 @@
 //!
 //! Where to go on:
 //!
-//! - [the guide](guide): which answer the sender gets, errors of handlers, stores and their guarantees,
-//!   tests, operations;
+//! - [the guide](guide): which answer the sender gets, errors of handlers, stores and their
+//!   guarantees, tests, operations;
 //! - [your own server](guide::own_server): without axum; the [steps](receiver) one by one, or
 //!   verification alone, without a runtime;
 //! - [several subscriptions](guide::handlers), and their secrets in a [database](crate::lookup);
@@ -74,13 +74,14 @@
 //! | `metrics` | counters, histograms and gauges, through the `metrics` facade; brings `tower` |
 //! | `chrono`, `jiff`, `time` | conversions of a [`Date`](crate::event::Date) |
 //!
-//! What not every receiver needs is a package of its own, of [the same version](guide::guarantees#versions):
-//! claims in [Redis](https://docs.rs/hookgate-redis), [PostgreSQL](https://docs.rs/hookgate-postgres) or a
-//! [file](https://docs.rs/hookgate-sqlite), the durable [inbox](https://docs.rs/hookgate-inbox), the
-//! [order](https://docs.rs/hookgate-order) of a row's events, the [delivery log](https://docs.rs/hookgate-record),
-//! [tools for tests](https://docs.rs/hookgate-testing), the service [on your
-//! machine](https://docs.rs/hookgate-emulator), its [API](https://docs.rs/hookgate-client), and the command
-//! `hookgate` (`hookgate-cli`).
+//! What not every receiver needs is a package of its own, of [the same
+//! version](guide::guarantees#versions): claims in [Redis](https://docs.rs/hookgate-redis),
+//! [PostgreSQL](https://docs.rs/hookgate-postgres) or a [file](https://docs.rs/hookgate-sqlite),
+//! the durable [inbox](https://docs.rs/hookgate-inbox), the [order](https://docs.rs/hookgate-order)
+//! of a row's events, the [delivery log](https://docs.rs/hookgate-record), [tools for
+//! tests](https://docs.rs/hookgate-testing), the service [on your
+//! machine](https://docs.rs/hookgate-emulator), its [API](https://docs.rs/hookgate-client), and the
+//! command `hookgate` (`hookgate-cli`).
 #![forbid(unsafe_code)]
 // The items of clippy.toml. Unit tests may use them.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]

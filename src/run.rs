@@ -45,13 +45,17 @@ use crate::outcome::{Failure, Outcome, Refusal};
 use crate::pipeline::{Delivery, TRACEPARENT};
 use crate::readable::Chain;
 
-/// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers as behind
-/// [`Receiver::layer`](crate::Receiver::layer) and [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
-/// workers of an inbox use it, and [`Receiver::run_stored`](crate::Receiver::run_stored), which also verifies and claims.
+/// Runs a delivery through a handler, for a consumer behind a queue or a store: the same handlers
+/// as behind [`Receiver::layer`](crate::Receiver::layer) and
+/// [`Receiver::handle`](crate::Receiver::handle), and the same meaning of their answers. The
+/// workers of an inbox use it, and [`Receiver::run_stored`](crate::Receiver::run_stored), which
+/// also verifies and claims.
 ///
-/// A panic of the handler is caught. If the run's future is dropped, the handler is dropped with it.
+/// A panic of the handler is caught. If the run's future is dropped, the handler is dropped with
+/// it.
 ///
-/// It claims nothing. Where an event must not run twice, claim it around the run, or in the handler's own transaction.
+/// It claims nothing. Where an event must not run twice, claim it around the run, or in the
+/// handler's own transaction.
 ///
 /// ```
 /// use std::time::Duration;
@@ -89,13 +93,15 @@ pub struct Run<A = Pending<()>> {
 
 /// The end of a [`Run`].
 ///
-/// `Display` writes one line: the outcome, the status of a failed answer, and the reason with its sources.
+/// `Display` writes one line: the outcome, the status of a failed answer, and the reason with its
+/// sources.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunReport {
-    /// The outcome; [`acknowledgement`](Self::acknowledgement) says what follows from it. `Failed` may succeed later: the answer was no
-    /// 2xx, or the handler panicked, exceeded its limit (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike
-    /// under the layer, no hook has stored the dead letter, and the caller does.
+    /// The outcome; [`acknowledgement`](Self::acknowledgement) says what follows from it. `Failed`
+    /// may succeed later: the answer was no 2xx, or the handler panicked, exceeded its limit
+    /// (`RunLimit`) or was aborted (`Drained`). `DeadLettered` can never succeed: unlike under the
+    /// layer, no hook has stored the dead letter, and the caller does.
     pub outcome: Outcome,
     /// The reason, if the run failed, can never succeed, or no handler exists for the event.
     pub reason: Option<Reason>,
@@ -108,7 +114,8 @@ pub struct RunReport {
 pub enum Acknowledgement {
     /// Acknowledge it: the event is done.
     Done,
-    /// Return it to the queue, which delivers it again, or puts it to its dead letters after its own limit of deliveries.
+    /// Return it to the queue, which delivers it again, or puts it to its dead letters after its
+    /// own limit of deliveries.
     Retry,
     /// It can never succeed: put it to the dead letters with its reason, then acknowledge it.
     DeadLetter,
@@ -161,7 +168,8 @@ impl Run {
 }
 
 impl<A: Future> Run<A> {
-    /// Drops the handler after this time: the outcome is then `Failed(RunLimit)`. A handler that blocks its thread cannot be stopped.
+    /// Drops the handler after this time: the outcome is then `Failed(RunLimit)`. A handler that
+    /// blocks its thread cannot be stopped.
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
@@ -176,8 +184,9 @@ impl<A: Future> Run<A> {
         }
     }
 
-    /// Calls a function of one argument, as [`Receiver::handle`](crate::Receiver::handle) takes it: an [`Event<R>`](crate::Event), a
-    /// [`Delivery`], or your own type. See [`FromDelivery`] and [`IntoAnswer`].
+    /// Calls a function of one argument, as [`Receiver::handle`](crate::Receiver::handle) takes it:
+    /// an [`Event<R>`](crate::Event), a [`Delivery`], or your own type. See [`FromDelivery`] and
+    /// [`IntoAnswer`].
     ///
     /// # Panics
     /// With a [`limit`](Self::limit), without a tokio runtime that has its timers enabled.
@@ -191,11 +200,13 @@ impl<A: Future> Run<A> {
         self.service(HandlerService::<_, D>::new(move || handler.take()))
     }
 
-    /// Calls a tower service once it is ready: the one that the layer would guard, without the layer, such as an axum route.
+    /// Calls a tower service once it is ready: the one that the layer would guard, without the
+    /// layer, such as an axum route.
     ///
-    /// Its request is a POST to `/` with the bytes that were signed, and has the delivery in its extensions. Its headers are the
-    /// content type and the values that the delivery knows: timestamp, subscription, event id and type, and the trace. The
-    /// signature is left out, since the request must not be verified again.
+    /// Its request is a POST to `/` with the bytes that were signed, and has the delivery in its
+    /// extensions. Its headers are the content type and the values that the delivery knows:
+    /// timestamp, subscription, event id and type, and the trace. The signature is left out, since
+    /// the request must not be verified again.
     ///
     /// # Panics
     /// As [`handler`](Self::handler).

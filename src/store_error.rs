@@ -9,9 +9,9 @@ use crate::readable::write_readably;
 
 /// The reason why a store could not answer, or can't be used.
 ///
-/// The message has the next step to take; it never shows a URL, which may hold a password. `Debug` shows the message with all
-/// causes, for a `main` that returns the error. After a call that failed, the requested operation may or may not have taken
-/// effect.
+/// The message has the next step to take; it never shows a URL, which may hold a password. `Debug`
+/// shows the message with all causes, for a `main` that returns the error. After a call that
+/// failed, the requested operation may or may not have taken effect.
 ///
 /// ```
 /// use hookgate::dedupe::{StoreError, StoreErrorKind};
@@ -29,21 +29,26 @@ pub struct StoreError {
     changed: u64,
 }
 
-/// The kinds of errors of a store. [`Refused`](Self::Refused) alone is permanent: a call that failed with another kind can succeed
-/// later, once an operator has done what the message says or without.
+/// The kinds of errors of a store. [`Refused`](Self::Refused) alone is permanent: a call that
+/// failed with another kind can succeed later, once an operator has done what the message says or
+/// without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StoreErrorKind {
-    /// The store can't be reached, refuses the login, or failed in another way; the source has the reason.
+    /// The store can't be reached, refuses the login, or failed in another way; the source has the
+    /// reason.
     Unavailable,
-    /// The store did not answer in time, or another process or transaction held a lock for too long.
+    /// The store did not answer in time, or another process or transaction held a lock for too
+    /// long.
     TimedOut,
     /// The store is full, and refuses new events.
     Full,
-    /// The store accepts other requests, but will never accept this one: it holds a text outside of the store's encoding, or
-    /// violates another rule of the store. A second try gives the same result.
+    /// The store accepts other requests, but will never accept this one: it holds a text outside of
+    /// the store's encoding, or violates another rule of the store. A second try gives the same
+    /// result.
     Refused,
-    /// Another transaction was faster: a serialization failure or a deadlock. Roll back and begin again, or answer 503.
+    /// Another transaction was faster: a serialization failure or a deadlock. Roll back and begin
+    /// again, or answer 503.
     Conflict,
     /// The transaction had failed before, and accepts no more statements.
     Aborted,
@@ -51,7 +56,8 @@ pub enum StoreErrorKind {
     Missing,
     /// The user or the role of this program lacks the permission.
     Denied,
-    /// The path leads to a folder, a device, a file that is not an SQLite database, or the database of another program.
+    /// The path leads to a folder, a device, a file that is not an SQLite database, or the database
+    /// of another program.
     NotAStore,
     /// The file is damaged, or the log beside it was written for another file.
     Corrupt,
@@ -59,11 +65,11 @@ pub enum StoreErrorKind {
     TooOld,
     /// A newer version of hookgate wrote the file.
     Newer,
-    /// The store can lose what it has accepted: a file in memory, on a network file system, mounted without its folder or with a
-    /// second name, or a Redis whose settings may forget ids.
+    /// The store can lose what it has accepted: a file in memory, on a network file system, mounted
+    /// without its folder or with a second name, or a Redis whose settings may forget ids.
     NotDurable,
-    /// A setting can't work: the URL of a server, the name of an inbox, an option that is out of range, or a database in another
-    /// encoding than UTF8.
+    /// A setting can't work: the URL of a server, the name of an inbox, an option that is out of
+    /// range, or a database in another encoding than UTF8.
     Setting,
 }
 
@@ -86,7 +92,8 @@ impl StoreError {
     /// ```
     ///
     /// # Security
-    /// The message and the cause are logged and shown: put no URL into them, which may hold a password, and no text of a delivery.
+    /// The message and the cause are logged and shown: put no URL into them, which may hold a
+    /// password, and no text of a delivery.
     #[must_use]
     pub fn saying(kind: StoreErrorKind, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -118,8 +125,8 @@ impl StoreError {
         self
     }
 
-    /// The number of entries that an operator's call, such as `Inbox::retry`, had changed before it failed.
-    /// The message tells it too. 0 where none was changed, or where it is unknown.
+    /// The number of entries that an operator's call, such as `Inbox::retry`, had changed before it
+    /// failed. The message tells it too. 0 where none was changed, or where it is unknown.
     #[must_use]
     pub fn changed(&self) -> u64 {
         self.changed

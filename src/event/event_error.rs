@@ -89,7 +89,8 @@ pub enum EventErrorKind {
     /// not an error of form: the delivery is not authentic for these keys.
     #[error("is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
-    /// The delivery is of another [scheme](crate::Scheme) than the default one, whose events these are.
+    /// The delivery is of another [scheme](crate::Scheme) than the default one, whose events these
+    /// are.
     #[error(
         "is of another scheme: take `Signed<T>`, as `Event<R>` and the event router are for the Workspace Data Service's events"
     )]

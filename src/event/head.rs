@@ -14,12 +14,13 @@ use crate::clock::UnixSeconds;
 use crate::scheme::{DeliveryHeaders, Scheme, SignedHead, UNTYPED};
 use crate::verify::{Malformed, SignedBytes, Verified, digest};
 
-/// An event's id and type, from the bytes that were signed. Under a [scheme](crate::Scheme) that signs no type, the type is `untyped`, or
-/// in a delivery of a receiver the hint of a header.
+/// An event's id and type, from the bytes that were signed. Under a [scheme](crate::Scheme) that
+/// signs no type, the type is `untyped`, or in a delivery of a receiver the hint of a header.
 ///
-/// Deduplication needs no more than this, and it is cheap: reading stops as soon as both are known, and a `data` before them
-/// is skipped. The text after that point is not read, unless the keys are pinned to a workspace;
-/// [`Event::from_verified`](super::Event::from_verified) checks the whole body.
+/// Deduplication needs no more than this, and it is cheap: reading stops as soon as both are known,
+/// and a `data` before them is skipped. The text after that point is not read, unless the keys are
+/// pinned to a workspace; [`Event::from_verified`](super::Event::from_verified) checks the whole
+/// body.
 ///
 /// ```
 /// use hookgate::event::{EventHead, EventType};
@@ -53,13 +54,14 @@ pub struct EventHead {
 impl EventHead {
     /// Reads the head of a body that was verified as authentic.
     ///
-    /// Where the keys are pinned to a workspace, the envelope is read to its end: a second `workspaceId` could name another
-    /// workspace anywhere.
+    /// Where the keys are pinned to a workspace, the envelope is read to its end: a second
+    /// `workspaceId` could name another workspace anywhere.
     ///
     /// # Errors
-    /// `WorkspaceMismatch` for a workspace that is another one, missing, repeated or no text. It takes precedence over all
-    /// others: the delivery is then **not authentic** for these keys. Otherwise `Syntax`, `NotAnObject`, or `Missing`,
-    /// `RepeatedKey`, `TypeMismatch`, `Unusable` with the path `id` or `type`.
+    /// `WorkspaceMismatch` for a workspace that is another one, missing, repeated or no text. It
+    /// takes precedence over all others: the delivery is then **not authentic** for these keys.
+    /// Otherwise `Syntax`, `NotAnObject`, or `Missing`, `RepeatedKey`, `TypeMismatch`, `Unusable`
+    /// with the path `id` or `type`.
     pub fn from_verified<B: SignedBytes>(verified: &Verified<B>) -> Result<Self, EventError> {
         match verified.scheme() {
             Some(scheme) if scheme.is_workspace() => {
@@ -71,8 +73,8 @@ impl EventHead {
     }
 }
 
-/// Reads the head of another scheme than the default one. An id that is not in the body is the one that was signed in a header, or the
-/// digest of what was signed.
+/// Reads the head of another scheme than the default one. An id that is not in the body is the one
+/// that was signed in a header, or the digest of what was signed.
 fn read_other<B: SignedBytes>(
     verified: &Verified<B>,
     scheme: &Scheme,
@@ -108,7 +110,8 @@ fn read_other<B: SignedBytes>(
     Ok(EventHead { id, event_type })
 }
 
-/// Refuses a body with a second id or type behind the first one, which deduplication does not read: a type of the user's could.
+/// Refuses a body with a second id or type behind the first one, which deduplication does not read:
+/// a type of the user's could.
 ///
 /// # Errors
 /// `RepeatedKey`, with the field.
@@ -123,8 +126,9 @@ pub(super) fn refuse_repeated(scheme: &Scheme, body: &[u8]) -> Result<(), EventE
     }
 }
 
-/// Returns the id and the type that an **unverified** delivery names, each where it can be read. If the scheme has no id in the body, the id
-/// comes from the signed header, or is the digest of the signed bytes.
+/// Returns the id and the type that an **unverified** delivery names, each where it can be read. If
+/// the scheme has no id in the body, the id comes from the signed header, or is the digest of the
+/// signed bytes.
 #[must_use]
 pub fn unverified_head(
     scheme: &Scheme,
@@ -145,7 +149,8 @@ pub fn unverified_head(
 /// The fields that a scheme names, the id before the type, and how reading them ended.
 type FieldsOfScheme<'b> = (Vec<(&'static str, Field<'b>)>, serde_json::Result<()>);
 
-/// Reads the fields of id and type that this scheme has in the body. A scheme without such a field reads no body.
+/// Reads the fields of id and type that this scheme has in the body. A scheme without such a field
+/// reads no body.
 fn fields_of<'b>(scheme: &Scheme, extent: Extent, body: &'b [u8]) -> FieldsOfScheme<'b> {
     let kind_field = scheme.kind_field().map(|(name, _)| name);
     let names = [scheme.id_field(), kind_field].into_iter().flatten();
@@ -165,22 +170,24 @@ fn id_of<'h>(head: &'h SignedHead, body: &[u8]) -> Cow<'h, str> {
     }
 }
 
-/// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use it only to estimate
-/// attempts.
+/// Returns the time of the event from its body; `None` where it is missing or can't be parsed. Use
+/// it only to estimate attempts.
 pub(crate) fn created_at<B: SignedBytes>(verified: &Verified<B>) -> Option<UnixSeconds> {
     created_at_of(verified.body())
 }
 
 fn created_at_of(body: &[u8]) -> Option<UnixSeconds> {
     let mut fields = [("createdAt", None)];
-    // It usually comes before `data`, so this reads little. The parser reports an early stop as a broken object.
+    // It usually comes before `data`, so this reads little. The parser reports an early stop as a
+    // broken object.
     let _ = fill(&mut fields, Extent::UntilFound, body);
     let [(_, created)] = fields;
     Date::parse(&created?.ok()?).ok()?.unix_seconds().ok()
 }
 
-/// Reads id and type where they come first, as texts without escapes and without white space around them: the form in which the
-/// service writes them. `None` for any other body, which [`search`] reads.
+/// Reads id and type where they come first, as texts without escapes and without white space around
+/// them: the form in which the service writes them. `None` for any other body, which [`search`]
+/// reads.
 fn at_the_front(body: &[u8]) -> Option<EventHead> {
     let (id, rest) = plain_text(body.strip_prefix(br#"{"id":""#)?)?;
     let (event_type, _) = plain_text(rest.strip_prefix(br#","type":""#)?)?;
@@ -190,7 +197,8 @@ fn at_the_front(body: &[u8]) -> Option<EventHead> {
     })
 }
 
-/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or a control character.
+/// Returns a text up to its closing quotation mark, and the rest. `None` if it holds an escape, or
+/// a control character.
 fn plain_text(text: &[u8]) -> Option<(&str, &[u8])> {
     let (text, rest) = text.split_at_checked(plain_length(text))?;
     Some((std::str::from_utf8(text).ok()?, rest.strip_prefix(b"\"")?))
@@ -221,7 +229,8 @@ fn search(body: &[u8], pinned: Option<&str>) -> Result<EventHead, EventError> {
     if is_foreign {
         return Err(EventError::new(Kind::WorkspaceMismatch));
     }
-    // The parser reports an early stop as a broken object. So without a pin its error counts only if a field was not found.
+    // The parser reports an early stop as a broken object. So without a pin its error counts only
+    // if a field was not found.
     if let Err(error) = outcome
         && (!is_complete || pinned.is_some())
     {
@@ -243,7 +252,8 @@ fn broken(error: &serde_json::Error) -> EventError {
     }
 }
 
-/// A field: absent, its text, or a fault. A fault is not an error yet: a later field may take precedence.
+/// A field: absent, its text, or a fault. A fault is not an error yet: a later field may take
+/// precedence.
 type Field<'b> = Option<Result<Cow<'b, str>, Kind>>;
 
 fn usable<T>(
@@ -312,8 +322,9 @@ impl<'de> Visitor<'de> for FieldsVisitor<'_, '_, 'de> {
     }
 }
 
-/// Fills a field from a string, borrowed where possible. Any other value is a fault, before its content is skipped: what is known
-/// of a field counts, also where the text is broken behind its beginning.
+/// Fills a field from a string, borrowed where possible. Any other value is a fault, before its
+/// content is skipped: what is known of a field counts, also where the text is broken behind its
+/// beginning.
 struct FieldSeed<'f, 'b>(&'f mut Field<'b>);
 
 impl<'b> FieldSeed<'_, 'b> {
@@ -494,7 +505,8 @@ mod tests {
                 r#"{"workspaceId":"ws_1","workspaceId":"ws_1","id":"a","type":"b"}"#,
                 Kind::WorkspaceMismatch,
             ),
-            // Nothing foreign was found, but the rest can't be read: it might name another workspace.
+            // Nothing foreign was found, but the rest can't be read: it might name another
+            // workspace.
             (
                 r#"{"workspaceId":"ws_1","id":"a","type":"b","data"#,
                 Kind::Syntax,

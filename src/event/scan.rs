@@ -43,7 +43,8 @@ pub(crate) fn check(body: &[u8]) -> Result<&str, EventError> {
 /// Reads JSON from outside: a type with a `serde_json::Value` in it may be read of it too.
 ///
 /// # Errors
-/// The text is not UTF-8 or not JSON, does not fit `T`, or has a key that serde_json reserves for itself.
+/// The text is not UTF-8 or not JSON, does not fit `T`, or has a key that serde_json reserves for
+/// itself.
 ///
 /// ```
 /// use hookgate::internal::from_foreign_json;
@@ -65,8 +66,9 @@ pub fn from_foreign_json<'t, T: Deserialize<'t>>(text: &'t [u8]) -> Result<T, se
     serde_json::from_str(text)
 }
 
-/// Returns whether a key of this text, in any spelling, is one that serde_json reserves for itself. A text with such a key must not
-/// be read as a `serde_json::Value`. What else is in the text does not matter: a fault in front of the key or behind it hides none.
+/// Returns whether a key of this text, in any spelling, is one that serde_json reserves for itself.
+/// A text with such a key must not be read as a `serde_json::Value`. What else is in the text does
+/// not matter: a fault in front of the key or behind it hides none.
 ///
 #[must_use]
 pub fn has_reserved_key(text: &str) -> bool {

@@ -10,11 +10,11 @@ use super::scan;
 use crate::scheme::{Scheme, Timestamp};
 use crate::verify::{SignedBytes, Verified};
 
-/// A verified event of any [scheme](crate::Scheme), with the whole body as your own type: the argument of a handler, or from
-/// [`Delivery::signed`](crate::Delivery::signed).
+/// A verified event of any [scheme](crate::Scheme), with the whole body as your own type: the
+/// argument of a handler, or from [`Delivery::signed`](crate::Delivery::signed).
 ///
-/// In an axum handler, a body that does not fit `T` is answered 422 and released, and the operator gets the path; a route without
-/// the receiver's layer is answered 500.
+/// In an axum handler, a body that does not fit `T` is answered 422 and released, and the operator
+/// gets the path; a route without the receiver's layer is answered 500.
 ///
 /// ```
 /// use hookgate::{Scheme, Secret, Signed, Verifier, event::EventHead, verify::{Timestamp, sign}};
@@ -38,12 +38,13 @@ use crate::verify::{SignedBytes, Verified};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Signed<T> {
-    /// The event's id, which was signed; where the sender signs none, `sha256:` and the digest of what was signed.
+    /// The event's id, which was signed; where the sender signs none, `sha256:` and the digest of
+    /// what was signed.
     pub id: EventId,
     /// The event's type. `untyped` where the delivery has none.
     pub kind: EventType,
-    /// Whether the type was signed. If not, it is a **hint** from a header, which any party that carries the delivery can change: check
-    /// that the body fits it.
+    /// Whether the type was signed. If not, it is a **hint** from a header, which any party that
+    /// carries the delivery can change: check that the body fits it.
     pub kind_is_signed: bool,
     /// When the delivery was signed; `None` for a scheme without a timestamp.
     pub timestamp: Option<Timestamp>,
@@ -55,7 +56,8 @@ impl<T: DeserializeOwned> Signed<T> {
     /// Reads the body of a delivery that was verified as authentic; `head` is its head.
     ///
     /// # Errors
-    /// The body is not well-formed JSON, has its id or type twice, or does not fit `T`; the error names the path.
+    /// The body is not well-formed JSON, has its id or type twice, or does not fit `T`; the error
+    /// names the path.
     pub fn new<B: SignedBytes>(
         verified: &Verified<B>,
         head: &EventHead,

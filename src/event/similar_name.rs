@@ -1,5 +1,5 @@
-//! A missing name and one in the row that looks like it: another case, a space that does not show, a letter with
-//! its accent as one character or as two, a letter of another script.
+//! A missing name and one in the row that looks like it: another case, a space that does not show,
+//! a letter with its accent as one character or as two, a letter of another script.
 
 use super::deserialize::{push_capped, push_name};
 use super::event_error::EventError;

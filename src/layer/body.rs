@@ -1,4 +1,5 @@
-//! What goes to the inner service and comes back: the request with the signed bytes, and the response.
+//! What goes to the inner service and comes back: the request with the signed bytes, and the
+//! response.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -21,14 +22,14 @@ pub(crate) fn request(head: Parts, delivery: &Delivery) -> Request<VerifiedBody>
     request
 }
 
-/// Axum's limit is lifted for bodies above this size. For smaller ones it is not, because lifting it
-/// costs an allocation. A limit below this size still holds for them.
+/// Axum's limit is lifted for bodies above this size. For smaller ones it is not, because lifting
+/// it costs an allocation. A limit below this size still holds for them.
 #[cfg(feature = "axum")]
 const LIFTED_ABOVE: usize = 1 << 10;
 
 /// Switches off axum's own body limit for a delivery with a body of this length; it is 2 MiB unless
-/// the app sets it. The body has passed the receiver's limit. Axum would refuse it after the layer, at
-/// each retry.
+/// the app sets it. The body has passed the receiver's limit. Axum would refuse it after the layer,
+/// at each retry.
 #[cfg_attr(not(feature = "axum"), allow(unused_variables))]
 fn lift_body_limit<B>(request: &mut Request<B>, length: usize) {
     #[cfg(feature = "axum")]
@@ -77,12 +78,13 @@ impl fmt::Debug for VerifiedBody {
 pin_project_lite::pin_project! {
     /// The body of an answer: the inner service's own, or a short one of the receiver's.
     ///
-    /// Its data are [`Bytes`], which axum and others ask for. If the inner service's data are `Bytes` too, they are passed on
-    /// unchanged. Data of any other kind become one piece, frame by frame, by their
-    /// [`copy_to_bytes`](bytes::Buf::copy_to_bytes). Trailers, the size hint and the end of the stream pass through.
+    /// Its data are [`Bytes`], which axum and others ask for. If the inner service's data are
+    /// `Bytes` too, they are passed on unchanged. Data of any other kind become one piece, frame by
+    /// frame, by their [`copy_to_bytes`](bytes::Buf::copy_to_bytes). Trailers, the size hint and
+    /// the end of the stream pass through.
     ///
-    /// The default is an empty body, for every inner service. Outer layers that answer by themselves, such as time-outs, use
-    /// it.
+    /// The default is an empty body, for every inner service. Outer layers that answer by
+    /// themselves, such as time-outs, use it.
     ///
     /// ```
     /// use bytes::Bytes;

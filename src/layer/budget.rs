@@ -1,5 +1,6 @@
-//! The limit on the bytes that all bodies under way hold together. Until a body is complete, it is unknown whether it is
-//! authentic: a sender without the secret must not decide how much memory the receiver takes.
+//! The limit on the bytes that all bodies under way hold together. Until a body is complete, it is
+//! unknown whether it is authentic: a sender without the secret must not decide how much memory the
+//! receiver takes.
 
 use std::sync::atomic::Ordering;
 
@@ -8,10 +9,10 @@ use crate::sync::AtomicUsize;
 
 /// The bytes that bodies under way hold, and the limit for them.
 ///
-/// A body is counted once it is held across a wait, or has a second piece. A body that arrives in one piece, as most
-/// deliveries do, is never counted. The count is the memory of the buffers, not the length of the bodies, and never an
-/// announced length. A body that finds no room is refused, and no other body is: each body's deadline frees its own
-/// bytes.
+/// A body is counted once it is held across a wait, or has a second piece. A body that arrives in
+/// one piece, as most deliveries do, is never counted. The count is the memory of the buffers, not
+/// the length of the bodies, and never an announced length. A body that finds no room is refused,
+/// and no other body is: each body's deadline frees its own bytes.
 pub(crate) struct BodyBudget {
     limit: usize,
     held: AtomicUsize,

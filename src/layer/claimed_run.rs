@@ -127,8 +127,8 @@ async fn call_wrapped<R: Send, E: Send>(
     }
 }
 
-/// Claims the event, and waits for another copy's run if there is one. Returns the claim and the time
-/// of the call, from which its lease counts; `None` if the request has another answer.
+/// Claims the event, and waits for another copy's run if there is one. Returns the claim and the
+/// time of the call, from which its lease counts; `None` if the request has another answer.
 async fn claim_or_wait<R, E>(
     receiver: &ReceiverInner<Claims>,
     delivery: &Delivery,
@@ -198,8 +198,8 @@ async fn claim_or_wait<R, E>(
     }
 }
 
-/// Returns the refusal of a copy that has waited too long for the store: for the answer to its claim,
-/// or to the question whether the run that it waits for has ended.
+/// Returns the refusal of a copy that has waited too long for the store: for the answer to its
+/// claim, or to the question whether the run that it waits for has ended.
 fn too_slow(receiver: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> Refusal {
     match lease_left {
         Some(left) => Refusal::new(RefusalKind::StillRunning).retry_after_lease(left),
@@ -210,8 +210,8 @@ fn too_slow(receiver: &ReceiverInner<Claims>, lease_left: Option<Duration>) -> R
     }
 }
 
-/// Refuses the delivery, and reports it, unless its request has an answer already. The run reports it
-/// and not the request, which may be gone: it may have been the last attempt.
+/// Refuses the delivery, and reports it, unless its request has an answer already. The run reports
+/// it and not the request, which may be gone: it may have been the last attempt.
 fn refuse<N, R, E>(
     receiver: &ReceiverInner<N>,
     delivery: &Delivery,
@@ -225,8 +225,8 @@ fn refuse<N, R, E>(
     }
 }
 
-/// Commits or releases the claim. Returns the outcome of the run, and its end, unless that was sent:
-/// if the store is slow or a commit fails, the request is answered first.
+/// Commits or releases the claim. Returns the outcome of the run, and its end, unless that was
+/// sent: if the store is slow or a commit fails, the request is answered first.
 async fn settle_and_answer<R, E>(
     receiver: &ReceiverInner<Claims>,
     claim: &Claim,
@@ -288,8 +288,8 @@ pub(crate) async fn settle_once(
     }
 }
 
-/// Repeats a commit that has failed, until the lease ends or the receiver is drained. `outcome` is that
-/// of the handler, `settled` what the first commit has made of it.
+/// Repeats a commit that has failed, until the lease ends or the receiver is drained. `outcome` is
+/// that of the handler, `settled` what the first commit has made of it.
 pub(crate) async fn commit_again(
     receiver: &ReceiverInner<Claims>,
     claim: &Claim,

@@ -12,7 +12,8 @@ use crate::observe::metric_names as names;
 use crate::observe::metrics::Meter;
 use crate::pipeline::Health;
 
-/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store for its numbers.
+/// Sets the gauges. `retention` is absent if events are not remembered; `observe` asks the store
+/// for its numbers.
 pub(crate) fn record<N>(
     inner: &ReceiverInner<N>,
     retention: Option<Duration>,
@@ -23,8 +24,8 @@ pub(crate) fn record<N>(
         if !metrics.described.swap(true, Ordering::Relaxed) {
             to.describe(names::RECEIVER);
         }
-        // Registered at the start: Prometheus sees no increase when a counter appears with its first value,
-        // and this one must not be missed.
+        // Registered at the start: Prometheus sees no increase when a counter appears with its
+        // first value, and this one must not be missed.
         to.count(names::LAST_ATTEMPTS_FAILED, 0, []);
         health(to, &inner.auth.gate.health());
         let (waiting, places) = inner.settings.waiting.taken();

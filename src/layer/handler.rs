@@ -15,8 +15,8 @@ use crate::observe::Reason;
 use crate::pipeline::Delivery;
 use crate::readable::sources;
 
-/// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an [`Event<R>`](Event), a
-/// [`Signed<T>`](Signed), or a type of your own.
+/// The argument of a handler of [`Receiver::handle`](crate::Receiver::handle): a [`Delivery`], an
+/// [`Event<R>`](Event), a [`Signed<T>`](Signed), or a type of your own.
 ///
 /// ```
 /// use hookgate::layer::FromDelivery;
@@ -49,7 +49,8 @@ pub trait FromDelivery: Sized {
     /// Makes the argument from a delivery that is authentic, fresh and claimed.
     ///
     /// # Errors
-    /// The delivery does not fit: it is answered 422 and released, and the operator gets the reason.
+    /// The delivery does not fit: it is answered 422 and released, and the operator gets the
+    /// reason.
     fn from_delivery(delivery: &Delivery) -> Result<Self, EventError>;
 }
 
@@ -71,8 +72,8 @@ impl<T: DeserializeOwned> FromDelivery for Signed<T> {
     }
 }
 
-/// The answer of a handler of [`Receiver::handle`](crate::Receiver::handle). 2xx commits the claim; any other status releases
-/// it, and the sender tries again.
+/// The answer of a handler of [`Receiver::handle`](crate::Receiver::handle). 2xx commits the claim;
+/// any other status releases it, and the sender tries again.
 ///
 /// | answer | status | reported to the operator |
 /// |---|---|---|
@@ -165,7 +166,8 @@ impl<A: IntoAnswer, E: IntoAnswer> IntoAnswer for Result<A, E> {
     }
 }
 
-/// The answer of a reason with sources: that of this crate's own error among them, and 500 where there is none.
+/// The answer of a reason with sources: that of this crate's own error among them, and 500 where
+/// there is none.
 impl IntoAnswer for HandlerError {
     fn into_answer(self) -> Response<Bytes> {
         if is_mismatch(&*self.0) {
@@ -185,7 +187,8 @@ impl IntoAnswer for HandlerError {
     }
 }
 
-/// In seconds. A transaction that holds a claim ends within the sender's time-out, or when its connection ends.
+/// In seconds. A transaction that holds a claim ends within the sender's time-out, or when its
+/// connection ends.
 const TRY_AGAIN_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 impl IntoAnswer for EventError {
@@ -230,17 +233,20 @@ fn of_mark(error: &(dyn Error + 'static)) -> Option<Response<Bytes>> {
     Some(unhandled.clone().into_answer())
 }
 
-/// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler asks for.
+/// Whether an [`EventError`] is among the reasons: the event does not fit the type that the handler
+/// asks for.
 pub(super) fn is_mismatch(reason: &(dyn Error + 'static)) -> bool {
     let is_one = |error: &EventError| error.kind() != EventErrorKind::OtherScheme;
     sources(reason).any(|error| of::<EventError>(error).is_some_and(is_one))
 }
 
-/// Returns the error if it is of this type, also behind the pointer by which the error of another crate shares or boxes it.
+/// Returns the error if it is of this type, also behind the pointer by which the error of another
+/// crate shares or boxes it.
 fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let shared = || error.downcast_ref::<Arc<T>>().map(|shared| &**shared);
     let boxed = || error.downcast_ref::<Box<T>>().map(|boxed| &**boxed);
-    // A `Reason` can hold the error. Its `source` skips the error that it holds, so that error is looked at here.
+    // A `Reason` can hold the error. Its `source` skips the error that it holds, so that error is
+    // looked at here.
     let reason = || {
         error
             .downcast_ref::<Reason>()
@@ -253,7 +259,8 @@ fn of<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T>
         .or_else(reason)
 }
 
-/// The event is neither handled nor refused: a retry may find a database that works, or the end of another transaction.
+/// The event is neither handled nor refused: a retry may find a database that works, or the end of
+/// another transaction.
 fn unavailable(reason: HandlerError) -> Response<Bytes> {
     let mut answer = reason.mark(StatusCode::SERVICE_UNAVAILABLE.into_answer());
     answer.headers_mut().insert(RETRY_AFTER, TRY_AGAIN_AFTER);

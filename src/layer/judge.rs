@@ -31,8 +31,9 @@ pub(super) fn judge<R, E>(mut handled: HandlerEnd<R, E>) -> Result<RunEnd<R, E>,
     })
 }
 
-/// Returns whether the receiver makes the answer, in place of the response that brought this outcome: a duplicate does not get the
-/// handler's own body, and the 422 of an extractor or of the router has the shape of this crate's other answers.
+/// Returns whether the receiver makes the answer, in place of the response that brought this
+/// outcome: a duplicate does not get the handler's own body, and the 422 of an extractor or of the
+/// router has the shape of this crate's other answers.
 fn is_own(outcome: Outcome, status: StatusCode) -> bool {
     match outcome {
         Outcome::Replayed { .. } => true,
@@ -43,9 +44,9 @@ fn is_own(outcome: Outcome, status: StatusCode) -> bool {
     }
 }
 
-/// Returns the outcome of a handler by its end, for the layer and for a [`Run`](crate::run::Run): it is handled,
-/// or it failed, for this reason; or it can never succeed, and the caller stores the dead letter. The
-/// operator's details are taken out of the response.
+/// Returns the outcome of a handler by its end, for the layer and for a [`Run`](crate::run::Run):
+/// it is handled, or it failed, for this reason; or it can never succeed, and the caller stores the
+/// dead letter. The operator's details are taken out of the response.
 #[expect(
     clippy::disallowed_methods,
     reason = "the handler's own marks on its answer"

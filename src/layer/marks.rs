@@ -1,4 +1,5 @@
-//! The answers of a handler that say more than a status: its error among them. Each marks the response that carries it.
+//! The answers of a handler that say more than a status: its error among them. Each marks the
+//! response that carries it.
 
 use std::error::Error;
 use std::fmt;
@@ -21,14 +22,16 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
     headers.insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
 }
 
-/// A handler's answer: the handler found by itself that the event is done, for example in its own database transaction.
+/// A handler's answer: the handler found by itself that the event is done, for example in its own
+/// database transaction.
 ///
-/// The sender gets the answer of every copy of a done event: 200, empty, `Idempotent-Replayed: true`. The claim, if there is
-/// one, is committed, so that the next copy does not reach the handler. The operator gets
-/// [`Outcome::Replayed`](crate::Outcome::Replayed) in place of `Handled`.
+/// The sender gets the answer of every copy of a done event: 200, empty,
+/// `Idempotent-Replayed: true`. The claim, if there is one, is committed, so that the next copy
+/// does not reach the handler. The operator gets [`Outcome::Replayed`](crate::Outcome::Replayed) in
+/// place of `Handled`.
 ///
-/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
-/// [marks](Self::mark) its response with it.
+/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError);
+/// a tower service [marks](Self::mark) its response with it.
 ///
 /// ```
 /// use bytes::Bytes;
@@ -75,7 +78,8 @@ pub(super) fn mark_as_replayed(headers: &mut HeaderMap) {
 /// ```
 ///
 /// # Security
-/// Give this answer only where the effects are **durable**. For the sender the event is then done, and it sends no retry.
+/// Give this answer only where the effects are **durable**. For the sender the event is then done,
+/// and it sends no retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the handler found that the event is done already")]
 #[must_use = "it must be returned as the handler's answer"]
@@ -90,8 +94,8 @@ impl AlreadyHandled {
         Self { same_body: true }
     }
 
-    /// The event is done, but with another body under the same id: a fault of the sender. It is still a duplicate, and it is
-    /// reported to the operator.
+    /// The event is done, but with another body under the same id: a fault of the sender. It is
+    /// still a duplicate, and it is reported to the operator.
     pub fn with_other_body() -> Self {
         Self { same_body: false }
     }
@@ -102,8 +106,9 @@ impl AlreadyHandled {
         self.same_body
     }
 
-    /// Marks a response, whose status becomes 200. Under the layer its body and other headers are not used, because the
-    /// receiver makes the answer. If later code changes the status to one outside 2xx, the mark is ignored.
+    /// Marks a response, whose status becomes 200. Under the layer its body and other headers are
+    /// not used, because the receiver makes the answer. If later code changes the status to one
+    /// outside 2xx, the mark is ignored.
     pub fn mark<B>(self, mut response: Response<B>) -> Response<B> {
         *response.status_mut() = StatusCode::OK;
         mark_as_replayed(response.headers_mut());
@@ -119,12 +124,13 @@ pub(crate) type DeadLetterHook =
 
 /// A handler's answer: this delivery can never succeed, so retries do not help.
 ///
-/// The dead-letter hook ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with the raw
-/// delivery and this value. If it succeeds, the sender is answered 200 and the event is done. If it fails, or no hook is set, the answer is
-/// 500 and the event can be retried.
+/// The dead-letter hook
+/// ([`ReceiverBuilder::on_dead_letter`](crate::ReceiverBuilder::on_dead_letter)) is awaited with
+/// the raw delivery and this value. If it succeeds, the sender is answered 200 and the event is
+/// done. If it fails, or no hook is set, the answer is 500 and the event can be retried.
 ///
-/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError); a tower service
-/// [marks](Self::mark) its response with it.
+/// An axum handler returns it, or passes it on with `?` as a [`HandlerError`](crate::HandlerError);
+/// a tower service [marks](Self::mark) its response with it.
 ///
 /// ```
 /// use hookgate::DeadLetter;
@@ -166,18 +172,18 @@ const MAX_CHARS: usize = 256;
 
 /// A handler's answer: there is no handler for such an event.
 ///
-/// With a 2xx the event is done, as with any 2xx, but the operator gets [`Outcome::Unhandled`](crate::Outcome::Unhandled) in
-/// place of `Handled`. With any other status a retry runs again, and the operator gets
-/// [`Failure::Unhandled`](crate::outcome::Failure::Unhandled). In both cases this value is the reason. A hook reads type and data model
-/// from it: `reason.downcast_ref::<Unhandled>()`.
+/// With a 2xx the event is done, as with any 2xx, but the operator gets
+/// [`Outcome::Unhandled`](crate::Outcome::Unhandled) in place of `Handled`. With any other status a
+/// retry runs again, and the operator gets
+/// [`Failure::Unhandled`](crate::outcome::Failure::Unhandled). In both cases this value is the
+/// reason. A hook reads type and data model from it: `reason.downcast_ref::<Unhandled>()`.
 ///
-/// The event router gives this answer where it has no arm. An axum handler returns it, which is a 204; a tower service
-/// [marks](Self::mark) its response with it.
+/// The event router gives this answer where it has no arm. An axum handler returns it, which is a
+/// 204; a tower service [marks](Self::mark) its response with it.
 ///
 #[cfg_attr(feature = "axum", doc = "```")]
 #[cfg_attr(not(feature = "axum"), doc = "```ignore")]
-/// use axum::response::IntoResponse;
-/// use hookgate::{Delivery, layer::Unhandled};
+/// use axum::response::IntoResponse; use hookgate::{Delivery, layer::Unhandled};
 ///
 /// async fn on_delivery(delivery: Delivery) -> Result<(), Unhandled> {
 ///     match delivery.event_type() {
@@ -196,9 +202,9 @@ const MAX_CHARS: usize = 256;
 /// # }
 /// # let handler: axum::routing::MethodRouter = axum::routing::post(on_delivery);
 ///
-/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#, "row.deleted")?;
-/// let unhandled = Unhandled::new(&delivery);
-/// assert_eq!(unhandled.to_string(), "no handler for row.deleted of the data model dm_1");
+/// let delivery = received(r#"{"id":"evt_1","type":"row.deleted","data":{"datamodelId":"dm_1"}}"#,
+/// "row.deleted")?; let unhandled = Unhandled::new(&delivery); assert_eq!(unhandled.to_string(),
+/// "no handler for row.deleted of the data model dm_1");
 /// assert_eq!(unhandled.into_response().status(), 204);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -210,7 +216,8 @@ pub struct Unhandled {
 }
 
 impl Unhandled {
-    /// Takes the delivery's event type and, for a row event, the data model, if the body names it readably.
+    /// Takes the delivery's event type and, for a row event, the data model, if the body names it
+    /// readably.
     pub fn new(delivery: &Delivery) -> Self {
         let event_type = delivery.head().event_type.clone();
         let model = if event_type.names_datamodel() {
@@ -236,13 +243,15 @@ impl Unhandled {
         self.model.as_ref()
     }
 
-    /// Marks a response; its status stays. A 422 becomes the receiver's own, with the shape of its other answers.
+    /// Marks a response; its status stays. A 422 becomes the receiver's own, with the shape of its
+    /// other answers.
     pub fn mark<B>(self, response: Response<B>) -> Response<B> {
         HandlerError::from(self).mark(response)
     }
 }
 
-/// Both come from the body, so they are escaped. A type has at most 256 bytes, and at most 256 characters of an id are shown.
+/// Both come from the body, so they are escaped. A type has at most 256 bytes, and at most 256
+/// characters of an id are shown.
 impl fmt::Display for Unhandled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -274,18 +283,21 @@ impl Error for Unhandled {}
 
 /// The reason why a handler failed: the error of a handler that passes on any error with `?`.
 ///
-/// The answer is 500 with an empty body, so the claim is released and the sender tries again. If one of the reasons is an error of
-/// this crate, at any depth below an error of yours or of another crate, the answer is the one of that error: 422 for an
-/// [`EventError`](crate::event::EventError), 503 for a [`StoreError`](crate::dedupe::StoreError), and for `NotFresh`, as
-/// `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for an event that another transaction holds.
-/// [`AlreadyHandled`](crate::layer::AlreadyHandled), [`DeadLetter`](crate::DeadLetter) and [`Unhandled`](crate::layer::Unhandled) keep
-/// their answers as well. **The sender never gets a word of the error.** The operator gets it with its chain of sources: in the hooks and
-/// [`Answer`](crate::layer::Answer), in the span and the log, in the delivery log, and in `hookgate inbox list`. These show at most
-/// 2 KiB of it, the inbox 512 bytes.
+/// The answer is 500 with an empty body, so the claim is released and the sender tries again. If
+/// one of the reasons is an error of this crate, at any depth below an error of yours or of another
+/// crate, the answer is the one of that error: 422 for an [`EventError`](crate::event::EventError),
+/// 503 for a [`StoreError`](crate::dedupe::StoreError), and for `NotFresh`, as
+/// `claim_in(…)?.fresh()?` passes it on, 200 for a duplicate and 503 for an event that another
+/// transaction holds. [`AlreadyHandled`](crate::layer::AlreadyHandled),
+/// [`DeadLetter`](crate::DeadLetter) and [`Unhandled`](crate::layer::Unhandled) keep their answers
+/// as well. **The sender never gets a word of the error.** The operator gets it with its chain of
+/// sources: in the hooks and [`Answer`](crate::layer::Answer), in the span and the log, in the
+/// delivery log, and in `hookgate inbox list`. These show at most 2 KiB of it, the inbox 512 bytes.
 ///
-/// It works in axum handlers, in [`Receiver::handle`](crate::Receiver::handle), in the arms of the event router, and in the
-/// workers of an inbox. It is made from each type that converts to `Box<dyn Error + Send + Sync>`: all errors, `anyhow::Error`,
-/// and texts. Therefore it is not itself an [`Error`].
+/// It works in axum handlers, in [`Receiver::handle`](crate::Receiver::handle), in the arms of the
+/// event router, and in the workers of an inbox. It is made from each type that converts to
+/// `Box<dyn Error + Send + Sync>`: all errors, `anyhow::Error`, and texts. Therefore it is not
+/// itself an [`Error`].
 ///
 /// For another status, [`mark`](Self::mark) a response.
 ///
@@ -314,7 +326,8 @@ impl Error for Unhandled {}
 /// ```
 ///
 /// # Security
-/// Text that an error contains, such as a row that a database refused, is in the operator's log. It is not redacted.
+/// Text that an error contains, such as a row that a database refused, is in the operator's log. It
+/// is not redacted.
 #[derive(Clone)]
 #[must_use = "an error must be returned as the handler's answer, or put into its response"]
 pub struct HandlerError(pub(super) Reason);
@@ -326,7 +339,8 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for HandlerError {
 }
 
 impl HandlerError {
-    /// Puts the reason into a response, whose status and body stay. The layer takes it out of the response's extensions.
+    /// Puts the reason into a response, whose status and body stay. The layer takes it out of the
+    /// response's extensions.
     ///
     /// ```
     /// use hookgate::HandlerError;

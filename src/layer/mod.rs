@@ -1,4 +1,5 @@
-//! The tower layer: it processes deliveries with deadlines, copies that wait, and runs that outlive their request.
+//! The tower layer: it processes deliveries with deadlines, copies that wait, and runs that outlive
+//! their request.
 //!
 //! ```
 //! use axum::{Extension, Router, http::StatusCode, routing::post};
@@ -18,17 +19,18 @@
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
-//! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without tower services. With
-//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a [`Sink`](crate::sink::Sink) stores the delivery, and it is handled afterwards.
-//! The layer needs a tokio runtime with timers, and panics without one.
-//! [The page about the layer](crate::guide::layer) has its time-outs and limits, what a run is, and
-//! where to put it; [the page about answers](crate::guide::answers) has the answers.
+//! [`Receiver::handle`](crate::Receiver::handle) does the same in one call, for a server without
+//! tower services. With [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) a
+//! [`Sink`](crate::sink::Sink) stores the delivery, and it is handled afterwards. The layer needs a
+//! tokio runtime with timers, and panics without one. [The page about the
+//! layer](crate::guide::layer) has its time-outs and limits, what a run is, and where to put it;
+//! [the page about answers](crate::guide::answers) has the answers.
 //!
 //! 1. The head is checked before a byte of the body is read. The body is hashed as it arrives.
 //! 2. An authentic delivery is claimed. A copy of a done event is answered 200 with
 //!    `Idempotent-Replayed: true`; a copy of a running event waits for that run.
-//! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery` in
-//!    its extensions. 2xx commits the claim; any other status, and a panic, releases it.
+//! 3. The inner service gets the request with the exact bytes that were signed, and the `Delivery`
+//!    in its extensions. 2xx commits the claim; any other status, and a panic, releases it.
 //!
 //! # Any tower service
 //!

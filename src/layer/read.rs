@@ -1,4 +1,5 @@
-//! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and keeps no bytes.
+//! Reads a body under a limit, a deadline and the budget of all bodies under way, or reads on and
+//! keeps no bytes.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -16,9 +17,9 @@ use crate::verify::BodyVerifier;
 /// The most bytes that are read of a body after its refusal is known.
 const MAX_DISCARDED: u64 = 16 << 20;
 
-/// Reads a body to its end, or returns the refusal that ends it. The deadline applies to the whole body, not to a chunk,
-/// so a body that arrives very slowly ends too. Trailers are skipped: the headers that count for the signature cannot be
-/// hidden in them.
+/// Reads a body to its end, or returns the refusal that ends it. The deadline applies to the whole
+/// body, not to a chunk, so a body that arrives very slowly ends too. Trailers are skipped: the
+/// headers that count for the signature cannot be hidden in them.
 pub(super) async fn read<B: Body>(
     body: Pin<&mut B>,
     received: &mut BodyVerifier,
@@ -59,7 +60,8 @@ async fn read_chunks<B: Body>(
         if body.is_end_stream() {
             return Ok(());
         }
-        // A body that is always ready, such as a flood of empty frames, lets other tasks of the thread run.
+        // A body that is always ready, such as a flood of empty frames, lets other tasks of the
+        // thread run.
         consume_budget().await;
     }
 }
@@ -82,8 +84,8 @@ fn take(
     Ok(())
 }
 
-/// Counts the bytes that are held while the sender is waited for, in a buffer of their own: that of the server may be
-/// much larger than the first piece.
+/// Counts the bytes that are held while the sender is waited for, in a buffer of their own: that of
+/// the server may be much larger than the first piece.
 fn hold(received: &mut BodyVerifier, share: &mut BodyShare<'_>) -> Result<(), BudgetSpent> {
     if received.length() > 0 {
         share.grow_to(received.buffer_size_with(0))?;
@@ -92,9 +94,9 @@ fn hold(received: &mut BodyVerifier, share: &mut BodyShare<'_>) -> Result<(), Bu
     Ok(())
 }
 
-/// Reads on and drops the bytes, so that a sender that writes its whole body before it reads gets the refusal: if the
-/// connection were closed at once, it would be reset while the sender writes. Ends with the body, at the deadline, or if the
-/// sender has too much to send.
+/// Reads on and drops the bytes, so that a sender that writes its whole body before it reads gets
+/// the refusal: if the connection were closed at once, it would be reset while the sender writes.
+/// Ends with the body, at the deadline, or if the sender has too much to send.
 pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     if body.size_hint().lower() > MAX_DISCARDED {
         return;
@@ -117,7 +119,8 @@ pub(super) async fn discard<B: Body>(mut body: Pin<&mut B>, deadline: Instant) {
     let _ = timeout_at(deadline, read).await;
 }
 
-/// Returns whether the sender may still be writing when it gets this refusal, so that the rest of its body has to be read first.
+/// Returns whether the sender may still be writing when it gets this refusal, so that the rest of
+/// its body has to be read first.
 pub(super) fn is_read_on(refusal: &Refusal) -> bool {
     matches!(
         refusal.kind(),

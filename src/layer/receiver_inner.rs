@@ -24,8 +24,8 @@ use crate::outcome::{DEFAULT_RETRY, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
 use crate::verify::Verified;
 
-/// Authenticates requests, and answers them under the settings of the layer. `backend` is what comes after that: the claims of a
-/// receiver, the sink of an acceptor.
+/// Authenticates requests, and answers them under the settings of the layer. `backend` is what
+/// comes after that: the claims of a receiver, the sink of an acceptor.
 pub(crate) struct ReceiverInner<N> {
     pub(crate) auth: Authenticator,
     pub(crate) settings: LayerSettings,
@@ -51,8 +51,8 @@ impl<N> ReceiverInner<N> {
         reason: Option<Reason>,
     ) {
         let attempt = self.auth.attempt(verified);
-        // A copy that found another copy running is not a failure: the running copy reports its own end. But the claim may
-        // belong to a process that died, and the sender may not try again.
+        // A copy that found another copy running is not a failure: the running copy reports its own
+        // end. But the claim may belong to a process that died, and the sender may not try again.
         let beside_a_run = outcome == Outcome::Refused(RefusalKind::StillRunning);
         let may_be_last = attempt.as_ref().is_some_and(|attempt| attempt.may_be_last);
         if beside_a_run && !may_be_last {
@@ -80,8 +80,8 @@ impl<N> ReceiverInner<N> {
         shaped.unwrap_or_else(own).map(ResponseBody::own)
     }
 
-    /// Refuses new runs and waits for those under way. Runs that still go on after `limit` are aborted.
-    /// Returns their number.
+    /// Refuses new runs and waits for those under way. Runs that still go on after `limit` are
+    /// aborted. Returns their number.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
         let gate = &self.auth.gate;
         gate.shut();
@@ -90,8 +90,8 @@ impl<N> ReceiverInner<N> {
         }
         let aborted = gate.runs();
         self.settings.abort_runs.cancel();
-        // A store that hangs must not block the shutdown. The lease ends claims that the store did not
-        // release.
+        // A store that hangs must not block the shutdown. The lease ends claims that the store did
+        // not release.
         let _ = timeout(TO_RELEASE, gate.idle()).await;
         aborted
     }
@@ -114,7 +114,8 @@ impl<N: fmt::Debug> fmt::Debug for ReceiverInner<N> {
 /// The time that aborted runs get to release their claims.
 const TO_RELEASE: Duration = Duration::from_secs(1);
 
-/// If no more than this is left of the time after the body, no run is begun: its answer would be too late.
+/// If no more than this is left of the time after the body, no run is begun: its answer would be
+/// too late.
 pub(super) const LEAST_TO_BEGIN: Duration = Duration::from_millis(100);
 
 /// The settings that need the layer: deadlines, which need timers, and hooks, which need an answer.
@@ -174,8 +175,8 @@ impl LayerSettings {
     }
 }
 
-/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead letter
-/// counts as stored.
+/// A handler's call under replay. It ends with the outcome that the handler's answer has; a dead
+/// letter counts as stored.
 pub type HandlerCall<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// What a replay makes of each call of the handler: see `ReceiverBuilder::for_replay`.

@@ -62,8 +62,9 @@ impl<R, E> RunEnd<R, E> {
 
 /// Awaits the answer of a run. `due` is the latest time for it: the run keeps it.
 ///
-/// The request polls the run itself, which saves a task and two changes of thread. A run that goes on after its
-/// answer moves to a task of its own, and so does one whose request is dropped, because the sender hung up.
+/// The request polls the run itself, which saves a task and two changes of thread. A run that goes
+/// on after its answer moves to a task of its own, and so does one whose request is dropped,
+/// because the sender hung up.
 pub(crate) async fn answer_of<R, E, F>(
     due: Instant,
     run: impl FnOnce(Reply<R, E>) -> F,
@@ -85,7 +86,8 @@ where
         () = &mut run => answer.await,
         answered = &mut answer => answered,
     };
-    // Without an answer the run has panicked outside of handler, hooks and store, as in a destructor.
+    // Without an answer the run has panicked outside of handler, hooks and store, as in a
+    // destructor.
     answered.unwrap_or_else(|_| RunEnd::own(Outcome::Failed(Failure::Panicked)))
 }
 
@@ -158,7 +160,8 @@ impl<R, E> Reply<R, E> {
         }
     }
 
-    /// Awaits a future while the request waits for it: `None` at `latest`, or if the sender hangs up.
+    /// Awaits a future while the request waits for it: `None` at `latest`, or if the sender hangs
+    /// up.
     pub(crate) async fn while_awaited<F: Future>(
         &mut self,
         latest: Instant,
@@ -181,8 +184,8 @@ impl<R, E> Reply<R, E> {
         }
     }
 
-    /// Answers that the run goes on, once the answer is due. Returns when the run has to be aborted:
-    /// at its limit, or when the receiver is drained.
+    /// Answers that the run goes on, once the answer is due. Returns when the run has to be
+    /// aborted: at its limit, or when the receiver is drained.
     pub(crate) async fn answer_when_due_until_abort(
         &mut self,
         abort_runs: &CancellationToken,

@@ -42,8 +42,8 @@ impl<N> RequestContext<N> {
         self.receiver.answer_due(&self.observation)
     }
 
-    /// Takes a delivery in: its head, the keys of its subscription, its body, its signature. Returns the
-    /// response to one that is refused, or that leaves too little time for a run.
+    /// Takes a delivery in: its head, the keys of its subscription, its body, its signature.
+    /// Returns the response to one that is refused, or that leaves too little time for a run.
     pub(crate) async fn take_in<B: Body, R>(
         &mut self,
         parts: &Parts,
@@ -88,7 +88,8 @@ impl<N> RequestContext<N> {
                     Err(refusal) => (refusal, Some(deadline)),
                 }
             }
-            // With `Expect: 100-continue` the sender has not sent the body yet: there is nothing to read on.
+            // With `Expect: 100-continue` the sender has not sent the body yet: there is nothing to
+            // read on.
             Err(refusal) if awaits_continue(&parts.headers) => (refusal, None),
             Err(refusal) => {
                 let deadline = self.body_deadline(self.observation.started);
@@ -103,7 +104,8 @@ impl<N> RequestContext<N> {
         Err(head.named_in(refusal))
     }
 
-    /// Checks the head and finds the keys. Returns what receives the body, and the latest time for it.
+    /// Checks the head and finds the keys. Returns what receives the body, and the latest time for
+    /// it.
     async fn check_head(
         &mut self,
         head: &RequestHead<'_>,
@@ -120,8 +122,8 @@ impl<N> RequestContext<N> {
             }
             RingSearch::Pending(look_up) => look_up,
         };
-        // At most half of the time for the answer, and what is left of it: a queue in front may have
-        // polled this request late.
+        // At most half of the time for the answer, and what is left of it: a queue in front may
+        // have polled this request late.
         let longest = STORE_CALL.min(self.receiver.settings.answer_within / 2);
         let left = self.answer_due().saturating_duration_since(Instant::now());
         let found = timeout(longest.min(left), look_up).await;
@@ -131,7 +133,8 @@ impl<N> RequestContext<N> {
         Ok((received, self.body_deadline(Instant::now())))
     }
 
-    /// Reads the body to its end. On a refusal `received` is dropped here, so its buffer is free before the rest is read and dropped.
+    /// Reads the body to its end. On a refusal `received` is dropped here, so its buffer is free
+    /// before the rest is read and dropped.
     async fn read_body<B: Body>(
         &mut self,
         body: Pin<&mut B>,
@@ -157,7 +160,8 @@ impl<N> RequestContext<N> {
         }
     }
 
-    /// Returns when the whole body is due: `body_deadline` after `since`, and never after the answer.
+    /// Returns when the whole body is due: `body_deadline` after `since`, and never after the
+    /// answer.
     fn body_deadline(&self, since: Instant) -> Instant {
         let deadline = since + self.receiver.settings.body_deadline;
         self.answer_due().min(deadline)

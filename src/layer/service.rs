@@ -22,7 +22,8 @@ use super::reply::answer_of;
 use super::request::{Answered, RequestContext};
 use crate::pipeline::{Claims, Delivery};
 
-/// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module docs](super).
+/// Guards a service: it gets only authentic, fresh, unhandled deliveries. See the [module
+/// docs](super).
 #[derive(Clone, Debug)]
 pub struct WebhookLayer {
     pub(crate) receiver: Arc<ReceiverInner<Claims>>,
@@ -41,8 +42,8 @@ impl<S> Layer<S> for WebhookLayer {
 
 /// A guarded service; made by [`WebhookLayer`].
 ///
-/// If the future of a call is dropped, a run that has begun goes on in a task of its own, and commits or
-/// releases its claim at its end.
+/// If the future of a call is dropped, a run that has begun goes on in a task of its own, and
+/// commits or releases its claim at its end.
 #[derive(Clone, Debug)]
 pub struct WebhookService<S> {
     receiver: Arc<ReceiverInner<Claims>>,
@@ -101,9 +102,9 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The ready service goes into the future, and a clone that is not yet ready stays: a clone must
-        // not be called without its own `poll_ready` (tower-service, "Be careful when cloning inner
-        // services").
+        // The ready service goes into the future, and a clone that is not yet ready stays: a clone
+        // must not be called without its own `poll_ready` (tower-service, "Be careful when cloning
+        // inner services").
         let clone = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, clone);
         let receiver = Arc::clone(&self.receiver);
@@ -159,9 +160,9 @@ where
         if let Some(delivery) = head.extensions.get::<Delivery>()
             && delivery.by() == context.receiver.auth.gate.id
         {
-            // An outer layer of the same receiver, such as `Router::layer` over a route's own layer,
-            // already holds the claim. If this layer waited for that claim, the request would wait for
-            // itself.
+            // An outer layer of the same receiver, such as `Router::layer` over a route's own
+            // layer, already holds the claim. If this layer waited for that claim, the request
+            // would wait for itself.
             context.observation.silence();
             let body = VerifiedBody::new(delivery.body().clone());
             let answer = service.call(Request::from_parts(head, body)).await;
@@ -205,11 +206,13 @@ where
     }
 }
 
-/// Returns a handler function as a service, for code that takes a service of the bytes that were signed: the
-/// [layer](crate::Receiver::layer) outside of axum, a [`Run`](crate::run::Run), the workers of an inbox. The function takes one argument and
-/// gives an answer, as a function for [`Receiver::handle`](crate::Receiver::handle) does: see [`FromDelivery`] and [`IntoAnswer`].
+/// Returns a handler function as a service, for code that takes a service of the bytes that were
+/// signed: the [layer](crate::Receiver::layer) outside of axum, a [`Run`](crate::run::Run), the
+/// workers of an inbox. The function takes one argument and gives an answer, as a function for
+/// [`Receiver::handle`](crate::Receiver::handle) does: see [`FromDelivery`] and [`IntoAnswer`].
 ///
-/// The service takes the delivery out of the request's extensions, where the layer has put it. Without one it answers 500.
+/// The service takes the delivery out of the request's extensions, where the layer has put it.
+/// Without one it answers 500.
 ///
 /// ```
 /// use hookgate::layer::handler_service;

@@ -1,4 +1,5 @@
-//! The places of copies that wait for the run of another copy of their event: limited in all and for one event.
+//! The places of copies that wait for the run of another copy of their event: limited in all and
+//! for one event.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -14,11 +14,12 @@ use crate::verify::{
     KeyRing, VerifyError, VerifyErrorKind, one_scope_a_secret, unusable, usable_name,
 };
 
-/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings that a `SecretProvider`
-/// (feature `lookup`) finds.
+/// The keys that are live now: one ring for everything, a ring for each subscription, or the rings
+/// that a `SecretProvider` (feature `lookup`) finds.
 ///
-/// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries arrive: a delivery that has
-/// begun ends with the keys that it began with, the next one uses the new ring.
+/// Clones share their rings. Keep one beside the receiver to replace a ring while deliveries
+/// arrive: a delivery that has begun ends with the keys that it began with, the next one uses the
+/// new ring.
 ///
 /// ```
 /// use hookgate::{KeyRing, Secret, lookup::Keys};
@@ -54,8 +55,8 @@ enum KeyTable {
     Single(Arc<KeyRing>),
     BySubscription {
         rings: HashMap<Arc<str>, Arc<KeyRing>>,
-        /// Replaces the ring of an unknown subscription. It has as many keys as the largest ring, so that no delivery takes less
-        /// work.
+        /// Replaces the ring of an unknown subscription. It has as many keys as the largest ring,
+        /// so that no delivery takes less work.
         decoy: Arc<KeyRing>,
     },
 }
@@ -97,8 +98,8 @@ impl Keys {
         Self::from_table(KeyTable::Single(Arc::new(ring.into())))
     }
 
-    /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header is required where there is
-    /// more than one ring.
+    /// Returns keys with a ring for each subscription id, as in `X-Service-Webhook-Id`. The header
+    /// is required where there is more than one ring.
     ///
     /// # Errors
     /// `UnusableKeys`, `UnusableName`.
@@ -146,7 +147,8 @@ impl Keys {
     /// Sets how the sender signs, once: keys of one scheme never serve another one.
     ///
     /// # Errors
-    /// `UnusableScheme`, `UnusableKeys`, `UnusableSecret`: the keys do not fit it, or are those of another scheme.
+    /// `UnusableScheme`, `UnusableKeys`, `UnusableSecret`: the keys do not fit it, or are those of
+    /// another scheme.
     pub(crate) fn set_scheme(&self, scheme: Scheme) -> Result<(), ConfigError> {
         scheme.check()?;
         #[cfg(feature = "lookup")]
@@ -185,7 +187,8 @@ impl Keys {
         Ok(ring)
     }
 
-    /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of the old one.
+    /// Replaces the single ring. Where the new ring names no scope or workspace, it keeps that of
+    /// the old one.
     ///
     /// # Errors
     /// `UnusableKeys` where rings are held by subscription id or looked up.
@@ -205,11 +208,12 @@ impl Keys {
         }
     }
 
-    /// Replaces the ring of a subscription, or adds one. Where the new ring names no scope or workspace, it keeps that of
-    /// the old one.
+    /// Replaces the ring of a subscription, or adds one. Where the new ring names no scope or
+    /// workspace, it keeps that of the old one.
     ///
     /// # Errors
-    /// `UnusableKeys` where one ring serves everything or rings are looked up, or the secret is that of another scope; `UnusableName`.
+    /// `UnusableKeys` where one ring serves everything or rings are looked up, or the secret is
+    /// that of another scope; `UnusableName`.
     pub fn replace_subscription(
         &self,
         id: &str,
@@ -233,7 +237,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Removes a subscription; returns whether it was there. Its next delivery is refused as unknown.
+    /// Removes a subscription; returns whether it was there. Its next delivery is refused as
+    /// unknown.
     ///
     /// # Errors
     /// `UnusableKeys` where one ring serves everything or rings are looked up.
@@ -301,8 +306,9 @@ impl Keys {
         self.select(webhook_id).map(RingSearch::Found)
     }
 
-    /// Takes note that the ring of this subscription did not verify a delivery. If the ring was looked up and none of its keys
-    /// fits, the provider is asked again soon: the keys may have been rotated.
+    /// Takes note that the ring of this subscription did not verify a delivery. If the ring was
+    /// looked up and none of its keys fits, the provider is asked again soon: the keys may have
+    /// been rotated.
     #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
     pub(crate) fn not_verified(&self, webhook_id: Option<&[u8]>, error: &VerifyError) {
         #[cfg(feature = "lookup")]
@@ -314,7 +320,8 @@ impl Keys {
         }
     }
 
-    /// Forgets the ring of this subscription if it was looked up. Returns false if rings are not looked up.
+    /// Forgets the ring of this subscription if it was looked up. Returns false if rings are not
+    /// looked up.
     #[cfg_attr(not(feature = "lookup"), allow(unused_variables))]
     pub(crate) fn look_up_again(&self, id: &str) -> bool {
         match &self.0.rings {
@@ -350,11 +357,13 @@ impl Keys {
 /// Keys that a provider looks up.
 #[cfg(feature = "lookup")]
 impl Keys {
-    /// Forgets the result of the look-up for this subscription, found or not: the next delivery asks the provider. A look-up
-    /// under way serves only the deliveries that wait for it already. Without this call, a removed key is accepted for up to 60
-    /// s, and a new key once a delivery that it signed was refused, after up to 10 s.
+    /// Forgets the result of the look-up for this subscription, found or not: the next delivery
+    /// asks the provider. A look-up under way serves only the deliveries that wait for it already.
+    /// Without this call, a removed key is accepted for up to 60 s, and a new key once a delivery
+    /// that it signed was refused, after up to 10 s.
     ///
-    /// Call it once the change can be read, after the transaction and not in it, and in each process: each has its own cache.
+    /// Call it once the change can be read, after the transaction and not in it, and in each
+    /// process: each has its own cache.
     ///
     /// ```
     /// use hookgate::{ConfigError, MemoryStore, Receiver, Secret, lookup::SubscriptionId};
@@ -385,7 +394,8 @@ impl Keys {
         Ok(())
     }
 
-    /// Returns the number of look-up results remembered and of look-ups under way. `None` where rings are not looked up.
+    /// Returns the number of look-up results remembered and of look-ups under way. `None` where
+    /// rings are not looked up.
     #[must_use]
     pub fn lookup_stats(&self) -> Option<LookupStats> {
         self.resolver().ok().map(|resolver| resolver.stats())
@@ -512,7 +522,8 @@ mod tests {
         clock.advance(std::time::Duration::from_secs(60));
         assert_eq!((hashed("wh_2"), hashed("wh_0")), (2, 2));
 
-        // The second largest ring counts once the largest has ended, also after a smaller one was found.
+        // The second largest ring counts once the largest has ended, also after a smaller one was
+        // found.
         let later = |seconds| clock.advance(std::time::Duration::from_secs(seconds));
         later(120);
         assert_eq!((hashed("wh_4"), hashed("wh_0")), (4, 4));

@@ -1,4 +1,5 @@
-//! Keys of subscriptions: held in memory, or looked up by a provider (feature `lookup`) when a delivery needs them.
+//! Keys of subscriptions: held in memory, or looked up by a provider (feature `lookup`) when a
+//! delivery needs them.
 //!
 //! [rotation page]: crate::guide::rotation
 //!

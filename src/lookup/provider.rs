@@ -15,16 +15,19 @@ use crate::verify::{KeyRing, Malformed};
 /// An error of a provider: any error. Its text is reported to the operator.
 type ProviderError = Box<dyn Error + Send + Sync>;
 
-/// Finds the keys of a subscription, for example in a database. The [module docs](super) describe when it is called.
+/// Finds the keys of a subscription, for example in a database. The [module docs](super) describe
+/// when it is called.
 ///
-/// **An async closure is a provider**: any `Fn(SubscriptionId)` whose future ends in a `Result<Option<_>, _>`. What it finds is
+/// **An async closure is a provider**: any `Fn(SubscriptionId)` whose future ends in a
+/// `Result<Option<_>, _>`. What it finds is
 /// - a [`Secret`](crate::Secret), for a ring of one key;
 /// - a [`KeyRing`];
 /// - or a list of keys, each with its name, its secret and its end date:
-///   `Vec<(String, Secret, Option<UnixSeconds>)>`, as rows of a table. An empty list is an unknown subscription, as `None`.
+///   `Vec<(String, Secret, Option<UnixSeconds>)>`, as rows of a table. An empty list is an unknown
+///   subscription, as `None`.
 ///
-/// A type of your own can hold more. It need not be `Debug`: a receiver's debug output does not contain its provider, which may
-/// hold secrets.
+/// A type of your own can hold more. It need not be `Debug`: a receiver's debug output does not
+/// contain its provider, which may hold secrets.
 ///
 /// ```
 /// use std::error::Error;
@@ -60,22 +63,26 @@ type ProviderError = Box<dyn Error + Send + Sync>;
 /// ```
 ///
 /// # Security
-/// - Any client can choose the id: pass it as a bound parameter. Answer `Ok(None)` if there is no such subscription, and an
-///   error only if you do not know: an unknown id is answered 401, an error 503.
-/// - **Compare ids byte for byte.** Under a collation that ignores case, `wh_a` finds the row of `wh_A`; the scope would be
-///   another one, and a copied delivery would run once more. Either let the database compare exactly, or name the scope after
-///   the row as above.
-/// - **One secret in two scopes cannot be refused here**, unlike in a map, because no code sees all rings at once: a delivery
-///   to one subscription could then be replayed to the other by changing the unsigned id. Give each subscription its own secret
-///   (a unique index over a hash of it), or let both name one scope.
+/// - Any client can choose the id: pass it as a bound parameter. Answer `Ok(None)` if there is no
+///   such subscription, and an error only if you do not know: an unknown id is answered 401, an
+///   error 503.
+/// - **Compare ids byte for byte.** Under a collation that ignores case, `wh_a` finds the row of
+///   `wh_A`; the scope would be another one, and a copied delivery would run once more. Either let
+///   the database compare exactly, or name the scope after the row as above.
+/// - **One secret in two scopes cannot be refused here**, unlike in a map, because no code sees all
+///   rings at once: a delivery to one subscription could then be replayed to the other by changing
+///   the unsigned id. Give each subscription its own secret (a unique index over a hash of it), or
+///   let both name one scope.
 /// - Put no part of a secret in an error: errors are reported to the operator.
 #[cfg(feature = "lookup")]
 pub trait SecretProvider: Send + Sync + 'static {
-    /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription. The delivery of an error, of any kind, is
-    /// answered 503; the operator gets it as the source of the refusal.
+    /// Finds the live keys of a subscription. `Ok(None)`: there is no such subscription. The
+    /// delivery of an error, of any kind, is answered 503; the operator gets it as the source of
+    /// the refusal.
     ///
-    /// In a tokio runtime it is a task of its own, which ends after 5 s at the latest; the runtime's timer must be on. Without a
-    /// runtime it is part of a delivery's future and is dropped with it. A panic counts as an error.
+    /// In a tokio runtime it is a task of its own, which ends after 5 s at the latest; the
+    /// runtime's timer must be on. Without a runtime it is part of a delivery's future and is
+    /// dropped with it. A panic counts as an error.
     fn look_up<'a>(
         &'a self,
         subscription: &'a SubscriptionId,
@@ -125,10 +132,12 @@ impl From<ProviderError> for LookupError {
 
 pub(crate) type LookUp = Pin<Box<dyn Future<Output = LookupResult> + Send>>;
 
-/// The end of a look-up, for all its deliveries: a ring, which is a decoy for an unknown subscription.
+/// The end of a look-up, for all its deliveries: a ring, which is a decoy for an unknown
+/// subscription.
 pub(crate) type LookupResult = Result<Arc<KeyRing>, Arc<LookupError>>;
 
-/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never as an unknown subscription.
+/// The reason why a subscription's keys could not be looked up. The delivery is answered 503, never
+/// as an unknown subscription.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "lookup"), allow(dead_code))]
 pub(crate) enum LookupError {
@@ -144,11 +153,13 @@ pub(crate) enum LookupError {
 }
 
 text_id! {
-    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and `-`. Cheap to clone.
+    /// A subscription's id that may be looked up: `wh_` and 1 to 64 of `A-Z`, `a-z`, `0-9`, `_` and
+    /// `-`. Cheap to clone.
     ///
     /// # Security
-    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of this form. The form keeps
-    /// quotes, wildcards, spaces and control characters out of the text that the provider gets. It gives no other protection.
+    /// It comes from `X-Service-Webhook-Id`, which is **not signed**: any client can send any id of
+    /// this form. The form keeps quotes, wildcards, spaces and control characters out of the text
+    /// that the provider gets. It gives no other protection.
     ///
     /// ```
     /// use hookgate::lookup::SubscriptionId;
@@ -174,7 +185,8 @@ impl SubscriptionId {
     }
 }
 
-/// Returns the id in a header, if it has the form that may be looked up: `wh_`, then 1 to 64 characters.
+/// Returns the id in a header, if it has the form that may be looked up: `wh_`, then 1 to 64
+/// characters.
 pub(super) fn as_looked_up(id: &[u8]) -> Option<&str> {
     let tail = id.strip_prefix(b"wh_")?;
     let of_form = (1..=64).contains(&tail.len())

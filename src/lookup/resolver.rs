@@ -20,7 +20,8 @@ use crate::verify::KeyRing;
 
 /// The time for which an answer is valid, from the beginning of its look-up.
 const LIFETIME: Duration = Duration::from_secs(60);
-/// The same for a ring none of whose keys fits a delivery: the subscription's keys may have been rotated.
+/// The same for a ring none of whose keys fits a delivery: the subscription's keys may have been
+/// rotated.
 const LIFETIME_OF_MISFIT: Duration = Duration::from_secs(10);
 /// The time for which an id that was found has the places of known ids, by moka's own clock.
 const KNOWN_FOR: Duration = Duration::from_secs(3_600);
@@ -31,7 +32,8 @@ const MAX_UNKNOWN: u64 = 4_096;
 const PLACES: usize = 16;
 const PLACES_FOR_NEW_IDS: usize = 12;
 
-/// The most time for a look-up in a tokio runtime. It is longer than a delivery waits, so that a slow answer serves the retry.
+/// The most time for a look-up in a tokio runtime. It is longer than a delivery waits, so that a
+/// slow answer serves the retry.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Looks up rings.
@@ -42,7 +44,8 @@ pub(crate) struct Resolver {
     found: Cache<Arc<str>, Found>,
     /// Ids of no subscription, each with the end of this answer.
     unknown: Cache<Arc<str>, Monotonic>,
-    /// The look-ups that new deliveries join. All answers are written to the caches under this lock.
+    /// The look-ups that new deliveries join. All answers are written to the caches under this
+    /// lock.
     flights: Mutex<Flights>,
     places: Arc<Semaphore>,
     places_for_new_ids: Arc<Semaphore>,
@@ -61,7 +64,8 @@ struct Found {
 
 type Flights = HashMap<Arc<str>, watch::Receiver<Option<LookupResult>>>;
 
-/// The numbers of remembered answers and of look-ups under way. From [`Keys::lookup_stats`](crate::lookup::Keys::lookup_stats);
+/// The numbers of remembered answers and of look-ups under way. From
+/// [`Keys::lookup_stats`](crate::lookup::Keys::lookup_stats);
 /// [`Keys::forget`](crate::lookup::Keys::forget) has an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,8 +74,8 @@ pub struct LookupStats {
     pub found: usize,
     /// Ids that are remembered as unknown; at most 4,096.
     pub unknown: usize,
-    /// Rings that were forgotten before their end to make room, since the start. If it grows, more than 16,384 subscriptions
-    /// deliver within a minute: share them among several receivers.
+    /// Rings that were forgotten before their end to make room, since the start. If it grows, more
+    /// than 16,384 subscriptions deliver within a minute: share them among several receivers.
     pub evicted: u64,
     /// Look-ups under way; at most 16.
     pub running: usize,
@@ -88,7 +92,8 @@ impl Resolver {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         };
-        // moka's default policy, TinyLFU, forgets fresh ids once the cache is full and has been read.
+        // moka's default policy, TinyLFU, forgets fresh ids once the cache is full and has been
+        // read.
         Self {
             provider,
             clock,
@@ -120,7 +125,8 @@ impl Resolver {
         }
     }
 
-    /// Looks an id up that was not remembered: joins the look-up of another delivery, or begins one.
+    /// Looks an id up that was not remembered: joins the look-up of another delivery, or begins
+    /// one.
     pub(super) async fn look_up(self: Arc<Self>, id: Arc<str>) -> LookupResult {
         loop {
             match self.join(&id) {
@@ -161,8 +167,9 @@ impl Resolver {
         }
     }
 
-    /// No key of a remembered ring has signed a delivery: the subscription's keys may have been rotated. The ring is remembered
-    /// for 10 s in place of 60, so an attacker with wrong signatures causes one look-up in 10 s for each known id.
+    /// No key of a remembered ring has signed a delivery: the subscription's keys may have been
+    /// rotated. The ring is remembered for 10 s in place of 60, so an attacker with wrong
+    /// signatures causes one look-up in 10 s for each known id.
     pub(super) fn no_key_fits(&self, id: &str) {
         let _flights = lock(&self.flights);
         if let Some(mut found) = self.found.get(id) {
@@ -246,7 +253,8 @@ enum Role {
     Leads(Flight),
 }
 
-/// The look-up of one id. Other deliveries of the id wait for its result; if this is dropped before, one of them begins again.
+/// The look-up of one id. Other deliveries of the id wait for its result; if this is dropped
+/// before, one of them begins again.
 struct Flight {
     resolver: Arc<Resolver>,
     id: Arc<str>,
@@ -254,8 +262,8 @@ struct Flight {
 }
 
 impl Flight {
-    /// Waits for a place, and asks the provider. In a tokio runtime the question is a task of its own, which goes on if the
-    /// delivery is dropped.
+    /// Waits for a place, and asks the provider. In a tokio runtime the question is a task of its
+    /// own, which goes on if the delivery is dropped.
     async fn run(self) -> LookupResult {
         let resolver = Arc::clone(&self.resolver);
         // The delivery itself waits for the place, so a delivery that is dropped leaves the queue.
@@ -300,7 +308,8 @@ impl Flight {
         answer.unwrap_or(Err(LookupError::Panicked))
     }
 
-    /// Gives the answer to all waiting deliveries, and remembers it unless the id was forgotten meanwhile.
+    /// Gives the answer to all waiting deliveries, and remembers it unless the id was forgotten
+    /// meanwhile.
     fn end(self, answer: Result<Option<KeyRing>, LookupError>, began: Monotonic) -> LookupResult {
         let resolver = &self.resolver;
         let now = resolver.clock.monotonic();
@@ -327,7 +336,8 @@ impl Flight {
         result
     }
 
-    /// Lets no new delivery join. Returns false if the id was forgotten, so that another look-up may be under way.
+    /// Lets no new delivery join. Returns false if the id was forgotten, so that another look-up
+    /// may be under way.
     fn leave(&self, flights: &mut MutexGuard<'_, Flights>) -> bool {
         let own = self.sender.subscribe();
         let is_joined = flights
@@ -346,7 +356,8 @@ impl Drop for Flight {
     }
 }
 
-/// The rings for unknown subscriptions: a check with one takes as long as a check with the largest ring, and fails.
+/// The rings for unknown subscriptions: a check with one takes as long as a check with the largest
+/// ring, and fails.
 struct Decoys {
     /// One for each number of keys, from one.
     rings: [Arc<KeyRing>; KeyRing::MAX_KEYS],

@@ -16,10 +16,12 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Returns a verifier with a [`Secret`](crate::Secret), a [`KeyRing`](crate::KeyRing) or [`Keys`], and the default window: 300 s old, 300 s ahead.
+    /// Returns a verifier with a [`Secret`](crate::Secret), a [`KeyRing`](crate::KeyRing) or
+    /// [`Keys`], and the default window: 300 s old, 300 s ahead.
     ///
     /// # Security
-    /// [`Keys`] that a receiver of another scheme has taken stay with that scheme. If it signs no timestamp, no age is checked.
+    /// [`Keys`] that a receiver of another scheme has taken stay with that scheme. If it signs no
+    /// timestamp, no age is checked.
     #[must_use]
     pub fn new(keys: impl Into<Keys>) -> Self {
         let keys = keys.into();
@@ -40,7 +42,8 @@ impl Verifier {
     /// ```
     ///
     /// # Errors
-    /// `UnusableScheme`: the row is not safe, the keys do not fit it, or it has no timestamp; `UnusableSecret`.
+    /// `UnusableScheme`: the row is not safe, the keys do not fit it, or it has no timestamp;
+    /// `UnusableSecret`.
     pub fn for_scheme(scheme: Scheme, keys: impl Into<Keys>) -> Result<Self, ConfigError> {
         if !scheme.has_timestamp() {
             let fault = "it signs no timestamp, so no age can be checked: Verifier::without_window";
@@ -52,8 +55,8 @@ impl Verifier {
     /// Returns a verifier for a scheme that signs no timestamp.
     ///
     /// # Security
-    /// Nothing is *fresh*: a delivery that was copied stays valid for as long as its key lives. Only a store refuses a replay, and only while
-    /// it remembers the event.
+    /// Nothing is *fresh*: a delivery that was copied stays valid for as long as its key lives.
+    /// Only a store refuses a replay, and only while it remembers the event.
     ///
     /// # Errors
     /// As [`for_scheme`](Self::for_scheme), and `UnusableScheme` for a scheme that has a timestamp.
@@ -75,11 +78,12 @@ impl Verifier {
         Self { keys, window }
     }
 
-    /// Picks the headers of the keys' [scheme](Scheme) out of all headers of a request, as [`DeliveryHeaders::from_pairs`] does for the
-    /// default one.
+    /// Picks the headers of the keys' [scheme](Scheme) out of all headers of a request, as
+    /// [`DeliveryHeaders::from_pairs`] does for the default one.
     ///
     /// # Errors
-    /// A header of what is signed is missing or malformed, or a header of the scheme is there more than once.
+    /// A header of what is signed is missing or malformed, or a header of the scheme is there more
+    /// than once.
     ///
     /// # Security
     /// Pass **all** headers as received, repeated ones too.
@@ -113,8 +117,8 @@ impl Verifier {
         &self.keys
     }
 
-    /// Verifies a whole delivery now, by the system's clock: all headers of the request as pairs, and its body. The proof owns or
-    /// borrows the very bytes that it covers.
+    /// Verifies a whole delivery now, by the system's clock: all headers of the request as pairs,
+    /// and its body. The proof owns or borrows the very bytes that it covers.
     ///
     /// ```
     /// use hookgate::{Secret, Verifier};
@@ -135,7 +139,8 @@ impl Verifier {
     /// As [`DeliveryHeaders::from_pairs`] and [`verify`](Self::verify).
     ///
     /// # Security
-    /// As for [`DeliveryHeaders::from_pairs`] and [`verify`](Self::verify): all headers, repeated ones too, and the raw bytes.
+    /// As for [`DeliveryHeaders::from_pairs`] and [`verify`](Self::verify): all headers, repeated
+    /// ones too, and the raw bytes.
     pub fn verify_now<'h, N, V, B>(
         &self,
         headers: impl IntoIterator<Item = (N, &'h V)>,
@@ -150,16 +155,20 @@ impl Verifier {
         self.verify(&head, body, SystemClock.now())
     }
 
-    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is the wall clock, in a program
-    /// [`SystemClock`](crate::clock::SystemClock)`.now()` with the trait [`Clock`](crate::clock::Clock) in scope.
+    /// Verifies a whole delivery. The proof owns or borrows the very bytes that it covers. `now` is
+    /// the wall clock, in a program [`SystemClock`](crate::clock::SystemClock)`.now()` with the
+    /// trait [`Clock`](crate::clock::Clock) in scope.
     ///
-    /// No heap allocation, for any result, under a scheme with one signature and no signed header for the id; the cache of keys that were looked up has some housekeeping.
+    /// No heap allocation, for any result, under a scheme with one signature and no signed header
+    /// for the id; the cache of keys that were looked up has some housekeeping.
     ///
     /// # Errors
-    /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401, except `NotLookedUp`: 503.
+    /// See [`VerifyErrorKind`](crate::verify::VerifyErrorKind). Answer all of them alike, with 401,
+    /// except `NotLookedUp`: 503.
     ///
     /// # Security
-    /// `body` must be the raw bytes as received. A body that was parsed and serialised again has another signature.
+    /// `body` must be the raw bytes as received. A body that was parsed and serialised again has
+    /// another signature.
     pub fn verify<B: SignedBytes>(
         &self,
         head: &DeliveryHeaders<'_>,
@@ -171,11 +180,13 @@ impl Verifier {
         ring.verify(head.signed.clone(), &head.signatures, body)
     }
 
-    /// Begins with the head alone, before the body is read. The body may have `limit` bytes at most.
+    /// Begins with the head alone, before the body is read. The body may have `limit` bytes at
+    /// most.
     ///
     /// # Errors
-    /// `Stale`, `Ahead`, `HeaderMissing` where the subscription id is required and missing, or `NotLookedUp`. A
-    /// subscription that is unknown ends only in [`BodyVerifier::finish`], after no less work than a known one.
+    /// `Stale`, `Ahead`, `HeaderMissing` where the subscription id is required and missing, or
+    /// `NotLookedUp`. A subscription that is unknown ends only in [`BodyVerifier::finish`], after
+    /// no less work than a known one.
     pub fn begin(
         &self,
         head: &DeliveryHeaders<'_>,

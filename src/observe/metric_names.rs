@@ -2,11 +2,11 @@
 
 use metrics::Unit;
 
-/// Upper bounds for the histograms of durations, in seconds: fine steps where a receiver should be, and some around the 5 s
-/// after which the sender gives up.
+/// Upper bounds for the histograms of durations, in seconds: fine steps where a receiver should be,
+/// and some around the 5 s after which the sender gives up.
 ///
-/// The crate records every duration unchanged. An exporter's own settings decide whether it uses buckets, and which:
-/// [operations](crate::guide::operations#switch-it-on) shows it for Prometheus.
+/// The crate records every duration unchanged. An exporter's own settings decide whether it uses
+/// buckets, and which: [operations](crate::guide::operations#switch-it-on) shows it for Prometheus.
 ///
 /// ```
 /// assert!(hookgate::layer::DURATION_BUCKETS.is_sorted());
@@ -16,9 +16,9 @@ pub const DURATION_BUCKETS: [f64; 14] = [
     0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 4.5, 5.0,
 ];
 
-/// Upper bounds for the histogram of the ages of stale refusals, `hookgate_stale_age_seconds`. Each wait of
-/// the sender's schedule ends a little below one of them: 6, 36 and 156 minutes, and 26 h 36 min. Many ages
-/// in one of those buckets are the sign that retries carry their first timestamp.
+/// Upper bounds for the histogram of the ages of stale refusals, `hookgate_stale_age_seconds`. Each
+/// wait of the sender's schedule ends a little below one of them: 6, 36 and 156 minutes, and 26 h
+/// 36 min. Many ages in one of those buckets are the sign that retries carry their first timestamp.
 ///
 /// ```
 /// assert!(hookgate::layer::STALE_AGE_BUCKETS.is_sorted());

@@ -1,9 +1,12 @@
-//! Metrics (feature `metrics`): through the facade crate, to the recorder that the program has installed.
+//! Metrics (feature `metrics`): through the facade crate, to the recorder that the program has
+//! installed.
 //!
-//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` at the end of a counter. `docs/operations.md`
-//! lists them. Data that a sender writes never becomes a label: no id, and only the known event types.
+//! Names and units follow Prometheus: `hookgate_` in front, base units, `_total` at the end of a
+//! counter. `docs/operations.md` lists them. Data that a sender writes never becomes a label: no
+//! id, and only the known event types.
 //!
-//! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in `layer/gauges.rs`.
+//! Here steps are counted and timed. Gauges are read when they are asked for: the receiver's in
+//! `layer/gauges.rs`.
 
 use std::iter;
 use std::sync::Arc;
@@ -78,7 +81,8 @@ impl Metrics {
             let of = OutcomeLabels::HUNG_UP;
             let verified = recognised.map(Delivery::verified);
             self.delivered(to, auth, of, verified);
-            // A client that opens and closes connections without the secret says nothing about the receiver's speed.
+            // A client that opens and closes connections without the secret says nothing about the
+            // receiver's speed.
             if verified.is_some() {
                 answered_after(to, of, after);
             }
@@ -97,7 +101,8 @@ impl Metrics {
                     ("late", if run.late { "true" } else { "false" }.into()),
                 ],
             );
-            // A shutdown ended these runs, and no handler: their time says nothing about it, and their number must not alert.
+            // A shutdown ended these runs, and no handler: their time says nothing about it, and
+            // their number must not alert.
             if run.outcome != Outcome::Failed(Failure::Drained) {
                 let event_type = run.delivery.head().event_type.known().unwrap_or(OTHER);
                 let labels = [
@@ -216,8 +221,8 @@ impl Meter<'_> {
 }
 
 /// The pairs of scope and key name that have their own labels: the first 64, in the order of their
-/// first authentic delivery. All others are counted together. The operator names scopes and keys, but
-/// may have a ring for each of many customers.
+/// first authentic delivery. All others are counted together. The operator names scopes and keys,
+/// but may have a ring for each of many customers.
 #[derive(Default)]
 pub(crate) struct NamedKeys(Mutex<Vec<(Arc<str>, Arc<str>)>>);
 

@@ -1,4 +1,5 @@
-//! Observation: spans, metrics, the hooks and the program's own observers see each step of a delivery once.
+//! Observation: spans, metrics, the hooks and the program's own observers see each step of a
+//! delivery once.
 
 #[cfg(feature = "metrics")]
 pub(crate) mod metric_names;

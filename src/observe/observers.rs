@@ -1,7 +1,9 @@
-//! The observers of a receiver: spans, metrics, the hooks, and those of the program. Each step of a delivery is told here once.
+//! The observers of a receiver: spans, metrics, the hooks, and those of the program. Each step of a
+//! delivery is told here once.
 //!
-//! The sender gets a status and a short message. All details go to the observers. They run on the thread that answers. A panic of a hook,
-//! of an observer of the program or of an error's text is caught: it harms neither the delivery nor the other observers.
+//! The sender gets a status and a short message. All details go to the observers. They run on the
+//! thread that answers. A panic of a hook, of an observer of the program or of an error's text is
+//! caught: it harms neither the delivery nor the other observers.
 
 use std::io::Write;
 use std::mem;
@@ -73,8 +75,8 @@ impl Observers {
         request.answered(auth, answer);
     }
 
-    /// There is no answer: the sender hung up, a time-out outside dropped the request, or the server was
-    /// stopped.
+    /// There is no answer: the sender hung up, a time-out outside dropped the request, or the
+    /// server was stopped.
     pub(crate) fn hung_up(&self, auth: &Authenticator, request: &mut Observation) {
         let after = request.started.elapsed();
         #[cfg(feature = "tracing")]
@@ -112,8 +114,9 @@ impl Observers {
         });
     }
 
-    /// Writes the error of a store to stderr where no hook, no observer of the program and no subscriber of `tracing` shows it: an
-    /// operator has to act, such as to create a table, and otherwise gets a bare 503 until the sender discards the event.
+    /// Writes the error of a store to stderr where no hook, no observer of the program and no
+    /// subscriber of `tracing` shows it: an operator has to act, such as to create a table, and
+    /// otherwise gets a bare 503 until the sender discards the event.
     fn write_to_stderr(&self, failed: &Failed) {
         #[cfg(feature = "tracing")]
         if tracing::dispatcher::has_been_set() {
@@ -157,7 +160,8 @@ impl Observation {
         self.is_reported
     }
 
-    /// The observers hear nothing more from this observation: the answer was reported, or the outer layer of the same receiver reports it.
+    /// The observers hear nothing more from this observation: the answer was reported, or the outer
+    /// layer of the same receiver reports it.
     pub(crate) fn silence(&mut self) {
         self.is_reported = true;
     }
@@ -167,8 +171,8 @@ impl Observation {
         self.each(|it| it.age_checked(now));
     }
 
-    /// The body was read to its end. Told before the signature is compared: a body that does not verify is the one that an operator
-    /// will look at.
+    /// The body was read to its end. Told before the signature is compared: a body that does not
+    /// verify is the one that an operator will look at.
     pub(crate) fn body_read(&mut self, body: impl FnOnce() -> Bytes) {
         if !self.observed.is_empty() {
             let body = body();

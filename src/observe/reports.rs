@@ -26,7 +26,8 @@ pub struct Answer {
     pub status: u16,
     /// The delivery, where it was recognised: id, type, key and scope.
     pub delivery: Option<Delivery>,
-    /// The reason, if the delivery was refused, failed or had no handler. Its chain of sources gives the exact cause.
+    /// The reason, if the delivery was refused, failed or had no handler. Its chain of sources
+    /// gives the exact cause.
     pub reason: Option<Reason>,
     /// Time from the layer's `call` to the answer.
     pub elapsed: Duration,
@@ -36,8 +37,9 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Settled {
-    /// The outcome of the run: handled, unhandled, dead-lettered, failed, or found done by the handler itself (`Replayed`). For
-    /// an acceptance: accepted, replayed, refused by the sink, or aborted by a drain.
+    /// The outcome of the run: handled, unhandled, dead-lettered, failed, or found done by the
+    /// handler itself (`Replayed`). For an acceptance: accepted, replayed, refused by the sink, or
+    /// aborted by a drain.
     pub outcome: Outcome,
     /// The delivery that was handled.
     pub delivery: Delivery,
@@ -45,8 +47,8 @@ pub struct Settled {
     pub reason: Option<Reason>,
     /// Time from the claim to the end of the handler. For an acceptance, the time of the sink.
     pub elapsed: Duration,
-    /// Whether the request had been answered, or its sender had hung up, before the run ended. The run ends with the handler,
-    /// or with a commit or release that is slow.
+    /// Whether the request had been answered, or its sender had hung up, before the run ended. The
+    /// run ends with the handler, or with a commit or release that is slow.
     pub late: bool,
 }
 
@@ -62,8 +64,8 @@ pub struct Failed {
     pub outcome: Outcome,
     /// The reason.
     pub reason: Option<Reason>,
-    /// The probable number of the attempt, from the event's `createdAt` and the retry schedule. `None` if the body has no such
-    /// time.
+    /// The probable number of the attempt, from the event's `createdAt` and the retry schedule.
+    /// `None` if the body has no such time.
     pub attempt: Option<Attempt>,
 }
 
@@ -74,7 +76,8 @@ impl Answer {
         self.refusal()?.verify_error()
     }
 
-    /// Returns the subscription that a refused request claims to come from; see [`Refusal::claimed_subscription`].
+    /// Returns the subscription that a refused request claims to come from; see
+    /// [`Refusal::claimed_subscription`].
     ///
     /// # Security
     /// **Unproven**: any client can send any id of this form.
@@ -83,8 +86,8 @@ impl Answer {
         self.refusal()?.claimed_subscription()
     }
 
-    /// Returns the reason and its sources in one line, without control characters and not longer than 2 KiB, as the log lines have
-    /// it. `None` if there is no reason, or if its text panicked.
+    /// Returns the reason and its sources in one line, without control characters and not longer
+    /// than 2 KiB, as the log lines have it. `None` if there is no reason, or if its text panicked.
     ///
     /// ```
     /// use hookgate::{Delivery, MemoryStore, Receiver, Secret, layer::Answer};
@@ -117,8 +120,8 @@ impl Answer {
         self.reason.as_ref()?.downcast_ref()
     }
 
-    /// Returns the delivery as it was received, if it is authentic; also where it was refused because of its content, so that
-    /// [`delivery`](Self::delivery) is `None`.
+    /// Returns the delivery as it was received, if it is authentic; also where it was refused
+    /// because of its content, so that [`delivery`](Self::delivery) is `None`.
     #[must_use]
     pub fn authentic(&self) -> Option<&Verified> {
         let delivery = self.delivery.as_ref().map(Delivery::verified);
@@ -126,7 +129,8 @@ impl Answer {
     }
 }
 
-/// One line: the status, the outcome, and the reason; of a refused request also the subscription that it claims to come from.
+/// One line: the status, the outcome, and the reason; of a refused request also the subscription
+/// that it claims to come from.
 ///
 /// ```text
 /// 401 not_authentic: delivery refused: not authentic or not fresh: the signature is not that of these bytes under any live key (claimed subscription, unproven: wh_1)

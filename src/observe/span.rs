@@ -1,7 +1,8 @@
 //! The span of a request; empty without the feature `tracing`.
 //!
-//! Field names are OpenTelemetry's where it has one: `http.request.method`, `http.response.status_code`, `error.type`,
-//! `messaging.message.id`, `messaging.message.body.size`. The others start with `hookgate.`.
+//! Field names are OpenTelemetry's where it has one: `http.request.method`,
+//! `http.response.status_code`, `error.type`, `messaging.message.id`,
+//! `messaging.message.body.size`. The others start with `hookgate.`.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused_variables, clippy::unused_self))]
 
@@ -12,7 +13,8 @@ use tracing::field::Empty;
 
 use crate::pipeline::Delivery;
 
-/// The most characters that are shown of a method that HTTP does not know. A sender can make it any length.
+/// The most characters that are shown of a method that HTTP does not know. A sender can make it any
+/// length.
 #[cfg(feature = "tracing")]
 const LONGEST_METHOD: usize = 32;
 
@@ -79,7 +81,8 @@ pub(crate) fn in_this_span<F: Future>(future: F) -> impl Future<Output = F::Outp
     future
 }
 
-/// Returns a method as OpenTelemetry names it: one that HTTP knows, or `_OTHER` and the beginning of the method.
+/// Returns a method as OpenTelemetry names it: one that HTTP knows, or `_OTHER` and the beginning
+/// of the method.
 #[cfg(feature = "tracing")]
 fn shown(method: &str) -> (&str, Option<String>) {
     if let "CONNECT" | "DELETE" | "GET" | "HEAD" | "OPTIONS" | "PATCH" | "POST" | "PUT" | "TRACE" =

@@ -1,6 +1,7 @@
 //! The span of each delivery, its fields and its lines (feature `tracing`).
 //!
-//! Text from a client without the secret is always cut to a short length, and such a client cannot fill the log.
+//! Text from a client without the secret is always cut to a short length, and such a client cannot
+//! fill the log.
 
 use std::mem;
 use std::sync::{Mutex, PoisonError};
@@ -39,7 +40,8 @@ impl Tracing {
         span.record("http.response.status_code", answer.status)
             .record("hookgate.outcome", name);
         let done = is_done(answer.outcome);
-        // Not for a success that needs attention, such as a 204 for an event without a handler: the request did not fail.
+        // Not for a success that needs attention, such as a 204 for an event without a handler: the
+        // request did not fail.
         let is_error =
             !(200..300).contains(&answer.status) || answer.outcome == Outcome::DeadLettered;
         if is_error {
@@ -56,8 +58,8 @@ impl Tracing {
         }
         let _entered = span.enter();
         match &answer.reason {
-            // Logged at INFO: this is normal where a subscription has more event types than are handled, and it may be most
-            // deliveries.
+            // Logged at INFO: this is normal where a subscription has more event types than are
+            // handled, and it may be most deliveries.
             Some(reason) if answer.outcome == Outcome::Unhandled => {
                 tracing::info!(target: TARGET, outcome = name, reason = %Chain(reason), "delivery not handled");
             }
@@ -70,7 +72,8 @@ impl Tracing {
         }
     }
 
-    /// Logs that a request was dropped before its answer. Any client can hang up, so this is at INFO only for an authentic delivery.
+    /// Logs that a request was dropped before its answer. Any client can hang up, so this is at
+    /// INFO only for an authentic delivery.
     pub(super) fn dropped(span: &Span, is_authentic: bool, after: Duration) {
         let _entered = span.0.enter();
         let elapsed_us = micros(after);
@@ -81,7 +84,8 @@ impl Tracing {
         }
     }
 
-    /// Authentic deliveries are always logged at WARN. Any client can cause any number of the others, so those are limited.
+    /// Authentic deliveries are always logged at WARN. Any client can cause any number of the
+    /// others, so those are limited.
     fn not_handled(&self, auth: &Authenticator, answer: &Answer, reason: &Reason) {
         let name = answer.outcome.name();
         let warned = match answer.refusal() {
@@ -113,8 +117,8 @@ impl Tracing {
         }
     }
 
-    /// Logs the end of a run that outlived its request, because no answer does; and a commit that was
-    /// given up.
+    /// Logs the end of a run that outlived its request, because no answer does; and a commit that
+    /// was given up.
     pub(super) fn ended_late(&self, run: &Settled) {
         let name = run.outcome.name();
         let elapsed_us = micros(run.elapsed);
@@ -141,9 +145,11 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The time from one line of a refusal that is not authentic to the next. Any client can cause them, so they must not fill a log.
+/// The time from one line of a refusal that is not authentic to the next. Any client can cause
+/// them, so they must not fill a log.
 const BETWEEN_LINES: Duration = Duration::from_secs(1);
-/// A reason that was not logged for this long is logged at once, however many other lines there are.
+/// A reason that was not logged for this long is logged at once, however many other lines there
+/// are.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
 /// The latest lines of one receiver.
@@ -159,8 +165,8 @@ struct Logged {
 }
 
 impl Warnings {
-    /// Returns whether a refusal with this reason is logged at WARN, and not at DEBUG: then, the number of refusals that were not at
-    /// WARN since the last such line.
+    /// Returns whether a refusal with this reason is logged at WARN, and not at DEBUG: then, the
+    /// number of refusals that were not at WARN since the last such line.
     pub(super) fn warned(&self, reason: &'static str, now: Monotonic) -> Option<u64> {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Logged {

@@ -19,8 +19,9 @@
 //! assert!(!is_urgent(Outcome::Refused(RefusalKind::NotAuthentic)));
 //! ```
 //!
-//! After every answer except 2xx the sender retries, a few times over a day, and then discards the event. So the receiver answers
-//! 2xx only if the outcome is known, and another status only if a retry can help or an operator must act.
+//! After every answer except 2xx the sender retries, a few times over a day, and then discards the
+//! event. So the receiver answers 2xx only if the outcome is known, and another status only if a
+//! retry can help or an operator must act.
 
 pub(crate) mod refusal;
 pub(crate) mod table;

@@ -19,8 +19,8 @@ use crate::verify::{VerifyError, VerifyErrorKind};
 /// | the operator's log | `{refusal:#}`, the cause in one line | `delivery refused: not authentic or not fresh: the signature is not …` |
 /// | the sender | [`RefusalKind::status`], [`code`](RefusalKind::code), [`message`](RefusalKind::message) | `the delivery could not be authenticated` |
 ///
-/// `{refusal}` alone is the same text for every delivery that is not authentic, so it is useless in a log. The cause is also the chain of
-/// sources, and [`kind`](Self::kind).
+/// `{refusal}` alone is the same text for every delivery that is not authentic, so it is useless in
+/// a log. The cause is also the chain of sources, and [`kind`](Self::kind).
 ///
 /// ```
 /// use hookgate::{MemoryStore, Receiver, Secret, receiver::RequestHead};
@@ -42,7 +42,8 @@ use crate::verify::{VerifyError, VerifyErrorKind};
 /// ```
 ///
 /// # Security
-/// No text of a refusal holds a secret, a MAC or a body. Never send the cause to the sender: it tells a forger which check failed.
+/// No text of a refusal holds a secret, a MAC or a body. Never send the cause to the sender: it
+/// tells a forger which check failed.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     kind: RefusalKind,
@@ -61,8 +62,8 @@ pub enum RefusalKind {
     /// A `Content-Encoding` other than identity, or a `Content-Type` that is neither
     /// `application/json` nor `+json`: 415. The source says which.
     MediaNotSupported,
-    /// The announced or actual size of the body is over the limit: 413. The layer first reads the rest of the body, up to 16
-    /// MiB and until the body's deadline.
+    /// The announced or actual size of the body is over the limit: 413. The layer first reads the
+    /// rest of the body, up to 16 MiB and until the body's deadline.
     BodyTooLarge,
     /// Not authentic or not fresh: 401. The source, a [`VerifyError`], gives the exact reason.
     NotAuthentic,
@@ -70,7 +71,8 @@ pub enum RefusalKind {
     BodyTooSlow,
     /// The body ended too early: 400, if the sender is still connected.
     BodyIncomplete,
-    /// Authentic, but there is no usable id and type at the head of a JSON object: 400. The source is an [`EventError`].
+    /// Authentic, but there is no usable id and type at the head of a JSON object: 400. The source
+    /// is an [`EventError`].
     UnusableEvent,
     /// Authentic, but `X-Service-Event-Id` or `X-Service-Event-Type` differs from the signed body: 400.
     /// The source says which.
@@ -79,28 +81,30 @@ pub enum RefusalKind {
     /// The chain of sources says which, and has its error.
     SecretsUnavailable,
     /// The subscription's keys have to be looked up, and this step does not wait: 503. Only
-    /// [`Receiver::check_head`](crate::Receiver::check_head) refuses in this way, if rings are looked up; see
-    /// [`check_head_async`](crate::Receiver::check_head_async).
+    /// [`Receiver::check_head`](crate::Receiver::check_head) refuses in this way, if rings are
+    /// looked up; see [`check_head_async`](crate::Receiver::check_head_async).
     NotLookedUp,
-    /// The arriving bodies held the most bytes that they may hold, and this body, which came in pieces, found no room: 503.
-    /// See `ReceiverBuilder::body_budget`.
+    /// The arriving bodies held the most bytes that they may hold, and this body, which came in
+    /// pieces, found no room: 503. See `ReceiverBuilder::body_budget`.
     BodyBudgetSpent,
     /// The most runs that are allowed are under way: 503.
     NoPermitFree,
     /// The receiver is draining: 503.
     ShuttingDown,
-    /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this delivery permanently: 503, because a
-    /// repaired store can still take the retry. The source is a [`StoreError`]; its kind gives the reason.
+    /// The store of claims, or the sink of an `Acceptor`, failed to answer, or refuses this
+    /// delivery permanently: 503, because a repaired store can still take the retry. The source is
+    /// a [`StoreError`]; its kind gives the reason.
     StoreUnavailable,
-    /// The store of claims did not answer within its share of the time for the answer, or not before the lease that it granted had ended:
+    /// The store of claims did not answer within its share of the time for the answer, or not
+    /// before the lease that it granted had ended:
     /// 503. Or a sink answered that it was too slow, or the call of the sink was given up.
     StoreTooSlow,
     /// The store of claims, or the sink, is full and set to refuse: 503.
     StoreFull,
     /// After the body, too little time for the answer was left to begin a run: 503.
     OutOfTime,
-    /// Another copy of the event is still running: 503. The source says so where too many copies wait for
-    /// it already.
+    /// Another copy of the event is still running: 503. The source says so where too many copies
+    /// wait for it already.
     StillRunning,
 }
 
@@ -138,7 +142,8 @@ impl RefusalKind {
         self.row().1
     }
 
-    /// Returns the status, the name, and the text for the operator, which precedes the chain of sources.
+    /// Returns the status, the name, and the text for the operator, which precedes the chain of
+    /// sources.
     #[rustfmt::skip] // a row a kind
     fn row(self) -> (u16, &'static str, &'static str) {
         match self {
@@ -206,8 +211,8 @@ impl Refusal {
         self
     }
 
-    /// Makes the refusal for an event head that is not usable. A workspace to which the ring is not pinned makes the delivery
-    /// not authentic.
+    /// Makes the refusal for an event head that is not usable. A workspace to which the ring is not
+    /// pinned makes the delivery not authentic.
     pub(crate) fn from_event_head(error: EventError, verified: Verified) -> Self {
         if error.kind() == EventErrorKind::WorkspaceMismatch {
             return VerifyError::new(VerifyErrorKind::WorkspaceMismatch).into();
@@ -240,24 +245,28 @@ impl Refusal {
         self.retry_after
     }
 
-    /// Returns the delivery's bytes, if the delivery was authentic and was refused because of its content.
+    /// Returns the delivery's bytes, if the delivery was authentic and was refused because of its
+    /// content.
     #[must_use]
     pub fn authentic(&self) -> Option<&Verified> {
         self.authentic.as_deref()
     }
 
-    /// Returns the subscription that the request claims to come from: its `X-Service-Webhook-Id`, if the request has that header
-    /// once, and with the form of a [`SubscriptionId`]. `None` for refusals after the delivery was recognised.
+    /// Returns the subscription that the request claims to come from: its `X-Service-Webhook-Id`,
+    /// if the request has that header once, and with the form of a [`SubscriptionId`]. `None` for
+    /// refusals after the delivery was recognised.
     ///
     /// # Security
-    /// **Unproven.** The header is not signed, and a refused request was not authenticated: any client can send any id of this
-    /// form. Show it to an operator, marked as unproven. Do not select or count by it: a client can send any number of ids.
+    /// **Unproven.** The header is not signed, and a refused request was not authenticated: any
+    /// client can send any id of this form. Show it to an operator, marked as unproven. Do not
+    /// select or count by it: a client can send any number of ids.
     #[must_use]
     pub fn claimed_subscription(&self) -> Option<&SubscriptionId> {
         self.claimed.as_ref()
     }
 
-    /// Returns the reason why the delivery was not authentic, or `NotLookedUp`; `None` for other refusals.
+    /// Returns the reason why the delivery was not authentic, or `NotLookedUp`; `None` for other
+    /// refusals.
     #[must_use]
     pub fn verify_error(&self) -> Option<&VerifyError> {
         self.source.as_ref()?.downcast_ref()
@@ -274,8 +283,8 @@ impl fmt::Display for Refusal {
 }
 
 impl Error for Refusal {
-    /// Returns a [`VerifyError`], [`EventError`] or [`StoreError`], which can be downcast, or the error of a look-up, whose source
-    /// is the provider's own error.
+    /// Returns a [`VerifyError`], [`EventError`] or [`StoreError`], which can be downcast, or the
+    /// error of a look-up, whose source is the provider's own error.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let source = self.source.as_deref()?;
         Some(source)

@@ -12,27 +12,29 @@ pub(crate) const TYPE_MISMATCH: &str = "the delivery is not an event that is han
 pub enum Outcome {
     /// Answered without a run.
     Refused(RefusalKind),
-    /// The event was done already: 200, no second run. Or the handler found by itself that the event was done, and answered
-    /// `AlreadyHandled`.
+    /// The event was done already: 200, no second run. Or the handler found by itself that the
+    /// event was done, and answered `AlreadyHandled`.
     Replayed {
-        /// Whether the body is the one that was handled. Another body under the same id is a fault of the sender. It is still a
-        /// duplicate.
+        /// Whether the body is the one that was handled. Another body under the same id is a fault
+        /// of the sender. It is still a duplicate.
         same_body: bool,
     },
     /// The sink of an `Acceptor` stored it durably: 200. It is handled afterwards.
     Accepted,
     /// The handler answered 2xx and the claim was committed.
     Handled,
-    /// There is no handler for such an event; for example, the event router has no arm for it. It was answered 2xx, and the
-    /// claim was committed.
+    /// There is no handler for such an event; for example, the event router has no arm for it. It
+    /// was answered 2xx, and the claim was committed.
     Unhandled,
     /// The handler answered 2xx, but the claim was not committed: a retry may run again.
     HandledUnrecorded(Unrecorded),
-    /// The handler can never succeed. The dead-letter hook took the delivery, and the claim was committed: 200.
+    /// The handler can never succeed. The dead-letter hook took the delivery, and the claim was
+    /// committed: 200.
     DeadLettered,
     /// The run failed and its claim was released: a retry runs again.
     Failed(Failure),
-    /// The time for the answer ended before the run, or before the sink's answer: 503. The run continues and settles at its end.
+    /// The time for the answer ended before the run, or before the sink's answer: 503. The run
+    /// continues and settles at its end.
     RunsOn,
 }
 
@@ -42,7 +44,8 @@ pub enum Outcome {
 pub enum Failure {
     /// The handler answered with this status, which is not 2xx.
     Status(u16),
-    /// The body is not a well-formed event, or its data does not fit the type that the handler asks for: 422.
+    /// The body is not a well-formed event, or its data does not fit the type that the handler asks
+    /// for: 422.
     TypeMismatch,
     /// There is no handler for such an event, and it is refused: 422.
     Unhandled,
@@ -92,8 +95,9 @@ impl Outcome {
         }
     }
 
-    /// Returns code and message of the service's error envelope, for an outcome that the receiver answers itself; `None` for a success.
-    /// Both are the same for all deliveries that are not authentic.
+    /// Returns code and message of the service's error envelope, for an outcome that the receiver
+    /// answers itself; `None` for a success. Both are the same for all deliveries that are not
+    /// authentic.
     ///
     /// ```
     /// use hookgate::{Outcome, outcome::RefusalKind};
@@ -106,7 +110,8 @@ impl Outcome {
     pub fn error(self) -> Option<(&'static str, &'static str)> {
         match self {
             Self::Refused(kind) => Some((kind.code(), kind.message())),
-            // For the sender, a run that goes on and a run that was aborted have the same answer: try again later.
+            // For the sender, a run that goes on and a run that was aborted have the same answer:
+            // try again later.
             Self::RunsOn | Self::Failed(Failure::RunLimit | Failure::Drained) => {
                 Self::Refused(RefusalKind::StillRunning).error()
             }
@@ -132,7 +137,8 @@ impl Outcome {
         }
     }
 
-    /// Returns whether the handler succeeded, and the store has failed to record it or has not answered. Such a commit can be repeated.
+    /// Returns whether the handler succeeded, and the store has failed to record it or has not
+    /// answered. Such a commit can be repeated.
     pub(crate) fn is_commit_failed(self) -> bool {
         matches!(
             self,

@@ -89,7 +89,8 @@ impl Authenticator {
         ))
     }
 
-    /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of its creation.
+    /// Returns the probable attempt of a delivery; `None` if its body does not contain the time of
+    /// its creation.
     pub(crate) fn attempt(&self, verified: &Verified) -> Option<Attempt> {
         // The time is part of the signed body. An event from the future counts as new.
         let created = created_at(verified)?;

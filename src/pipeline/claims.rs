@@ -1,4 +1,5 @@
-//! Claims: a delivery that is verified runs once, and its claim is the right and the duty to handle it.
+//! Claims: a delivery that is verified runs once, and its claim is the right and the duty to handle
+//! it.
 
 use std::fmt;
 use std::pin::pin;
@@ -45,8 +46,9 @@ pub enum Admission {
 }
 
 impl Claims {
-    /// Claims the event. The store's answer counts for its health only if `is_in_time` returns true: a request that has given up the
-    /// call has counted it as failed, and a late answer does not show that the store works.
+    /// Claims the event. The store's answer counts for its health only if `is_in_time` returns
+    /// true: a request that has given up the call has counted it as failed, and a late answer does
+    /// not show that the store works.
     pub(crate) async fn admit(
         &self,
         auth: &Authenticator,
@@ -89,8 +91,8 @@ impl Claims {
             }
             Ok(Claimed::Running { retry_after }) => Ok(Admission::Running { retry_after }),
             Err(error) => {
-                // After an error it is unknown whether there is a claim. A release with a token that
-                // holds no claim changes nothing.
+                // After an error it is unknown whether there is a claim. A release with a token
+                // that holds no claim changes nothing.
                 let _ = store.call(|store| store.release(key, token)).await;
                 Err(error.into())
             }
@@ -100,16 +102,18 @@ impl Claims {
 
 /// The right and the duty to handle one event: commit it or release it.
 ///
-/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo the record of a later claim.
-/// The token guards that record alone: it can't stop effects that a late run has under way.
+/// Both consume the claim, and both carry its token, so a claim whose lease has ended can't undo
+/// the record of a later claim. The token guards that record alone: it can't stop effects that a
+/// late run has under way.
 ///
-/// Dropping a claim without either frees its permit, but not its record: the event stays claimed until the lease ends.
-/// Destructors can't wait for a store, so nothing here relies on one.
+/// Dropping a claim without either frees its permit, but not its record: the event stays claimed
+/// until the lease ends. Destructors can't wait for a store, so nothing here relies on one.
 ///
 /// # Cancel safety
-/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped before its end may or may not have reached
-/// the store, and the claim is dropped with it. If it has not reached the store, the event stays claimed until the lease ends,
-/// and a copy that comes then runs again. A dropped [`renew`](Self::renew) leaves the claim usable. Where requests can be
+/// A future of [`commit`](Self::commit) or [`release`](Self::release) that is dropped before its
+/// end may or may not have reached the store, and the claim is dropped with it. If it has not
+/// reached the store, the event stays claimed until the lease ends, and a copy that comes then runs
+/// again. A dropped [`renew`](Self::renew) leaves the claim usable. Where requests can be
 /// cancelled, let a separate task own the claim; the tower layer does so.
 #[must_use = "a claim that is neither committed nor released blocks its event until the lease ends"]
 pub struct Claim {
@@ -126,8 +130,9 @@ pub(crate) enum Settlement {
     Release,
 }
 
-/// Whether the store's answer to a settlement counts for the health of the store. It is ignored for one thing alone: the release of a claim that
-/// the store gave after its request had ended. That the store is slow was counted with that claim.
+/// Whether the store's answer to a settlement counts for the health of the store. It is ignored for
+/// one thing alone: the release of a claim that the store gave after its request had ended. That
+/// the store is slow was counted with that claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ForHealth {
     Counts,
@@ -148,8 +153,8 @@ impl Claim {
         Self { record, permit }
     }
 
-    /// Extends the lease to its full length from now. A run renews after a third of the lease; the first time is counted from
-    /// when the claim was called: see [`admit`](crate::Receiver::admit).
+    /// Extends the lease to its full length from now. A run renews after a third of the lease; the
+    /// first time is counted from when the claim was called: see [`admit`](crate::Receiver::admit).
     ///
     /// # Errors
     /// The store could not answer: the lease may or may not have been extended.
@@ -168,8 +173,8 @@ impl Claim {
     /// Commits the claim: records the event as done.
     ///
     /// # Errors
-    /// The store could not answer: the event may or may not be recorded. The work is done in any case, so answer
-    /// 2xx: any other answer asks for a second run.
+    /// The store could not answer: the event may or may not be recorded. The work is done in any
+    /// case, so answer 2xx: any other answer asks for a second run.
     pub async fn commit(self) -> Result<Ownership, StoreError> {
         self.settle(Settlement::Commit, ForHealth::Counts).await
     }
@@ -182,10 +187,12 @@ impl Claim {
         self.settle(Settlement::Release, ForHealth::Counts).await
     }
 
-    /// Commits or releases as [`commit`](Self::commit) and [`release`](Self::release) do, and keeps the permit.
+    /// Commits or releases as [`commit`](Self::commit) and [`release`](Self::release) do, and keeps
+    /// the permit.
     ///
-    /// After an error, which means that the result is unknown, the store is called again. A commit that finds its own done record
-    /// returns `Held`, so repeating it is safe, and may save a second run.
+    /// After an error, which means that the result is unknown, the store is called again. A commit
+    /// that finds its own done record returns `Held`, so repeating it is safe, and may save a
+    /// second run.
     pub(crate) async fn settle(
         &self,
         how: Settlement,

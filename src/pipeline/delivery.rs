@@ -1,5 +1,6 @@
-//! A recognised delivery: authentic and fresh, with its id and type. And its parts as a store or a queue keeps them, with the two
-//! ways that they take: as the attributes of a message, and back to a [`Delivery`] by the MAC of their bytes.
+//! A recognised delivery: authentic and fresh, with its id and type. And its parts as a store or a
+//! queue keeps them, with the two ways that they take: as the attributes of a message, and back to
+//! a [`Delivery`] by the MAC of their bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,10 +20,11 @@ use crate::outcome::Refusal;
 use crate::scheme::{self, Scheme, SignedHead};
 use crate::verify::{KeyRing, Signature, Verified, VerifyError, VerifyErrorKind as Kind};
 
-/// An authentic delivery with its id and type: from the signed body, or where the [scheme](crate::Scheme) has them. Cheap to clone.
+/// An authentic delivery with its id and type: from the signed body, or where the
+/// [scheme](crate::Scheme) has them. Cheap to clone.
 ///
-/// Only [`Receiver::verify`](crate::Receiver::verify) makes one, so a `Delivery` is proof that it is authentic; and, from a
-/// store or a queue, the two ways back that [`Verified`] compares.
+/// Only [`Receiver::verify`](crate::Receiver::verify) makes one, so a `Delivery` is proof that it
+/// is authentic; and, from a store or a queue, the two ways back that [`Verified`] compares.
 #[derive(Clone)]
 pub struct Delivery(Arc<Recognised>);
 
@@ -101,7 +103,8 @@ impl Delivery {
         self.0.verified.bytes()
     }
 
-    /// Returns id and type: from the signed body under the default scheme. See [`EventHead`] for others.
+    /// Returns id and type: from the signed body under the default scheme. See [`EventHead`] for
+    /// others.
     #[must_use]
     pub fn head(&self) -> &EventHead {
         &self.0.head
@@ -113,16 +116,17 @@ impl Delivery {
         self.0.head.id.as_str()
     }
 
-    /// Returns the event's type. Under a scheme that [signs no type](crate::Scheme::signs_type) it is a hint from a header that any carrier
-    /// can change.
+    /// Returns the event's type. Under a scheme that [signs no type](crate::Scheme::signs_type) it
+    /// is a hint from a header that any carrier can change.
     #[must_use]
     pub fn event_type(&self) -> &str {
         self.0.head.event_type.as_str()
     }
 
-    /// Returns the ids of the data model and of the row that a row event names, without reading the rest of the row: for a queue
-    /// or a worker that keeps the events of one row together. `None` where the body does not name both in readable form; such an
-    /// event shares its row with no other event.
+    /// Returns the ids of the data model and of the row that a row event names, without reading the
+    /// rest of the row: for a queue or a worker that keeps the events of one row together. `None`
+    /// where the body does not name both in readable form; such an event shares its row with no
+    /// other event.
     ///
     /// Each call reads the body once. Both texts are borrowed from it, unless they have escapes.
     ///
@@ -146,9 +150,10 @@ impl Delivery {
         row_of(&self.0.verified)
     }
 
-    /// Returns the key of a message: the row's id, so that a partition or a message group has the events of a row in the order in
-    /// which they were published; the event's id, where the event has no row. Retries can arrive late, so a consumer that needs the
-    /// newest state compares the times: see the package `hookgate-order`.
+    /// Returns the key of a message: the row's id, so that a partition or a message group has the
+    /// events of a row in the order in which they were published; the event's id, where the event
+    /// has no row. Retries can arrive late, so a consumer that needs the newest state compares the
+    /// times: see the package `hookgate-order`.
     #[must_use]
     pub fn message_key(&self) -> Cow<'_, str> {
         match self.row() {
@@ -180,7 +185,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the values of a claim inside a transaction of the program of this name, remembered for `retain`.
+    /// Returns the values of a claim inside a transaction of the program of this name, remembered
+    /// for `retain`.
     #[must_use]
     pub fn claim_values(&self, name: &str, retain: Duration) -> ClaimValues {
         ClaimValues::new(name, *self.key(), self.body(), retain)
@@ -199,13 +205,13 @@ impl Delivery {
         self.0.received_at
     }
 
-    /// Returns the trace that the request belonged to: its header `traceparent`, if the request had it once, and in the form of
-    /// W3C Trace Context. An inbox keeps it until the event is done, so that the worker's span can be
-    /// [linked](crate::guide::tracing) to the request's.
+    /// Returns the trace that the request belonged to: its header `traceparent`, if the request had
+    /// it once, and in the form of W3C Trace Context. An inbox keeps it until the event is done, so
+    /// that the worker's span can be [linked](crate::guide::tracing) to the request's.
     ///
     /// # Security
-    /// The header is **not signed**, as the sender sends none: a proxy or your own server sets it. It says nothing about the
-    /// event. Use it for tracing alone.
+    /// The header is **not signed**, as the sender sends none: a proxy or your own server sets it.
+    /// It says nothing about the event. Use it for tracing alone.
     ///
     /// ```
     /// # use hookgate::{
@@ -240,7 +246,8 @@ impl Delivery {
         Signed::new(self.verified(), self.head())
     }
 
-    /// Parses the whole body as an event whose created rows have the type `R`. Only the default [scheme](crate::Scheme) has such events.
+    /// Parses the whole body as an event whose created rows have the type `R`. Only the default
+    /// [scheme](crate::Scheme) has such events.
     ///
     /// # Errors
     /// The whole body is not a well-formed event, or does not fit `R`; the error names the path.
@@ -260,7 +267,8 @@ impl fmt::Debug for Delivery {
     }
 }
 
-/// The attributes of another scheme than the default one, in the order of [`StoredDelivery::names`].
+/// The attributes of another scheme than the default one, in the order of
+/// [`StoredDelivery::names`].
 const OF_SCHEMES: [&str; 5] = [
     "hookgate-timestamp",
     "hookgate-signature",
@@ -273,7 +281,8 @@ const SCOPE: &str = "hookgate-scope";
 const KEY: &str = "hookgate-key";
 const RECEIVED_AT: &str = "hookgate-received-at";
 
-/// The parts of a [`Delivery`](crate::Delivery) as plain values, for the columns of a table or the attributes of a message.
+/// The parts of a [`Delivery`](crate::Delivery) as plain values, for the columns of a table or the
+/// attributes of a message.
 ///
 /// [`Delivery::to_stored`](crate::Delivery::to_stored) returns them. There are two ways back:
 ///
@@ -285,15 +294,19 @@ const RECEIVED_AT: &str = "hookgate-received-at";
 /// Both take over `received_at` and `traceparent`, which are not signed.
 ///
 /// # Security
-/// The body holds names and e-mail addresses. With the signature, whoever reads the parts can replay the delivery within the
-/// window: to another receiver with the same secret, or to one that has forgotten the event. `Debug` shows neither of the two.
+/// The body holds names and e-mail addresses. With the signature, whoever reads the parts can
+/// replay the delivery within the window: to another receiver with the same secret, or to one that
+/// has forgotten the event. `Debug` shows neither of the two.
 #[derive(Clone)]
 pub struct StoredDelivery {
-    /// The raw bytes that were signed. Store them byte for byte: a body that was parsed and written again has another signature.
+    /// The raw bytes that were signed. Store them byte for byte: a body that was parsed and written
+    /// again has another signature.
     pub body: Bytes,
-    /// The timestamp that was signed, as it was written. Empty for a [scheme](crate::Scheme) without one.
+    /// The timestamp that was signed, as it was written. Empty for a [scheme](crate::Scheme)
+    /// without one.
     pub timestamp: String,
-    /// The signature that matched, if it is stored: text by [`Signature::to_header_value`], back by [`Signature::parse`].
+    /// The signature that matched, if it is stored: text by [`Signature::to_header_value`], back by
+    /// [`Signature::parse`].
     pub signature: Option<Signature>,
     /// The event's id.
     pub event_id: String,
@@ -316,9 +329,10 @@ pub struct StoredDelivery {
 }
 
 impl StoredDelivery {
-    /// Returns the attributes of a message whose content is the [`body`](Self::body), byte for byte: headers of Kafka, RabbitMQ or NATS,
-    /// message attributes of SQS. What the sender's request has as a header has the same name here, so a checker of requests, in any
-    /// language, checks the message too, but for the window of ages.
+    /// Returns the attributes of a message whose content is the [`body`](Self::body), byte for
+    /// byte: headers of Kafka, RabbitMQ or NATS, message attributes of SQS. What the sender's
+    /// request has as a header has the same name here, so a checker of requests, in any language,
+    /// checks the message too, but for the window of ages.
     ///
     /// | name | value | |
     /// |---|---|---|
@@ -330,10 +344,12 @@ impl StoredDelivery {
     /// | `hookgate-scope`, `hookgate-key` | scope and name of the key that verified it | |
     /// | `hookgate-received-at` | seconds since 1970 | |
     ///
-    /// A delivery of another [scheme](crate::Scheme) has `hookgate-scheme`, the scheme's name, and `hookgate-timestamp`, `-signature`,
-    /// `-subscription`, `-event-id` and `-event-type` in place of those that begin with `x-service-`.
+    /// A delivery of another [scheme](crate::Scheme) has `hookgate-scheme`, the scheme's name, and
+    /// `hookgate-timestamp`, `-signature`, `-subscription`, `-event-id` and `-event-type` in place
+    /// of those that begin with `x-service-`.
     ///
-    /// An attribute that is missing, empty, or has a control character is left out: id and type may be any text, and the body has them.
+    /// An attribute that is missing, empty, or has a control character is left out: id and type may
+    /// be any text, and the body has them.
     #[must_use]
     pub fn attributes(&self) -> Vec<(&'static str, String)> {
         let signature = self.signature.as_ref().map(Signature::to_header_value);
@@ -356,9 +372,10 @@ impl StoredDelivery {
         values.into_iter().filter_map(sent).collect()
     }
 
-    /// Returns the parts of a message, for [`Receiver::verify_stored`](crate::Receiver::verify_stored), which refuses a message without
-    /// the parts that it needs. `attribute` returns the value of a name. The pinned workspace is not an attribute: that of the keys is
-    /// checked.
+    /// Returns the parts of a message, for
+    /// [`Receiver::verify_stored`](crate::Receiver::verify_stored), which refuses a message without
+    /// the parts that it needs. `attribute` returns the value of a name. The pinned workspace is
+    /// not an attribute: that of the keys is checked.
     ///
     /// ```
     /// use std::collections::HashMap;
@@ -424,8 +441,9 @@ impl StoredDelivery {
         self.verified_by(ring, keys.scheme())
     }
 
-    /// Whether a ring that was looked up may have been replaced since, so that it was forgotten here: another process has accepted the
-    /// delivery, the sender has its 2xx, and a retry will not come.
+    /// Whether a ring that was looked up may have been replaced since, so that it was forgotten
+    /// here: another process has accepted the delivery, the sender has its 2xx, and a retry will
+    /// not come.
     fn may_be_older_than_its_ring(&self, refusal: &Refusal, keys: &Keys) -> bool {
         let id = self.subscription_id.as_deref();
         refusal.verify_error().is_some() && id.is_some_and(|id| keys.look_up_again(id))
@@ -474,11 +492,13 @@ impl StoredDelivery {
 }
 
 impl Verifier {
-    /// Verifies a delivery that a store or a queue has kept: [`Receiver::verify_stored`](crate::Receiver::verify_stored) without
-    /// a receiver, which has an example. It never waits: keys of a provider are used where they are in the cache.
+    /// Verifies a delivery that a store or a queue has kept:
+    /// [`Receiver::verify_stored`](crate::Receiver::verify_stored) without a receiver, which has an
+    /// example. It never waits: keys of a provider are used where they are in the cache.
     ///
     /// # Errors
-    /// As there, and [`NotLookedUp`](crate::outcome::RefusalKind::NotLookedUp) in place of the errors of a look-up.
+    /// As there, and [`NotLookedUp`](crate::outcome::RefusalKind::NotLookedUp) in place of the
+    /// errors of a look-up.
     ///
     /// # Security
     /// As there: authentic, and neither fresh nor once.

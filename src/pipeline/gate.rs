@@ -53,7 +53,8 @@ impl Gate {
             #[cfg(feature = "tower")]
             _token: self.permits.token(),
         };
-        // Counted before `shut` is read: either the call that shuts the gate sees this run, or this run sees the gate shut.
+        // Counted before `shut` is read: either the call that shuts the gate sees this run, or this
+        // run sees the gate shut.
         if self.shut.load(Ordering::SeqCst) {
             return Err(RefusalKind::ShuttingDown);
         }

@@ -1,4 +1,5 @@
-//! The health of a receiver, for readiness probes, and the signs of it that are noted while the receiver works.
+//! The health of a receiver, for readiness probes, and the signs of it that are noted while the
+//! receiver works.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,11 +34,13 @@ pub struct Health {
     pub max_runs: usize,
     /// Whether a drain of the receiver was started. It cannot be undone.
     pub draining: bool,
-    /// Whether at least the last three calls of the store have failed, or were given up, and the last one less than 30 s ago.
+    /// Whether at least the last three calls of the store have failed, or were given up, and the
+    /// last one less than 30 s ago.
     pub store_failing: bool,
     /// When the receiver was built.
     pub started: UnixSeconds,
-    /// The time of the last delivery that was authentic and fresh, with a usable id and type, whatever its outcome.
+    /// The time of the last delivery that was authentic and fresh, with a usable id and type,
+    /// whatever its outcome.
     pub last_authentic: Option<UnixSeconds>,
     /// The time when an event was last handled, dead-lettered or found already done.
     pub last_accepted: Option<UnixSeconds>,
@@ -46,16 +49,17 @@ pub struct Health {
 }
 
 impl Health {
-    /// Returns whether the next authentic delivery of a fresh event would be taken: true unless there is a
-    /// [reason](Self::reasons).
+    /// Returns whether the next authentic delivery of a fresh event would be taken: true unless
+    /// there is a [reason](Self::reasons).
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.reasons().next().is_none()
     }
 
-    /// Returns the names of the reasons why the receiver is not ready, in snake case and stable, as its metrics have them:
-    /// `draining`, it refuses every new delivery; `no_permit_free`, the most runs that are allowed are under way, so the next authentic
-    /// delivery is refused; `store_failing`, see [`store_failing`](Self::store_failing).
+    /// Returns the names of the reasons why the receiver is not ready, in snake case and stable, as
+    /// its metrics have them: `draining`, it refuses every new delivery; `no_permit_free`, the most
+    /// runs that are allowed are under way, so the next authentic delivery is refused;
+    /// `store_failing`, see [`store_failing`](Self::store_failing).
     ///
     /// ```
     /// # use hookgate::{MemoryStore, Receiver, Secret};
@@ -82,7 +86,8 @@ impl Health {
         ]
     }
 
-    /// Returns the time since an event was last accepted, by the wall clock; `None` if there was none.
+    /// Returns the time since an event was last accepted, by the wall clock; `None` if there was
+    /// none.
     #[must_use]
     pub fn since_last_accepted(&self) -> Option<Duration> {
         let last = self.last_accepted?;
@@ -107,10 +112,11 @@ impl fmt::Display for Health {
     }
 }
 
-/// The number of failed calls in a row after which a store is failing: one or two may come from a single broken connection.
+/// The number of failed calls in a row after which a store is failing: one or two may come from a
+/// single broken connection.
 const FAILURES_IN_A_ROW: u32 = 3;
-/// The time for which it counts as failing after the last failed call. A replica that gets no more deliveries makes no calls
-/// either, so it could not find out that its store works again.
+/// The time for which it counts as failing after the last failed call. A replica that gets no more
+/// deliveries makes no calls either, so it could not find out that its store works again.
 const FAILING_FOR: Duration = Duration::from_secs(30);
 
 /// The latest observations. All accesses are relaxed, because only probes and metrics use them.
@@ -163,11 +169,13 @@ impl HealthSigns {
     /// Notes the result of a call of the store.
     pub(crate) fn record_store_answer<T>(&self, answer: &Result<T, StoreError>) {
         match answer {
-            // A store that answers that it is full, that it refuses this delivery, or that another call was faster, does answer.
+            // A store that answers that it is full, that it refuses this delivery, or that another
+            // call was faster, does answer.
             Err(error) if !matches!(error.kind(), Kind::Full | Kind::Refused | Kind::Conflict) => {
                 self.store_failed();
             }
-            // Read before it is written: all threads share the counter, and it is nearly always zero.
+            // Read before it is written: all threads share the counter, and it is nearly always
+            // zero.
             _ if self.store_failures.load(Ordering::Relaxed) != 0 => {
                 self.store_failures.store(0, Ordering::Relaxed);
             }

@@ -1,5 +1,6 @@
-//! The steps of a delivery and their policy, without a framework: [`Authenticator`] goes from a request's head to a [`Delivery`],
-//! [`Claims`] from there to a [`Claim`]. The receiver, the layer and the acceptor take these steps.
+//! The steps of a delivery and their policy, without a framework: [`Authenticator`] goes from a
+//! request's head to a [`Delivery`], [`Claims`] from there to a [`Claim`]. The receiver, the layer
+//! and the acceptor take these steps.
 
 mod authenticate;
 pub(crate) mod claims;

@@ -26,8 +26,9 @@ pub struct RequestHead<'h> {
 }
 
 impl<'h> RequestHead<'h> {
-    /// Takes **all** headers unchanged, repeated ones too, in any order and case, for a receiver of the default scheme;
-    /// [`Receiver::request_head`](crate::Receiver::request_head) does so for any.
+    /// Takes **all** headers unchanged, repeated ones too, in any order and case, for a receiver of
+    /// the default scheme; [`Receiver::request_head`](crate::Receiver::request_head) does so for
+    /// any.
     pub fn new<N, V>(method: &'h str, headers: impl IntoIterator<Item = (N, &'h V)>) -> Self
     where
         N: AsRef<[u8]>,
@@ -70,26 +71,29 @@ impl<'h> RequestHead<'h> {
                 self.foreign_type |= value != b"application/json" && !is_json(value);
             }
             14 if is(name, "content-length") => {
-                // The server refuses a length that is not a number; the real size is limited anyway.
+                // The server refuses a length that is not a number; the real size is limited
+                // anyway.
                 self.announced_bytes = self.announced_bytes.max(number(value).unwrap_or(0));
             }
             16 if is(name, "content-encoding") => {
-                // Bodies are never decompressed: the signature covers the bytes as sent, and a small compressed body can become
-                // very large.
+                // Bodies are never decompressed: the signature covers the bytes as sent, and a
+                // small compressed body can become very large.
                 self.foreign_encoding |= !is_identity(value);
             }
             _ => self.found.take(name, value),
         }
     }
 
-    /// Sets the least number of bytes of the body, if the server knows it from another source than `Content-Length`.
+    /// Sets the least number of bytes of the body, if the server knows it from another source than
+    /// `Content-Length`.
     #[must_use]
     pub fn announcing(mut self, bytes: u64) -> Self {
         self.announced_bytes = self.announced_bytes.max(bytes);
         self
     }
 
-    /// Makes the checks that come before all authentication, in the order of the outcomes table, and reads the headers of the delivery.
+    /// Makes the checks that come before all authentication, in the order of the outcomes table,
+    /// and reads the headers of the delivery.
     pub(crate) fn read(
         &self,
         max_body: usize,
@@ -156,7 +160,8 @@ impl<'h> RequestHead<'h> {
     }
 }
 
-/// Compares names without regard to case. Most are in lower case, as HTTP/2 and the http crate write them.
+/// Compares names without regard to case. Most are in lower case, as HTTP/2 and the http crate
+/// write them.
 #[inline]
 fn is(name: &[u8], lower: &str) -> bool {
     name == lower.as_bytes() || name.eq_ignore_ascii_case(lower.as_bytes())
@@ -171,15 +176,15 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns whether a list of content codings (RFC 9110 §5.6.1) has no other member than `identity`. An empty list names no
-/// coding.
+/// Returns whether a list of content codings (RFC 9110 §5.6.1) has no other member than `identity`.
+/// An empty list names no coding.
 fn is_identity(codings: &[u8]) -> bool {
     let mut codings = codings.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in any case, with any
-/// parameters.
+/// Returns whether the type is `application/json` or has the suffix `+json` (RFC 6838 §4.2.8), in
+/// any case, with any parameters.
 fn is_json(content_type: &[u8]) -> bool {
     let essence = content_type
         .split(|&byte| byte == b';')
@@ -196,7 +201,8 @@ fn is_json(content_type: &[u8]) -> bool {
 /// The header's name.
 pub(crate) const TRACEPARENT: &str = "traceparent";
 
-/// A value of that header, in the least memory: each delivery keeps it. Only [`Traceparent::parse`] makes one.
+/// A value of that header, in the least memory: each delivery keeps it. Only [`Traceparent::parse`]
+/// makes one.
 #[derive(Clone)]
 pub(super) struct Traceparent(Box<[u8; 55]>);
 
@@ -213,9 +219,9 @@ impl Traceparent {
     }
 }
 
-/// Returns the value if it has the form of W3C Trace Context, version 00: 55 bytes, with a version, a trace id, the id of the
-/// parent span, and flags. Neither id is all zeros, and version ff is invalid. A later version with the same length is read as
-/// version 00.
+/// Returns the value if it has the form of W3C Trace Context, version 00: 55 bytes, with a version,
+/// a trace id, the id of the parent span, and flags. Neither id is all zeros, and version ff is
+/// invalid. A later version with the same length is read as version 00.
 fn traceparent(value: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(value).ok()?;
     let mut parts = text.split('-');

@@ -98,14 +98,16 @@ impl Default for ReceiverBuilder {
 }
 
 impl Receiver {
-    /// Returns a builder for a receiver. Secrets and a store must be set; the other settings have defaults.
+    /// Returns a builder for a receiver. Secrets and a store must be set; the other settings have
+    /// defaults.
     pub fn builder() -> ReceiverBuilder {
         ReceiverBuilder::default()
     }
 }
 
 impl ReceiverBuilder {
-    /// Sets how the sender signs. Default: [`Scheme::WORKSPACE`]. The defaults of retention, lease and `answer_within` follow the scheme.
+    /// Sets how the sender signs. Default: [`Scheme::WORKSPACE`]. The defaults of retention, lease
+    /// and `answer_within` follow the scheme.
     ///
     /// ```
     /// use hookgate::{MemoryStore, Receiver, Scheme, Secret};
@@ -120,12 +122,12 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Says that you know that the [scheme](Self::scheme) signs no timestamp, so that no delivery is refused for its age. It is an
-    /// error with any other scheme.
+    /// Says that you know that the [scheme](Self::scheme) signs no timestamp, so that no delivery
+    /// is refused for its age. It is an error with any other scheme.
     ///
     /// # Security
-    /// A delivery that was copied can be replayed at any time. The store alone holds it off, for its [retention](Self::retention): keep
-    /// that long, and the store durable.
+    /// A delivery that was copied can be replayed at any time. The store alone holds it off, for
+    /// its [retention](Self::retention): keep that long, and the store durable.
     pub fn without_window(mut self) -> Self {
         self.without_window = true;
         self
@@ -133,9 +135,10 @@ impl ReceiverBuilder {
 
     /// Sets one secret for every delivery.
     ///
-    /// Secrets are set once, by this method, [`key_ring`](Self::key_ring), [`subscriptions`](Self::subscriptions),
-    /// `provider` or [`keys`](Self::keys): a second call is an error of [`build`](Self::build). Two live secrets,
-    /// an old and a new one, are one ring for [`key_ring`](Self::key_ring).
+    /// Secrets are set once, by this method, [`key_ring`](Self::key_ring),
+    /// [`subscriptions`](Self::subscriptions), `provider` or [`keys`](Self::keys): a second call is
+    /// an error of [`build`](Self::build). Two live secrets, an old and a new one, are one ring for
+    /// [`key_ring`](Self::key_ring).
     ///
     /// ```
     /// use hookgate::{KeyRing, MemoryStore, Receiver, Secret};
@@ -157,16 +160,17 @@ impl ReceiverBuilder {
         self.keys_from(KeySource::Ring(ring))
     }
 
-    /// Names the scope of the one ring, under which its events are remembered, as [`KeyRing::with_scope`] does. Default:
-    /// `default`.
+    /// Names the scope of the one ring, under which its events are remembered, as
+    /// [`KeyRing::with_scope`] does. Default: `default`.
     ///
-    /// If two receivers with different secrets use one store, each needs its own scope: a second one without a name is an error
-    /// of [`build`](Self::build), unless the two rings have a key in common. [`ScopesInUse`](crate::dedupe::ScopesInUse) has the rules.
-    /// Processes that share a store cannot be compared: name the scopes there, or give each application its own prefix or
+    /// If two receivers with different secrets use one store, each needs its own scope: a second
+    /// one without a name is an error of [`build`](Self::build), unless the two rings have a key in
+    /// common. [`ScopesInUse`](crate::dedupe::ScopesInUse) has the rules. Processes that share a
+    /// store cannot be compared: name the scopes there, or give each application its own prefix or
     /// database.
     ///
-    /// A name that is set is always accepted, even if another receiver has the same one. A new name forgets the events that
-    /// were remembered under the old one.
+    /// A name that is set is always accepted, even if another receiver has the same one. A new name
+    /// forgets the events that were remembered under the old one.
     ///
     /// ```
     /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
@@ -184,8 +188,8 @@ impl ReceiverBuilder {
     /// ```
     ///
     /// # Security
-    /// A client that holds a secret of one receiver can make events of every receiver with the same scope and store look
-    /// handled.
+    /// A client that holds a secret of one receiver can make events of every receiver with the same
+    /// scope and store look handled.
     pub fn scope(mut self, name: impl Into<String>) -> Self {
         self.scope = Some(name.into());
         self
@@ -200,8 +204,9 @@ impl ReceiverBuilder {
         self.keys_from(KeySource::Keys(Keys::by_subscription(rings)))
     }
 
-    /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example in a database; see
-    /// [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass an async closure, or a type of your own.
+    /// Sets a provider: a ring for each subscription id, looked up when it is needed, for example
+    /// in a database; see [`lookup`](crate::lookup). `X-Service-Webhook-Id` is then required. Pass
+    /// an async closure, or a type of your own.
     ///
     /// # Security
     /// [`SecretProvider`] lists the rules for a provider.
@@ -210,8 +215,8 @@ impl ReceiverBuilder {
         self.keys_from(KeySource::Provider(Arc::new(provider)))
     }
 
-    /// Sets keys that are shared, for example with a second receiver. Keys of a receiver with a provider share its look-ups,
-    /// their cache and its clock.
+    /// Sets keys that are shared, for example with a second receiver. Keys of a receiver with a
+    /// provider share its look-ups, their cache and its clock.
     pub fn keys(self, keys: Keys) -> Self {
         self.keys_from(KeySource::Keys(Ok(keys)))
     }
@@ -230,12 +235,13 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Remembers nothing: **every** authentic copy of an event runs the handler. It is an error together with
-    /// [`store`](Self::store).
+    /// Remembers nothing: **every** authentic copy of an event runs the handler. It is an error
+    /// together with [`store`](Self::store).
     ///
     /// # Security
-    /// The service delivers an event more than once (service specification, *Delivery and retry*, rule 1), and an attacker who
-    /// has copied a delivery can replay it within the window. Use it only if the handler itself deduplicates on the event's id.
+    /// The service delivers an event more than once (service specification, *Delivery and retry*,
+    /// rule 1), and an attacker who has copied a delivery can replay it within the window. Use it
+    /// only if the handler itself deduplicates on the event's id.
     pub fn without_deduplication(mut self) -> Self {
         self.without_deduplication = true;
         self
@@ -259,12 +265,13 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Accepts a delivery whose unsigned headers name another event than its signed body, for a proxy that rewrites them. Without
-    /// this, it is answered 400: a header was changed on the way, or the sender is faulty.
+    /// Accepts a delivery whose unsigned headers name another event than its signed body, for a
+    /// proxy that rewrites them. Without this, it is answered 400: a header was changed on the way,
+    /// or the sender is faulty.
     ///
     /// # Security
-    /// The signed body decides in both cases. But a changed header is the only sign that a delivery was changed on the way, and
-    /// this ignores it.
+    /// The signed body decides in both cases. But a changed header is the only sign that a delivery
+    /// was changed on the way, and this ignores it.
     pub fn ignore_header_mismatch(mut self) -> Self {
         self.ignores_header_mismatch = true;
         self
@@ -272,26 +279,30 @@ impl ReceiverBuilder {
 
     /// Sets the sender's waits between attempts. Default: the [scheme](Self::scheme)'s.
     ///
-    /// Only the default of the [`lease`](Self::lease) depends on the schedule; for that default, the first wait must be more than
-    /// 200 ms. If the default of another setting does not fit the schedule, [`build`](Self::build) returns an error. Then set
-    /// [`retention`](Self::retention) if the waits add up to more than about two days, and `answer_within` if the sender waits less than
-    /// 4.5 s for an answer.
+    /// Only the default of the [`lease`](Self::lease) depends on the schedule; for that default,
+    /// the first wait must be more than 200 ms. If the default of another setting does not fit the
+    /// schedule, [`build`](Self::build) returns an error. Then set [`retention`](Self::retention)
+    /// if the waits add up to more than about two days, and `answer_within` if the sender waits
+    /// less than 4.5 s for an answer.
     pub fn schedule(mut self, schedule: RetrySchedule) -> Self {
         self.schedule = Some(schedule);
         self
     }
 
-    /// Sets the time for which a claim holds without renewal. So it is also the time for which an event stays blocked after its
-    /// process died. More than 100 ms, and never longer than the first wait of the [`schedule`](Self::schedule). Default: 30 s,
-    /// or half of that wait if this is less. The lease is renewed after each third of it. It is counted from the call of the
-    /// store, so it should be longer than the store ever takes to answer: see [`Receiver::admit`](crate::Receiver::admit).
+    /// Sets the time for which a claim holds without renewal. So it is also the time for which an
+    /// event stays blocked after its process died. More than 100 ms, and never longer than the
+    /// first wait of the [`schedule`](Self::schedule). Default: 30 s, or half of that wait if this
+    /// is less. The lease is renewed after each third of it. It is counted from the call of the
+    /// store, so it should be longer than the store ever takes to answer: see
+    /// [`Receiver::admit`](crate::Receiver::admit).
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// Sets the time for which a handled event is remembered, from its commit. Default: 48 h, or what the
-    /// [scheme](Self::scheme)'s schedule needs, if that is more; at least [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
+    /// Sets the time for which a handled event is remembered, from its commit. Default: 48 h, or
+    /// what the [scheme](Self::scheme)'s schedule needs, if that is more; at least
+    /// [`RetrySchedule::minimum_retention`], which is 26 h 46 min 30 s for the defaults.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = Some(retention);
         self
@@ -303,9 +314,9 @@ impl ReceiverBuilder {
         self
     }
 
-    /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys and
-    /// the scope, a probe in front of the store, hooks that are called only while `holds` returns true,
-    /// and `wrapper` around each call of the handler.
+    /// For `hookgate-testing` alone, and not part of the stable API: its keys in place of all keys
+    /// and the scope, a probe in front of the store, hooks that are called only while `holds`
+    /// returns true, and `wrapper` around each call of the handler.
     #[doc(hidden)]
     #[cfg(feature = "tower")]
     pub fn for_replay(
@@ -325,8 +336,8 @@ impl ReceiverBuilder {
         self
     }
 
-    /// Builds what an acceptor shares. `backend` gets the time for which its sink remembers an event. Setting a store is an error.
-    /// `scopes` is the list of the sink.
+    /// Builds what an acceptor shares. `backend` gets the time for which its sink remembers an
+    /// event. Setting a store is an error. `scopes` is the list of the sink.
     #[cfg(feature = "tower")]
     pub(crate) fn build_to_accept<N>(
         mut self,
@@ -346,9 +357,10 @@ impl ReceiverBuilder {
     /// Checks the settings against each other.
     ///
     /// # Errors
-    /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or both; a
-    /// [scope](Self::scope) that another receiver of the store has with other keys; a retention that does not cover the retry
-    /// schedule, 5 s an attempt and both limits of the window; a lease, a time or a limit out of its range. See
+    /// No secret; neither a store nor [`without_deduplication`](Self::without_deduplication), or
+    /// both; a [scope](Self::scope) that another receiver of the store has with other keys; a
+    /// retention that does not cover the retry schedule, 5 s an attempt and both limits of the
+    /// window; a lease, a time or a limit out of its range. See
     /// [`ConfigErrorKind`](crate::ConfigErrorKind).
     pub fn build(mut self) -> Result<Receiver, ConfigError> {
         let keys = self.take_keys()?;
@@ -416,7 +428,8 @@ impl ReceiverBuilder {
         })
     }
 
-    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a sink remembers events; `backend` makes its claims or its sink with the lease.
+    /// Checks the rest, and returns what the receiver shares. `remembers` is whether a store or a
+    /// sink remembers events; `backend` makes its claims or its sink with the lease.
     fn check<N>(
         self,
         keys: Keys,
@@ -502,8 +515,8 @@ fn scope_beside_keys() -> ConfigError {
     )
 }
 
-/// Returns a lease that is long enough for a store that answers slowly. For an event whose process died it has ended when the
-/// first retry comes.
+/// Returns a lease that is long enough for a store that answers slowly. For an event whose process
+/// died it has ended when the first retry comes.
 fn default_lease(schedule: &RetrySchedule) -> Duration {
     let half = schedule.first_wait().map_or(Duration::MAX, |wait| wait / 2);
     half.min(Duration::from_secs(30))

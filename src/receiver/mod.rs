@@ -37,8 +37,9 @@
 //! | [`admit`](Receiver::admit) | the delivery | an [`Admission`] | for the store |
 //! | [`commit`](Claim::commit), [`release`](Claim::release) | the [`Claim`] | | for the store |
 //!
-//! Each step ends in a [`Refusal`](crate::Refusal) or leads to the next. The tower layer takes the same steps and adds the parts that need a
-//! runtime: deadlines, waiting for a running copy, runs that outlive their request.
+//! Each step ends in a [`Refusal`](crate::Refusal) or leads to the next. The tower layer takes the
+//! same steps and adds the parts that need a runtime: deadlines, waiting for a running copy, runs
+//! that outlive their request.
 
 pub(crate) mod builder;
 #[cfg(feature = "tower")]

@@ -1,4 +1,5 @@
-//! A receiver behind a server: the tower layer, the same in one call, shutdown and metrics (feature `tower`).
+//! A receiver behind a server: the tower layer, the same in one call, shutdown and metrics (feature
+//! `tower`).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,7 +24,8 @@ use crate::pipeline::{Admission, StoredDelivery};
 use crate::run::{Run, RunReport};
 
 impl Receiver {
-    /// Returns a layer that guards a route, or any tower service. See the [module docs](crate::layer).
+    /// Returns a layer that guards a route, or any tower service. See the [module
+    /// docs](crate::layer).
     ///
     /// All layers of one receiver share its store, permits and hooks.
     #[must_use]
@@ -33,21 +35,23 @@ impl Receiver {
         }
     }
 
-    /// Takes a delivery from its request to its answer. Calls `handler` if the delivery is authentic, fresh and not handled
-    /// yet.
+    /// Takes a delivery from its request to its answer. Calls `handler` if the delivery is
+    /// authentic, fresh and not handled yet.
     ///
-    /// It does the same as the layer, with the same guarantees, for a server without tower services. Turn the server's request
-    /// into an [`http::Request`], and the returned response into the server's answer. The handler is a function of one
-    /// argument, an [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a [`StatusCode`](http::StatusCode) or more:
-    /// see [`FromDelivery`] and [`IntoAnswer`].
+    /// It does the same as the layer, with the same guarantees, for a server without tower
+    /// services. Turn the server's request into an [`http::Request`], and the returned response
+    /// into the server's answer. The handler is a function of one argument, an
+    /// [`Event<R>`](crate::Event) or a [`Delivery`], and answers with a
+    /// [`StatusCode`](http::StatusCode) or more: see [`FromDelivery`] and [`IntoAnswer`].
     ///
-    /// Pass all headers unchanged, repeated ones too, and the body as it arrives, not decoded. The head is refused before a byte
-    /// of the body is read, and the limit and the deadline apply while the body is read. The body need not be [`Send`], and the
-    /// future is `Send` if the body is. A body that is already complete also works.
+    /// Pass all headers unchanged, repeated ones too, and the body as it arrives, not decoded. The
+    /// head is refused before a byte of the body is read, and the limit and the deadline apply
+    /// while the body is read. The body need not be [`Send`], and the future is `Send` if the body
+    /// is. A body that is already complete also works.
     ///
-    /// The handler runs on the tokio runtime that polls the future. If the server drops the future, for example
-    /// because its client hangs up, a run that has begun continues. If a server stops such runtimes, as actix-web does with its workers, call
-    /// [`drain`](Self::drain) first.
+    /// The handler runs on the tokio runtime that polls the future. If the server drops the future,
+    /// for example because its client hangs up, a run that has begun continues. If a server stops
+    /// such runtimes, as actix-web does with its workers, call [`drain`](Self::drain) first.
     ///
     /// The answer's extensions hold an [`Answer`](crate::layer::Answer).
     ///
@@ -55,8 +59,9 @@ impl Receiver {
     /// Panics without a tokio runtime that has its timers enabled, as tokio's timers do.
     ///
     /// # Security
-    /// The method and the headers must be those of the request, and the body its raw bytes. A body that was decoded, re-encoded
-    /// or cut does not verify. A repeated header that is passed on only once hides a forgery.
+    /// The method and the headers must be those of the request, and the body its raw bytes. A body
+    /// that was decoded, re-encoded or cut does not verify. A repeated header that is passed on
+    /// only once hides a forgery.
     ///
     /// ```
     /// use bytes::Bytes;
@@ -108,15 +113,18 @@ impl Receiver {
         layer::handle(Arc::clone(&self.shared), request, handler)
     }
 
-    /// Takes a delivery from a queue to its end, for a consumer: [verifies](Self::verify_stored) it, claims it in the receiver's store,
-    /// and [runs](crate::run::Run) the handler, within [`run_limit`](crate::ReceiverBuilder::run_limit) and under a lease that is renewed.
+    /// Takes a delivery from a queue to its end, for a consumer: [verifies](Self::verify_stored)
+    /// it, claims it in the receiver's store, and [runs](crate::run::Run) the handler, within
+    /// [`run_limit`](crate::ReceiverBuilder::run_limit) and under a lease that is renewed.
     ///
-    /// With a store, an event that a message brings twice runs once, as behind the layer: a copy of a done event is `Replayed`, and one
-    /// of a running event is to be delivered again. A dead letter is released, so that it can be run again from there. Receivers with
+    /// With a store, an event that a message brings twice runs once, as behind the layer: a copy of
+    /// a done event is `Replayed`, and one of a running event is to be delivered again. A dead
+    /// letter is released, so that it can be run again from there. Receivers with
     /// `without_deduplication` run each message.
     ///
-    /// The run is reported to [`on_settled`](crate::ReceiverBuilder::on_settled), `on_failed` and the metrics. [`drain`](Self::drain) waits
-    /// for it. If the future is dropped, the handler is dropped with it, and the event stays claimed until the lease ends.
+    /// The run is reported to [`on_settled`](crate::ReceiverBuilder::on_settled), `on_failed` and
+    /// the metrics. [`drain`](Self::drain) waits for it. If the future is dropped, the handler is
+    /// dropped with it, and the event stays claimed until the lease ends.
     ///
     /// ```
     /// use hookgate::{
@@ -150,7 +158,8 @@ impl Receiver {
     /// Without a tokio runtime that has its timers enabled.
     ///
     /// # Security
-    /// As for [`verify_stored`](Self::verify_stored). Without a store, whoever can write to the queue can make an old event run again.
+    /// As for [`verify_stored`](Self::verify_stored). Without a store, whoever can write to the
+    /// queue can make an old event run again.
     pub async fn run_stored<D, H, F>(&self, stored: &StoredDelivery, handler: H) -> RunReport
     where
         D: FromDelivery + 'static,
@@ -199,19 +208,22 @@ impl Receiver {
         ran
     }
 
-    /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on after `limit` are aborted and
-    /// their claims released, so that a retry can claim the events at once. `Duration::MAX` waits without a limit.
+    /// Refuses new deliveries with 503 and waits for the runs under way. Runs that still go on
+    /// after `limit` are aborted and their claims released, so that a retry can claim the events at
+    /// once. `Duration::MAX` waits without a limit.
     ///
-    /// Returns the number of runs that were aborted; zero if all ended by themselves. An aborted run has one more second to release its
-    /// claim; a claim that is not released by then ends with its lease.
+    /// Returns the number of runs that were aborted; zero if all ended by themselves. An aborted
+    /// run has one more second to release its claim; a claim that is not released by then ends with
+    /// its lease.
     ///
-    /// Call it at shutdown, when the server takes no more connections: runs that outlived their requests still go on then. It
-    /// cannot be undone: a drained receiver stays shut.
+    /// Call it at shutdown, when the server takes no more connections: runs that outlived their
+    /// requests still go on then. It cannot be undone: a drained receiver stays shut.
     ///
-    /// **Limit the server's own end.** `axum::serve` with a graceful shutdown returns when its last connection has ended, and a
-    /// client that sends half a request never ends it. Every delivery is answered within the
-    /// [time for the answer](crate::ReceiverBuilder::answer_within), so half a second more is enough for the server. The example has Ctrl-C as its
-    /// signal; a container gets SIGTERM, as in `examples/receiver.rs`.
+    /// **Limit the server's own end.** `axum::serve` with a graceful shutdown returns when its last
+    /// connection has ended, and a client that sends half a request never ends it. Every delivery
+    /// is answered within the [time for the answer](crate::ReceiverBuilder::answer_within), so half
+    /// a second more is enough for the server. The example has Ctrl-C as its signal; a container
+    /// gets SIGTERM, as in `examples/receiver.rs`.
     ///
     /// ```no_run
     /// # async fn end(receiver: hookgate::Receiver, app: axum::Router, listener: tokio::net::TcpListener) -> std::io::Result<()> {
@@ -232,14 +244,17 @@ impl Receiver {
         self.shared.drain(limit).await
     }
 
-    /// Sets the gauges to the current values, and describes all metrics to the recorder the first time. Call it **before each
-    /// rendering**, in the route that serves `/metrics`, or every few seconds where metrics are pushed.
+    /// Sets the gauges to the current values, and describes all metrics to the recorder the first
+    /// time. Call it **before each rendering**, in the route that serves `/metrics`, or every few
+    /// seconds where metrics are pushed.
     ///
-    /// Counters and histograms are updated at each event, and gauges only by this call. So the gauges of an idle receiver are
-    /// right too. A store in memory may do some housekeeping first. Other stores report no numbers, unless they implement
+    /// Counters and histograms are updated at each event, and gauges only by this call. So the
+    /// gauges of an idle receiver are right too. A store in memory may do some housekeeping first.
+    /// Other stores report no numbers, unless they implement
     /// [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
-    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does no harm.
+    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does
+    /// no harm.
     ///
     /// ```
     /// use hookgate::{MemoryStore, Receiver, Secret};

@@ -63,7 +63,8 @@ use crate::pipeline::Delivery;
 pub struct EventRouter<S = ()> {
     table: ArmTable<SharedArm<S>>,
     refuse_unhandled: bool,
-    /// The first error in the arms added so far. `build` returns it, so that arms can be added in one chain.
+    /// The first error in the arms added so far. `build` returns it, so that arms can be added in
+    /// one chain.
     fault: Option<ConfigError>,
 }
 
@@ -77,15 +78,18 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         }
     }
 
-    /// Adds an arm for an event type with any data model: `"row.created"`, or `EventType::ROW_CREATED`, or a future type.
+    /// Adds an arm for an event type with any data model: `"row.created"`, or
+    /// `EventType::ROW_CREATED`, or a future type.
     pub fn on<T: 'static>(self, event_type: impl AsRef<str>, handler: impl Handler<T, S>) -> Self {
         self.with_arm(event_type.as_ref(), None, arm(handler))
     }
 
-    /// Adds an arm for an event type and the id of a data model. It has precedence over an arm for the type.
+    /// Adds an arm for an event type and the id of a data model. It has precedence over an arm for
+    /// the type.
     ///
-    /// The type is `row.created`, `row.updated` or `row.deleted`, because no other type has a data model. The id is compared
-    /// exactly. The model's name is not compared, because people may change it.
+    /// The type is `row.created`, `row.updated` or `row.deleted`, because no other type has a data
+    /// model. The id is compared exactly. The model's name is not compared, because people may
+    /// change it.
     pub fn on_model<T: 'static>(
         self,
         event_type: impl AsRef<str>,
@@ -95,7 +99,8 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self.with_arm(event_type.as_ref(), Some(model.as_ref()), arm(handler))
     }
 
-    /// Adds arms for all rows of a data model: one handler for `row.created`, `row.updated` and `row.deleted`.
+    /// Adds arms for all rows of a data model: one handler for `row.created`, `row.updated` and
+    /// `row.deleted`.
     pub fn on_rows<T: 'static>(
         mut self,
         model: impl AsRef<str>,
@@ -108,8 +113,8 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self
     }
 
-    /// Sets the handler for every event that has no arm. Without it such events are answered 204, done, and reported as
-    /// [unhandled](crate::Outcome::Unhandled).
+    /// Sets the handler for every event that has no arm. Without it such events are answered 204,
+    /// done, and reported as [unhandled](crate::Outcome::Unhandled).
     pub fn fallback<T: 'static>(mut self, handler: impl Handler<T, S>) -> Self {
         if self.table.fallback.replace(arm(handler)).is_some() {
             let fault = ConfigError::saying(Kind::UnusableArm, "two handlers for .fallback(…)");
@@ -118,14 +123,15 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
         self
     }
 
-    /// Answers 422 to events without an arm, so that the sender's retries can reach a deployment that has one. After the last
-    /// retry the event is lost.
+    /// Answers 422 to events without an arm, so that the sender's retries can reach a deployment
+    /// that has one. After the last retry the event is lost.
     pub fn refuse_unhandled(mut self) -> Self {
         self.refuse_unhandled = true;
         self
     }
 
-    /// Returns the subscriptions for the arms added so far. Arms that [`build`](Self::build) refuses are left out.
+    /// Returns the subscriptions for the arms added so far. Arms that [`build`](Self::build)
+    /// refuses are left out.
     #[must_use]
     pub fn subscriptions(&self) -> Subscriptions {
         Subscriptions::from_table(&self.table)
@@ -176,8 +182,8 @@ impl<S: Clone + Send + Sync + 'static> EventRouter<S> {
     }
 }
 
-/// Parses the type and model of an arm, or says why it can't be one. White space around a type or an id is a copying error: such an
-/// arm would never match.
+/// Parses the type and model of an arm, or says why it can't be one. White space around a type or
+/// an id is a copying error: such an arm would never match.
 fn parse(
     event_type: &str,
     model: Option<&str>,
@@ -194,7 +200,8 @@ fn parse(
             "{event_type:?} names no data model, so there is no {model:?} to look for: row.created, row.updated and row.deleted do; call .on(…) for any other type"
         ));
     }
-    // A text of only white space becomes empty when it is trimmed, so it counts as padded unless it is already empty.
+    // A text of only white space becomes empty when it is trimmed, so it counts as padded unless it
+    // is already empty.
     if model.is_empty() || is_padded(model) || model.chars().any(char::is_control) {
         return Err(format!(
             "{model:?} is no id of a data model, in an arm for {event_type:?}: it must not be blank or have white space around it or control characters"
@@ -234,7 +241,8 @@ impl<S> fmt::Debug for EventRouter<S> {
 
 type BoxFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// An axum handler whose argument types are erased. Shared, because one may be used by several arms.
+/// An axum handler whose argument types are erased. Shared, because one may be used by several
+/// arms.
 type SharedArm<S> = Arc<dyn Fn(Request, S) -> BoxFuture + Send + Sync>;
 
 fn arm<T: 'static, S: 'static>(handler: impl Handler<T, S>) -> SharedArm<S> {
@@ -308,7 +316,8 @@ fn answer(response: impl IntoResponse) -> BoxFuture {
     Box::pin(ready(response.into_response()))
 }
 
-/// Arms by event type and data model. The maps are ordered, so that output made from them is the same each time.
+/// Arms by event type and data model. The maps are ordered, so that output made from them is the
+/// same each time.
 #[derive(Clone, Debug)]
 pub(super) struct ArmTable<A> {
     /// The arms of each type, by data model. `None` is the arm for any model.
@@ -316,7 +325,8 @@ pub(super) struct ArmTable<A> {
     pub(super) fallback: Option<A>,
 }
 
-/// It needs no request, no handler and no waiting: only an event's type, and the data model if an arm names one.
+/// It needs no request, no handler and no waiting: only an event's type, and the data model if an
+/// arm names one.
 impl<A> ArmTable<A> {
     fn new() -> Self {
         Self {
@@ -331,11 +341,11 @@ impl<A> ArmTable<A> {
         arms.insert(model, arm).is_none()
     }
 
-    /// Returns the arm for an event, the most specific one: type and model, then type, then `fallback`. `None` if there is
-    /// none.
+    /// Returns the arm for an event, the most specific one: type and model, then type, then
+    /// `fallback`. `None` if there is none.
     ///
-    /// The model is asked for only if an arm for this type names one. If the model is not readable, no arm is chosen, because
-    /// the choice depends on the model.
+    /// The model is asked for only if an arm for this type names one. If the model is not readable,
+    /// no arm is chosen, because the choice depends on the model.
     fn arm<M: AsRef<str>, E>(
         &self,
         event_type: &str,
@@ -362,12 +372,12 @@ impl<A> ArmTable<A> {
     }
 }
 
-/// The subscriptions for an [`EventRouter`](crate::EventRouter): the fewest that bring each arm its events, with no event in
-/// two of them.
+/// The subscriptions for an [`EventRouter`](crate::EventRouter): the fewest that bring each arm its
+/// events, with no event in two of them.
 ///
-/// A subscription has event types and at most one data model. So there is one without a data model, for the types that have
-/// their own arm, and one for each data model with arms for further types. `fallback` adds none: it takes the remaining events
-/// of the existing subscriptions.
+/// A subscription has event types and at most one data model. So there is one without a data model,
+/// for the types that have their own arm, and one for each data model with arms for further types.
+/// `fallback` adds none: it takes the remaining events of the existing subscriptions.
 ///
 /// `Display` prints a line for each subscription, then a line for each warning. See the [module
 /// docs](super#what-to-subscribe-to).
@@ -442,7 +452,8 @@ impl Subscriptions {
         }
     }
 
-    /// Returns the subscriptions: the one without a data model first, then the others by their data model's id.
+    /// Returns the subscriptions: the one without a data model first, then the others by their data
+    /// model's id.
     pub fn iter(&self) -> std::slice::Iter<'_, Subscription> {
         self.subscriptions.iter()
     }
@@ -450,9 +461,10 @@ impl Subscriptions {
     /// Returns the warnings about them, each a line:
     ///
     /// - An event type that the specification does not list is mistyped, or newer than this crate.
-    /// - Events of a data model that have their own arm come with the subscription that has no data model. If another subscription
-    ///   is limited to the model **and** lists these events, each comes a second time, under another secret. Give both subscriptions
-    ///   one scope then ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
+    /// - Events of a data model that have their own arm come with the subscription that has no data
+    ///   model. If another subscription is limited to the model **and** lists these events, each
+    ///   comes a second time, under another secret. Give both subscriptions one scope then
+    ///   ([`KeyRing::with_scope`](crate::KeyRing::with_scope)), or the event runs twice.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -524,7 +536,8 @@ mod tests {
             table.arm("row.deleted", untold),
             Ok(Some(&"fallback".into()))
         );
-        // If the model is not readable, neither the arm for any model nor `fallback` takes its place.
+        // If the model is not readable, neither the arm for any model nor `fallback` takes its
+        // place.
         assert_eq!(table.arm("row.updated", untold), Err("untold"));
     }
 }

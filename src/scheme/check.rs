@@ -1,4 +1,5 @@
-//! What a row must say to be safe: a row that could never pass a delivery, or that trusts a value that is not signed, is refused.
+//! What a row must say to be safe: a row that could never pass a delivery, or that trusts a value
+//! that is not signed, is refused.
 
 use super::written::is_name;
 use super::{Form, Part, Place, Scheme};
@@ -40,7 +41,8 @@ impl Scheme {
     fn of_headers(&self) -> Option<&'static str> {
         let headers = self.headers_read();
         let named = || headers.iter().flatten().copied();
-        // RFC 9110, section 5.6.2, in lower case. A bit of a word stands for each length: see `HeaderSlots`.
+        // RFC 9110, section 5.6.2, in lower case. A bit of a word stands for each length: see
+        // `HeaderSlots`.
         let is_of_token = |byte: u8| {
             byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
         };
@@ -96,7 +98,8 @@ impl Scheme {
             return Some("the body must be the last part of what is signed");
         };
         let count = |wanted: Part| before.iter().filter(|part| **part == wanted).count();
-        // A value that is signed without an end could give bytes to the next one, under the same signature.
+        // A value that is signed without an end could give bytes to the next one, under the same
+        // signature.
         let has_end = |at: usize| {
             matches!(before.get(at + 1), Some(Part::Text(text)) if !text.is_empty()
                 && !text.starts_with(|first: char| first.is_ascii_digit()))

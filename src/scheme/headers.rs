@@ -7,9 +7,9 @@ use crate::clock::UnixSeconds;
 
 /// The headers that a delivery is verified with, borrowed from the request.
 ///
-/// All that is signed is present exactly once and well-formed, or there is no such value. The others are
-/// **not signed**: any party that carries the delivery can change them. They are hints, compared with the signed body later on
-/// and never trusted.
+/// All that is signed is present exactly once and well-formed, or there is no such value. The
+/// others are **not signed**: any party that carries the delivery can change them. They are hints,
+/// compared with the signed body later on and never trusted.
 #[derive(Clone, Debug)]
 pub struct DeliveryHeaders<'h> {
     scheme: &'h Scheme,
@@ -23,14 +23,17 @@ pub struct DeliveryHeaders<'h> {
 }
 
 impl<'h> DeliveryHeaders<'h> {
-    /// Picks the headers of the [default scheme](Scheme::WORKSPACE) out of all headers of a request;
-    /// [`Verifier::headers`](crate::Verifier::headers) does so for any scheme. Names are compared without regard to case.
+    /// Picks the headers of the [default scheme](Scheme::WORKSPACE) out of all headers of a
+    /// request; [`Verifier::headers`](crate::Verifier::headers) does so for any scheme. Names are
+    /// compared without regard to case.
     ///
     /// # Errors
-    /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers more than once.
+    /// Signature or timestamp missing or malformed, or any of the five `X-Service-` headers more
+    /// than once.
     ///
     /// # Security
-    /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values hides an attack.
+    /// Pass **all** headers as received, repeated ones too: a map that keeps one of two values
+    /// hides an attack.
     ///
     /// ```
     /// use hookgate::verify::{DeliveryHeaders, VerifyErrorKind};
@@ -69,7 +72,8 @@ impl<'h> DeliveryHeaders<'h> {
     /// ```
     ///
     /// # Errors
-    /// A header of what is signed is missing or malformed, or a header of the scheme is there more than once.
+    /// A header of what is signed is missing or malformed, or a header of the scheme is there more
+    /// than once.
     pub fn with_scheme<'v: 'h, N, V>(
         scheme: &'h Scheme,
         pairs: impl IntoIterator<Item = (N, &'v V)>,
@@ -85,7 +89,8 @@ impl<'h> DeliveryHeaders<'h> {
         found.headers()
     }
 
-    /// Returns when the delivery was signed, according to its sender; `None` for a scheme without a timestamp.
+    /// Returns when the delivery was signed, according to its sender; `None` for a scheme without a
+    /// timestamp.
     #[must_use]
     pub fn timestamp(&self) -> Option<&Timestamp> {
         self.signed.timestamp.as_ref()
@@ -107,19 +112,22 @@ impl<'h> DeliveryHeaders<'h> {
             .map_or(Ok(()), |signed| window.check(signed, now))
     }
 
-    /// Returns `X-Service-Webhook-Id`, or what another scheme has in its place, which is not signed: it selects the key ring and proves nothing.
+    /// Returns `X-Service-Webhook-Id`, or what another scheme has in its place, which is not
+    /// signed: it selects the key ring and proves nothing.
     #[must_use]
     pub fn webhook_id(&self) -> Option<&'h [u8]> {
         self.webhook_id
     }
 
-    /// Returns `X-Service-Event-Id`, or what another scheme has in its place. It is not signed, but for a scheme that signs the id in its header.
+    /// Returns `X-Service-Event-Id`, or what another scheme has in its place. It is not signed, but
+    /// for a scheme that signs the id in its header.
     #[must_use]
     pub fn event_id(&self) -> Option<&'h [u8]> {
         self.event_id
     }
 
-    /// Returns `X-Service-Event-Type`, or what another scheme has in its place, which is not signed.
+    /// Returns `X-Service-Event-Type`, or what another scheme has in its place, which is not
+    /// signed.
     #[must_use]
     pub fn event_type(&self) -> Option<&'h [u8]> {
         self.event_type
@@ -130,7 +138,8 @@ impl<'h> DeliveryHeaders<'h> {
 #[derive(Clone, Debug)]
 pub(crate) struct HeaderSlots<'h> {
     scheme: &'h Scheme,
-    /// Signature, timestamp, subscription, id, type: each with the name of its header, which is empty where the scheme has none.
+    /// Signature, timestamp, subscription, id, type: each with the name of its header, which is
+    /// empty where the scheme has none.
     slots: [(&'static str, HeaderSlot<'h>); 5],
     /// A bit for each length of these names, modulo 64.
     lengths: u64,
@@ -186,7 +195,8 @@ impl<'h> HeaderSlots<'h> {
         self.scheme
     }
 
-    /// Returns the unsigned headers that name id and type, each with its name, where it appears once.
+    /// Returns the unsigned headers that name id and type, each with its name, where it appears
+    /// once.
     pub(crate) fn event_hints(&self) -> [(&'static str, Option<&'h [u8]>); 2] {
         let [_, _, _, id, kind] = self.slots;
         [id, kind].map(|(name, slot)| (name, slot.once()))

@@ -1,7 +1,9 @@
-//! How a sender signs: what its headers are called, how they are written, which bytes are signed, and where the event's id and type
-//! are. All of it is plain data, a [`Scheme`]: no code of yours runs before a delivery is authentic.
+//! How a sender signs: what its headers are called, how they are written, which bytes are signed,
+//! and where the event's id and type are. All of it is plain data, a [`Scheme`]: no code of yours
+//! runs before a delivery is authentic.
 //!
-//! Four rows are here. Any other sender that signs with HMAC-SHA256 is a row of your own; read it beside the sender's page:
+//! Four rows are here. Any other sender that signs with HMAC-SHA256 is a row of your own; read it
+//! beside the sender's page:
 //!
 //! ```
 //! use std::time::Duration;
@@ -28,7 +30,8 @@
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
-//! [The page about other senders](crate::guide::other_senders) has the rules, and how to check a row with one real delivery.
+//! [The page about other senders](crate::guide::other_senders) has the rules, and how to check a
+//! row with one real delivery.
 
 use std::time::Duration;
 
@@ -62,8 +65,10 @@ pub(crate) const ATTRIBUTES: [&str; 5] = [TIMESTAMP, SIGNATURE, WEBHOOK_ID, EVEN
 
 /// How one sender signs its deliveries: a row of plain data.
 ///
-/// A `const` names headers in lower case. [`ReceiverBuilder::scheme`](crate::ReceiverBuilder::scheme) and
-/// [`Verifier::for_scheme`](crate::Verifier::for_scheme) check it, and refuse a row that can't be safe.
+/// A `const` names headers in lower case.
+/// [`ReceiverBuilder::scheme`](crate::ReceiverBuilder::scheme) and
+/// [`Verifier::for_scheme`](crate::Verifier::for_scheme) check it, and refuse a row that can't be
+/// safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Scheme {
@@ -90,8 +95,9 @@ pub struct Scheme {
 pub enum Form {
     /// One signature behind this prefix, which may be empty: `sha256=…`.
     One(&'static str),
-    /// Up to eight elements beside the timestamp, separated by one character. An element that begins with `version` is a signature; any other begins with
-    /// another name and the last character of `version`, and is skipped: `v1,… v1,… v1a,…` or `t=…,v1=…,v0=…`.
+    /// Up to eight elements beside the timestamp, separated by one character. An element that
+    /// begins with `version` is a signature; any other begins with another name and the last
+    /// character of `version`, and is skipped: `v1,… v1,… v1a,…` or `t=…,v1=…,v0=…`.
     List {
         /// Stands between two elements.
         separator: char,
@@ -132,7 +138,8 @@ pub enum Place {
     Header(&'static str),
     /// The element of the signature's list that begins so: `t=`.
     Element(&'static str),
-    /// The text of this field of the body, which is a JSON object. Without it the delivery is answered 400.
+    /// The text of this field of the body, which is a JSON object. Without it the delivery is
+    /// answered 400.
     Json(&'static str),
     /// The same, for a type that some bodies do not have.
     JsonIfPresent(&'static str),
@@ -174,8 +181,10 @@ impl Scheme {
         ])
         .fewest_attempts(5);
 
-    /// [Standard Webhooks](https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md), as Svix and others
-    /// send it. The waits and the time-out, the shorter of two, are those that the specification proposes. A body may name its type in `type`.
+    /// [Standard
+    /// Webhooks](https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md),
+    /// as Svix and others send it. The waits and the time-out, the shorter of two, are those that
+    /// the specification proposes. A body may name its type in `type`.
     pub const STANDARD_WEBHOOKS: Self = Self::new("standard-webhooks")
         .signature(
             "webhook-signature",
@@ -210,8 +219,9 @@ impl Scheme {
         .attempt_timeout(Duration::from_secs(15));
 
     /// [Stripe](https://docs.stripe.com/webhooks/signature). It [tries again for up to three
-    /// days](https://docs.stripe.com/webhooks#automatic-retries), with waits that it does not publish: these add up to three days. Nor does
-    /// it publish how long it waits for an answer: 10 s is a cautious choice.
+    /// days](https://docs.stripe.com/webhooks#automatic-retries), with waits that it does not
+    /// publish: these add up to three days. Nor does it publish how long it waits for an answer: 10
+    /// s is a cautious choice.
     pub const STRIPE: Self = Self::new("stripe")
         .signature(
             "stripe-signature",
@@ -239,10 +249,12 @@ impl Scheme {
         .fewest_attempts(1)
         .attempt_timeout(Duration::from_secs(10));
 
-    /// [GitHub](https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries). It signs the body alone: no timestamp, no
-    /// id, no type. So it is built with [`without_window`](crate::ReceiverBuilder::without_window), and two equal bodies are one event. It
-    /// [waits 10 s for an answer and never tries again by
-    /// itself](https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries); a person, or a script, can [within three
+    /// [GitHub](https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
+    /// It signs the body alone: no timestamp, no id, no type. So it is built with
+    /// [`without_window`](crate::ReceiverBuilder::without_window), and two equal bodies are one
+    /// event. It [waits 10 s for an answer and never tries again by
+    /// itself](https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries);
+    /// a person, or a script, can [within three
     /// days](https://docs.github.com/en/webhooks/testing-and-troubleshooting-webhooks/redelivering-webhooks).
     pub const GITHUB: Self = Self::new("github")
         .signature("x-hub-signature-256", Form::One("sha256="), Encoding::Hex)
@@ -261,7 +273,8 @@ impl Scheme {
         Self::GITHUB,
     ];
 
-    /// Returns the row that ships under this name: `workspace`, `standard-webhooks`, `stripe`, `github`.
+    /// Returns the row that ships under this name: `workspace`, `standard-webhooks`, `stripe`,
+    /// `github`.
     ///
     /// ```
     /// use hookgate::Scheme;
@@ -277,8 +290,8 @@ impl Scheme {
 
 /// A row of your own.
 impl Scheme {
-    /// Begins a row. Stored deliveries and logs name it, so the name stays the same: letters, digits, `-`, `_` and `.`, at most 64 of them.
-    /// The names of the rows that ship are taken.
+    /// Begins a row. Stored deliveries and logs name it, so the name stays the same: letters,
+    /// digits, `-`, `_` and `.`, at most 64 of them. The names of the rows that ship are taken.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -330,21 +343,23 @@ impl Scheme {
         self
     }
 
-    /// Sets where the event's id stands: in the body, or in a header that is signed. Without it, the id is the digest of what was
-    /// signed.
+    /// Sets where the event's id stands: in the body, or in a header that is signed. Without it,
+    /// the id is the digest of what was signed.
     pub const fn event_id(mut self, place: Place) -> Self {
         self.id = Some(place);
         self
     }
 
-    /// Sets where the body names the event's type. Without it, the type is the [hint](Self::hints), or `untyped`.
+    /// Sets where the body names the event's type. Without it, the type is the [hint](Self::hints),
+    /// or `untyped`.
     pub const fn event_type(mut self, place: Place) -> Self {
         self.kind = Some(place);
         self
     }
 
-    /// Sets the headers that name id and type and are **not signed**. They are compared with the signed id and type, where there are
-    /// such. A type that nothing signs is taken from its header, as a hint: [`Signed::kind_is_signed`](crate::Signed) says so.
+    /// Sets the headers that name id and type and are **not signed**. They are compared with the
+    /// signed id and type, where there are such. A type that nothing signs is taken from its
+    /// header, as a hint: [`Signed::kind_is_signed`](crate::Signed) says so.
     pub const fn hints(mut self, id: &'static str, event_type: &'static str) -> Self {
         (self.id_hint, self.kind_hint) = (Some(id), Some(event_type));
         self
@@ -368,7 +383,8 @@ impl Scheme {
         self
     }
 
-    /// Sets from which attempt on each may be the last, for a sender that may stop before its last wait.
+    /// Sets from which attempt on each may be the last, for a sender that may stop before its last
+    /// wait.
     pub const fn fewest_attempts(mut self, attempts: u32) -> Self {
         self.fewest_attempts = attempts;
         self
@@ -386,7 +402,8 @@ impl Scheme {
         self.name
     }
 
-    /// Returns the sender's waits, how long it waits for an answer, and its least number of attempts.
+    /// Returns the sender's waits, how long it waits for an answer, and its least number of
+    /// attempts.
     pub(crate) const fn schedule(&self) -> (&'static [Duration], Duration, u32) {
         (self.waits, self.attempt_timeout, self.fewest_attempts)
     }

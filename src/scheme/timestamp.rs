@@ -1,4 +1,5 @@
-//! When a delivery was signed, how old, or how far ahead, it may be, and what is signed in front of its body.
+//! When a delivery was signed, how old, or how far ahead, it may be, and what is signed in front of
+//! its body.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,14 +7,16 @@ use std::time::Duration;
 use super::{Malformed, Part, Scheme, StaleTimes, VerifyError, VerifyErrorKind};
 use crate::clock::UnixSeconds;
 
-/// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300 million years.
+/// The greatest number of digits of a timestamp: 16, so that it fits `i64` and still covers 300
+/// million years.
 const MAX_DIGITS: usize = 16;
 
 /// The value of `X-Service-Timestamp`: Unix time in whole seconds, written `[1-9][0-9]{0,15}`.
 ///
-/// The header's own bytes are kept and signed; the number, which is only for the window, is computed from them. A value that
-/// could be written in two ways, such as `+1` or `01`, could be signed in one form and sent in the other. A value with a dot in
-/// it would let bytes move between timestamp and body under the same signature. Both are refused.
+/// The header's own bytes are kept and signed; the number, which is only for the window, is
+/// computed from them. A value that could be written in two ways, such as `+1` or `01`, could be
+/// signed in one form and sent in the other. A value with a dot in it would let bytes move between
+/// timestamp and body under the same signature. Both are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timestamp {
     /// The digits, then zeros.
@@ -55,7 +58,8 @@ impl Timestamp {
     /// Returns the timestamp that a sender would write at `time`, for signing.
     ///
     /// # Errors
-    /// [`Malformed`] for the epoch and before, and beyond sixteen digits: such a time has no valid header.
+    /// [`Malformed`] for the epoch and before, and beyond sixteen digits: such a time has no valid
+    /// header.
     pub fn at(time: UnixSeconds) -> Result<Self, Malformed> {
         Self::parse(time.to_string().as_bytes())
     }
@@ -159,8 +163,9 @@ impl SignedHead {
     }
 }
 
-/// Returns an id of a header: 1 to 256 visible characters of ASCII, without the first character of the text that follows it in what is
-/// signed. Otherwise bytes could move between the id and what follows, under the same signature.
+/// Returns an id of a header: 1 to 256 visible characters of ASCII, without the first character of
+/// the text that follows it in what is signed. Otherwise bytes could move between the id and what
+/// follows, under the same signature.
 pub(crate) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str, Malformed> {
     let text = std::str::from_utf8(header).map_err(|_| Malformed)?;
     let is_behind = |pair: &&[Part]| pair[0] == Part::Id;
@@ -173,11 +178,13 @@ pub(crate) fn signed_id<'h>(scheme: &Scheme, header: &'h [u8]) -> Result<&'h str
     is_usable.then_some(text).ok_or(Malformed)
 }
 
-/// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery that was delayed are two faults.
+/// The ages that are accepted. There are two limits, since a clock that is ahead and a delivery
+/// that was delayed are two faults.
 ///
-/// The service asks receivers to refuse an age that **exceeds** 300 s (service specification, *Events*, *Signature*, rule 3):
-/// 300 s is accepted, 301 s is not. It says nothing about timestamps ahead of the receiver's clock; the default refuses
-/// beyond 300 s of those too, since in each of these seconds a copied delivery can be replayed.
+/// The service asks receivers to refuse an age that **exceeds** 300 s (service specification, *Events*, *Signature*,
+/// rule 3): 300 s is accepted, 301 s is not. It says nothing about timestamps ahead of the
+/// receiver's clock; the default refuses beyond 300 s of those too, since in each of these seconds
+/// a copied delivery can be replayed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -205,8 +212,9 @@ impl Window {
     /// Accepts ages up to `past`, in whole seconds.
     ///
     /// # Security
-    /// A copied delivery can be replayed for as long as it is accepted and not remembered. Retention must cover a longer time
-    /// than the window: [`ReceiverBuilder::build`](crate::ReceiverBuilder::build) refuses one that does not.
+    /// A copied delivery can be replayed for as long as it is accepted and not remembered.
+    /// Retention must cover a longer time than the window:
+    /// [`ReceiverBuilder::build`](crate::ReceiverBuilder::build) refuses one that does not.
     #[must_use]
     pub fn with_past(mut self, past: Duration) -> Self {
         self.past = past;
@@ -216,7 +224,8 @@ impl Window {
     /// Accepts timestamps up to `ahead` of the receiver's clock, in whole seconds.
     ///
     /// # Security
-    /// A delivery that was signed ahead of time stays fresh for that much longer, and can be replayed for as long.
+    /// A delivery that was signed ahead of time stays fresh for that much longer, and can be
+    /// replayed for as long.
     #[must_use]
     pub fn with_ahead(mut self, ahead: Duration) -> Self {
         self.ahead = ahead;

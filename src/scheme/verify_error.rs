@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::clock::UnixSeconds;
 
-/// A value that is not in the one form that the service writes. The wrong value is not part of this error on purpose: it came
-/// from outside.
+/// A value that is not in the one form that the service writes. The wrong value is not part of this
+/// error on purpose: it came from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not written as the service writes it")]
 pub struct Malformed;
@@ -44,12 +44,13 @@ pub enum VerifyErrorKind {
         .0.timestamp, .0.lead(), .0.now, .0.limit.as_secs(), .0.guess()
     )]
     Ahead(StaleTimes),
-    /// `X-Service-Webhook-Id`, or what another scheme has in its place, names no subscription that has keys here.
+    /// `X-Service-Webhook-Id`, or what another scheme has in its place, names no subscription that
+    /// has keys here.
     #[error("the delivery names no subscription that has keys here")]
     UnknownSubscription,
-    /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or too long ago. Answer 503,
-    /// not 401: it is not known whether the delivery is authentic. [`Receiver::check_head_async`](crate::Receiver::check_head_async)
-    /// looks the ring up.
+    /// Rings are looked up by a provider, and the ring of this subscription was not looked up, or
+    /// too long ago. Answer 503, not 401: it is not known whether the delivery is authentic.
+    /// [`Receiver::check_head_async`](crate::Receiver::check_head_async) looks the ring up.
     #[error(
         "the subscription's keys have not been looked up: check the head with .check_head_async(…)"
     )]
@@ -64,16 +65,19 @@ pub enum VerifyErrorKind {
     /// The ring is pinned to a workspace, and the signed body names another workspace or none.
     #[error("the signed body is not from the workspace that the keys are pinned to")]
     WorkspaceMismatch,
-    /// The parts of a [`StoredDelivery`](crate::receiver::StoredDelivery) name another scope than the keys of its subscription have.
+    /// The parts of a [`StoredDelivery`](crate::receiver::StoredDelivery) name another scope than
+    /// the keys of its subscription have.
     #[error("the stored delivery is of another scope than the keys of its subscription")]
     ScopeMismatch,
-    /// The headers, or the parts of a [`StoredDelivery`](crate::receiver::StoredDelivery), are of another [scheme](crate::Scheme) than the
-    /// keys: read headers by [`Verifier::headers`](crate::Verifier::headers) or
+    /// The headers, or the parts of a [`StoredDelivery`](crate::receiver::StoredDelivery), are of
+    /// another [scheme](crate::Scheme) than the keys: read headers by
+    /// [`Verifier::headers`](crate::Verifier::headers) or
     /// [`Receiver::request_head`](crate::Receiver::request_head).
     #[error("the delivery was read by another scheme than that of the keys")]
     SchemeMismatch,
-    /// No live key of the ring gives the signature of a [`StoredDelivery`](crate::receiver::StoredDelivery), and the key that it names has
-    /// left the ring.
+    /// No live key of the ring gives the signature of a
+    /// [`StoredDelivery`](crate::receiver::StoredDelivery), and the key that it names has left the
+    /// ring.
     #[error(
         "the key that has signed the stored delivery is no longer in its ring: keep a retired key until its backlog is handled"
     )]
@@ -91,7 +95,8 @@ pub struct StaleTimes {
     pub limit: Duration,
 }
 
-/// A timestamp this many seconds ahead can't come from a wrong clock: milliseconds read as seconds lie fifty millennia ahead.
+/// A timestamp this many seconds ahead can't come from a wrong clock: milliseconds read as seconds
+/// lie fifty millennia ahead.
 const CENTURY: u64 = 100 * 365 * 24 * 3600;
 
 impl StaleTimes {

@@ -83,7 +83,8 @@ fn parse_list<'h>(
                 None => found = Some(Signatures::one(signature)),
             }
         } else {
-            // Of another version. White space is in no name: two headers that a proxy has joined are not one list.
+            // Of another version. White space is in no name: two headers that a proxy has joined
+            // are not one list.
             let name = element.split(|byte| Some(byte) == mark).next();
             let name = name.filter(|name| name.len() < element.len());
             if !name.is_some_and(is_name) {
@@ -113,9 +114,10 @@ fn decode(text: &[u8], encoding: Encoding) -> Result<[u8; 32], Malformed> {
     let mut bytes = [0; 32];
     match encoding {
         Encoding::Hex => {
-            // Not by `hex`: its branch for each digit, which no processor can predict, took a quarter of a
-            // verification of 300 B (bench `verify`). It also takes upper case, and one signature has
-            // one spelling. Without a branch, the compiler makes vector instructions of this loop.
+            // Not by `hex`: its branch for each digit, which no processor can predict, took a
+            // quarter of a verification of 300 B (bench `verify`). It also takes upper case, and
+            // one signature has one spelling. Without a branch, the compiler makes vector
+            // instructions of this loop.
             let digits: &[u8; 64] = text.try_into().map_err(|_| Malformed)?;
             let values = digits.map(|digit| match digit {
                 b'0'..=b'9' => digit - b'0',
@@ -178,7 +180,8 @@ impl Scheme {
         headers
     }
 
-    /// Returns the headers that a request of this sender would have, but for the signature, each with its value.
+    /// Returns the headers that a request of this sender would have, but for the signature, each
+    /// with its value.
     pub(crate) fn headers_of<'v>(
         &self,
         [timestamp, subscription, id, kind]: [Option<&'v str>; 4],

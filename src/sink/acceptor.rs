@@ -32,17 +32,21 @@ use crate::pipeline::{Delivery, Health};
 use crate::receiver::Receiver;
 use crate::receiver::ReceiverBuilder;
 
-/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink reports that it is **durable**.
+/// Accepts deliveries: verifies each, puts it into a [`Sink`], and answers 2xx once the sink
+/// reports that it is **durable**.
 ///
-/// [`ReceiverBuilder::accept_into`] makes it. It is a tower service, in axum `post_service(acceptor)`; for any other server there
-/// is [`handle`](Self::handle). Clones share all state.
+/// [`ReceiverBuilder::accept_into`] makes it. It is a tower service, in axum
+/// `post_service(acceptor)`; for any other server there is [`handle`](Self::handle). Clones share
+/// all state.
 ///
-/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics, spans and log, up to the point
-/// where the layer would claim the event. [The page about answers](crate::guide::answers) lists the answer to each result of the
-/// sink, and the report to the operator.
+/// It takes the same steps as the [layer](crate::layer), with the same answers, hooks, metrics,
+/// spans and log, up to the point where the layer would claim the event. [The page about
+/// answers](crate::guide::answers) lists the answer to each result of the sink, and the report to
+/// the operator.
 ///
-/// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender that closes its connection does
-/// not stop the call of the sink. Of copies that arrive together, each calls the sink, and one call returns `New`.
+/// At most [`max_runs`](ReceiverBuilder::max_runs) deliveries are in progress at a time. A sender
+/// that closes its connection does not stop the call of the sink. Of copies that arrive together,
+/// each calls the sink, and one call returns `New`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -94,7 +98,8 @@ use crate::receiver::ReceiverBuilder;
 /// ```
 ///
 /// # Security
-/// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to it.
+/// Only authentic and fresh deliveries reach the sink: callers without the secret cannot write to
+/// it.
 #[derive(Clone)]
 pub struct Acceptor {
     shared: Arc<ReceiverInner<Storing>>,
@@ -102,16 +107,18 @@ pub struct Acceptor {
 
 /// Accepting in place of handling (feature `tower`).
 impl ReceiverBuilder {
-    /// Builds an acceptor in place of a receiver with [`build`](Self::build): authentic and fresh deliveries go into `sink`, and
-    /// are answered 2xx once they are durable there. See [`Acceptor`].
+    /// Builds an acceptor in place of a receiver with [`build`](Self::build): authentic and fresh
+    /// deliveries go into `sink`, and are answered 2xx once they are durable there. See
+    /// [`Acceptor`].
     ///
     /// The sink remembers the events that it has accepted. Therefore [`store`](Self::store) and
-    /// [`without_deduplication`](Self::without_deduplication) are errors with a sink. [`retention`](Self::retention), passed with
-    /// each delivery, is checked as for a store. `lease` has no meaning here, since nothing is claimed.
+    /// [`without_deduplication`](Self::without_deduplication) are errors with a sink.
+    /// [`retention`](Self::retention), passed with each delivery, is checked as for a store.
+    /// `lease` has no meaning here, since nothing is claimed.
     ///
     /// # Errors
-    /// As [`build`](Self::build), except for the store: `StoreUnused` if a store was given, or deduplication was switched
-    /// off. See [`ConfigErrorKind`](crate::ConfigErrorKind).
+    /// As [`build`](Self::build), except for the store: `StoreUnused` if a store was given, or
+    /// deduplication was switched off. See [`ConfigErrorKind`](crate::ConfigErrorKind).
     ///
     /// ```
     /// use hookgate::{ConfigErrorKind, MemoryStore, Receiver, Secret};
@@ -146,8 +153,8 @@ impl ReceiverBuilder {
 impl Acceptor {
     /// Takes a delivery from its request to its answer, for a server without tower services.
     ///
-    /// [`Receiver::handle`] documents the request to pass, and the effect of dropping the future. The answer's extensions hold an
-    /// [`Answer`](crate::layer::Answer).
+    /// [`Receiver::handle`] documents the request to pass, and the effect of dropping the future.
+    /// The answer's extensions hold an [`Answer`](crate::layer::Answer).
     ///
     /// # Panics
     /// Without a tokio runtime that has its timers enabled.
@@ -162,8 +169,9 @@ impl Acceptor {
         async move { answer.await.map(ResponseBody::into_bytes) }
     }
 
-    /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as [`Receiver::drain`] does for runs. Calls
-    /// that still go on after `limit` are dropped. Returns their number.
+    /// Refuses new deliveries with 503 and waits for the calls of the sink under way, as
+    /// [`Receiver::drain`] does for runs. Calls that still go on after `limit` are dropped. Returns
+    /// their number.
     pub async fn drain(&self, limit: Duration) -> usize {
         self.shared.drain(limit).await
     }
@@ -186,7 +194,8 @@ impl Acceptor {
         self.shared.auth.gate.runs()
     }
 
-    /// Sets the gauges to the current values: see [`Receiver::record_metrics`]. The metrics of the sink are its own.
+    /// Sets the gauges to the current values: see [`Receiver::record_metrics`]. The metrics of the
+    /// sink are its own.
     #[cfg(feature = "metrics")]
     #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
     pub fn record_metrics(&self) {
@@ -223,15 +232,16 @@ impl fmt::Debug for Acceptor {
     }
 }
 
-/// The step of an acceptor after the signature: the sink, and the time for which it remembers an event.
+/// The step of an acceptor after the signature: the sink, and the time for which it remembers an
+/// event.
 #[derive(Debug)]
 struct Storing {
     sink: Box<dyn Sink>,
     retention: Duration,
 }
 
-/// Takes a delivery from its request to its answer. No copy waits for another copy: each calls the sink,
-/// whose answer is one indivisible step.
+/// Takes a delivery from its request to its answer. No copy waits for another copy: each calls the
+/// sink, whose answer is one indivisible step.
 ///
 /// Not an `async fn`: the time for the answer counts from this call, not from the first poll.
 fn accept<B, R>(
@@ -252,8 +262,8 @@ where
         let (receiver, stored) = (Arc::clone(&context.receiver), delivery.clone());
         let end = answer_of(context.answer_due(), |reply| store(receiver, stored, reply)).await;
         if end.outcome == Outcome::RunsOn {
-            // The sink has used up the time for the answer, so it counts as failed. Its late answer does
-            // not show that it works again.
+            // The sink has used up the time for the answer, so it counts as failed. Its late answer
+            // does not show that it works again.
             context.receiver.auth.gate.health_signs.store_failed();
         }
         match context.respond::<R, Infallible>(end, delivery) {
@@ -263,7 +273,8 @@ where
     })
 }
 
-/// Calls the sink, and reports the end like that of any run. It holds a permit, so that a drain waits.
+/// Calls the sink, and reports the end like that of any run. It holds a permit, so that a drain
+/// waits.
 async fn store<R>(
     receiver: Arc<ReceiverInner<Storing>>,
     delivery: Delivery,

@@ -1,4 +1,5 @@
-//! Storing in place of handling: a delivery is verified, **stored**, and answered 2xx only once it is durable.
+//! Storing in place of handling: a delivery is verified, **stored**, and answered 2xx only once it
+//! is durable.
 //!
 //! ```
 //! use hookgate::{Delivery, MemoryStore, Receiver, Secret, sink::{PublishError, QueueSink}};
@@ -15,9 +16,10 @@
 //! # Ok::<(), hookgate::ConfigError>(())
 //! ```
 //!
-//! A [`Sink`] stores deliveries, with one operation. A [`QueueSink`] makes a sink of any queue that you run already. An [`Acceptor`]
-//! calls the sink; [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor. The package
-//! `hookgate-inbox` is a sink with workers, on SQLite or PostgreSQL.
+//! A [`Sink`] stores deliveries, with one operation. A [`QueueSink`] makes a sink of any queue that
+//! you run already. An [`Acceptor`] calls the sink;
+//! [`ReceiverBuilder::accept_into`](crate::ReceiverBuilder::accept_into) makes the acceptor. The
+//! package `hookgate-inbox` is a sink with workers, on SQLite or PostgreSQL.
 
 mod acceptor;
 mod queue_sink;
@@ -34,22 +36,27 @@ pub use queue_sink::{PublishError, QueueSink};
 
 /// Stores verified deliveries before they are answered.
 ///
-/// 1. **The sink answers when the delivery is durable**, and not before: the sender then gets 2xx and never sends the event
-///    again. This holds for a duplicate as well: the delivery that was stored first is durable by then.
-/// 2. **Each call is one atomic step.** Of any number of simultaneous copies, exactly one is [`New`](Accepted::New).
+/// 1. **The sink answers when the delivery is durable**, and not before: the sender then gets 2xx
+///    and never sends the event again. This holds for a duplicate as well: the delivery that was
+///    stored first is durable by then.
+/// 2. **Each call is one atomic step.** Of any number of simultaneous copies, exactly one is
+///    [`New`](Accepted::New).
 /// 3. **An id is remembered for `retain`** at least, from its acceptance.
-/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and the redelivery finds out. A
-///    future that is dropped, as happens after 30 s, also means unknown.
+/// 4. **An error means unknown**: the delivery may or may not be stored. It is answered 503, and
+///    the redelivery finds out. A future that is dropped, as happens after 30 s, also means
+///    unknown.
 ///
 /// [`Acceptor`] calls the sink. An inbox of `hookgate-inbox` is a sink, and any queue is one by
-/// [`QueueSink`], which says where it is at least once. `SinkConformance` of `hookgate-testing` checks a sink of your
-/// own. An `Arc` of a sink is a sink, so that several acceptors of one process can share it.
+/// [`QueueSink`], which says where it is at least once. `SinkConformance` of `hookgate-testing`
+/// checks a sink of your own. An `Arc` of a sink is a sink, so that several acceptors of one
+/// process can share it.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
     /// Stores the delivery, unless its [`key`](Delivery::key) is already known.
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted>;
 
-    /// Returns the scopes of the acceptors that store here, so that an acceptor with a different secret is refused when it is
-    /// built: see [`ScopesInUse`]. `None`, the default: nothing is compared, and each acceptor of this sink needs its own
+    /// Returns the scopes of the acceptors that store here, so that an acceptor with a different
+    /// secret is refused when it is built: see [`ScopesInUse`]. `None`, the default: nothing is
+    /// compared, and each acceptor of this sink needs its own
     /// [scope](crate::ReceiverBuilder::scope).
     fn scopes_in_use(&self) -> Option<&ScopesInUse> {
         None

@@ -13,13 +13,16 @@ use crate::dedupe::{
 use crate::layer::under_lease;
 use crate::pipeline::Delivery;
 
-/// The name of this sink's records in a store: see [`EventKey::named`](crate::dedupe::EventKey::named).
+/// The name of this sink's records in a store: see
+/// [`EventKey::named`](crate::dedupe::EventKey::named).
 const NAME: &str = "published";
 
-/// Makes any queue a [`Sink`]: a [`DedupeStore`] remembers the ids, which a queue such as Kafka, RabbitMQ or SQS cannot.
+/// Makes any queue a [`Sink`]: a [`DedupeStore`] remembers the ids, which a queue such as Kafka,
+/// RabbitMQ or SQS cannot.
 ///
-/// Each delivery is claimed, published and committed. `publish` returns when the queue has **confirmed** that the message is durable.
-/// [The page about queues](crate::guide::queues) has the form of a message and the consumer's side.
+/// Each delivery is claimed, published and committed. `publish` returns when the queue has **confirmed**
+/// that the message is durable. [The page about queues](crate::guide::queues) has the form of a
+/// message and the consumer's side.
 ///
 /// | `publish` | the record | the answer |
 /// |---|---|---|
@@ -31,8 +34,9 @@ const NAME: &str = "published";
 ///
 /// The records have keys of their own: a consumer may claim the same events in the same store.
 ///
-/// So a message is published **at least once**. It comes twice if the first outcome was unknown, if the commit failed or came after the
-/// lease had ended, or if the store has forgotten the event. Rule 3 of [`Sink`] is kept for as long as the store keeps its records.
+/// So a message is published **at least once**. It comes twice if the first outcome was unknown, if
+/// the commit failed or came after the lease had ended, or if the store has forgotten the event.
+/// Rule 3 of [`Sink`] is kept for as long as the store keeps its records.
 ///
 /// [`Acceptor`](crate::sink::Acceptor) has an example.
 pub struct QueueSink<S, P> {
@@ -47,7 +51,8 @@ pub enum PublishError {
     /// The queue has refused the message, or it was never sent: it is **not** stored.
     #[error("the message was not published")]
     Failed(#[source] StoreError),
-    /// There was no answer, or the connection broke: the message may be stored. Any doubt belongs here.
+    /// There was no answer, or the connection broke: the message may be stored. Any doubt belongs
+    /// here.
     #[error("it is not known whether the message was published")]
     Unknown(#[source] StoreError),
 }
@@ -63,9 +68,9 @@ impl<S, P> QueueSink<S, P> {
         }
     }
 
-    /// Sets the time for which an event stays claimed without renewal, and so the time for which it is refused after an unknown
-    /// outcome. Choose it longer than the store and the client's own retries take, and shorter than the sender's first wait. Default:
-    /// 30 s.
+    /// Sets the time for which an event stays claimed without renewal, and so the time for which it
+    /// is refused after an unknown outcome. Choose it longer than the store and the client's own
+    /// retries take, and shorter than the sender's first wait. Default: 30 s.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -81,7 +86,8 @@ where
 {
     fn accept<'a>(&'a self, delivery: &'a Delivery, retain: Duration) -> StoreFuture<'a, Accepted> {
         StoreFuture::boxed(async move {
-            // A consumer claims the same event, perhaps in the same store: the two records must not be one.
+            // A consumer claims the same event, perhaps in the same store: the two records must not
+            // be one.
             let (store, key) = (&self.store, &delivery.key().named(NAME));
             let token = ClaimToken::new(delivery.body());
             let asked = Instant::now();
@@ -109,7 +115,8 @@ where
             };
             match published {
                 Ok(()) => {
-                    // The message is durable, so it is accepted, even if that cannot be recorded: an error would ask for a second one.
+                    // The message is durable, so it is accepted, even if that cannot be recorded:
+                    // an error would ask for a second one.
                     if store.commit(key, token, retain).await.is_err() {
                         let _ = store.commit(key, token, retain).await;
                     }

@@ -11,17 +11,19 @@ use super::verified::{Proof, SignedBytes, Verified};
 use super::{VerifyError, VerifyErrorKind};
 use crate::scheme::{DeliveryHeaders, Signatures, SignedHead};
 
-/// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes far longer than the copy.
+/// The largest body that is copied. A frame of HTTP/2 is no larger by default, and hashing takes
+/// far longer than the copy.
 const MAX_COPIED: usize = 16 << 10;
 /// The least size of a buffer for pieces.
 const LEAST_BUFFER: usize = 1 << 10;
 
-/// Verifies a body that arrives in chunks: it hashes each chunk under every live key, keeps its bytes up to a limit, and
-/// ends in a [`Verified`].
+/// Verifies a body that arrives in chunks: it hashes each chunk under every live key, keeps its
+/// bytes up to a limit, and ends in a [`Verified`].
 ///
-/// The age was checked when it was made, by [`Verifier::begin`](crate::Verifier::begin) or a receiver. A body of one chunk
-/// is hashed at its end, in one call, and is copied only where it is authentic and no longer than 16 KiB: the kept bytes
-/// must not hold the buffer that a server has read them into. No memory is allocated for an announced length.
+/// The age was checked when it was made, by [`Verifier::begin`](crate::Verifier::begin) or a
+/// receiver. A body of one chunk is hashed at its end, in one call, and is copied only where it is
+/// authentic and no longer than 16 KiB: the kept bytes must not hold the buffer that a server has
+/// read them into. No memory is allocated for an announced length.
 ///
 /// ```
 /// # use hookgate::{
@@ -81,7 +83,8 @@ impl BodyTooLarge {
 }
 
 impl BodyVerifier {
-    /// Begins with the ring of the delivery. The body may have `limit` bytes at most; exactly `limit` is accepted.
+    /// Begins with the ring of the delivery. The body may have `limit` bytes at most; exactly
+    /// `limit` is accepted.
     pub(crate) fn new(ring: Arc<KeyRing>, head: DeliveryHeaders<'_>, limit: usize) -> Self {
         Self {
             ring,
@@ -96,7 +99,8 @@ impl BodyVerifier {
     /// Takes the next chunk.
     ///
     /// # Errors
-    /// The body is longer than the limit. The chunk was not taken: drop the verifier and stop reading.
+    /// The body is longer than the limit. The chunk was not taken: drop the verifier and stop
+    /// reading.
     pub fn push(&mut self, chunk: Bytes) -> Result<(), BodyTooLarge> {
         self.check_room(chunk.len())?;
         if chunk.is_empty() {
@@ -118,7 +122,8 @@ impl BodyVerifier {
         Ok(())
     }
 
-    /// Compares the signature with the MAC of every live key, and returns the bytes with their proof.
+    /// Compares the signature with the MAC of every live key, and returns the bytes with their
+    /// proof.
     ///
     /// # Errors
     /// `SignatureMismatch`, `KeyEnded` or `UnknownSubscription`.
@@ -139,8 +144,8 @@ impl BodyVerifier {
             }
         };
         let proof = self.ring.verdict(self.head, &self.signatures, matched)?;
-        // The size of a server's buffer is unknown. It is 8 KiB and more, so that a hundred bytes may hold a hundred
-        // times as many.
+        // The size of a server's buffer is unknown. It is 8 KiB and more, so that a hundred bytes
+        // may hold a hundred times as many.
         let body = match is_of_server && body.len() <= MAX_COPIED {
             true => Bytes::copy_from_slice(&body),
             false => body,
@@ -161,7 +166,8 @@ impl BodyVerifier {
         buffer_size(self.length.saturating_add(more), self.limit)
     }
 
-    /// Copies and hashes a first chunk, so that it no longer holds the buffer that the server has read it into.
+    /// Copies and hashes a first chunk, so that it no longer holds the buffer that the server has
+    /// read it into.
     pub(crate) fn detach(&mut self) {
         if let Received::OneChunk(chunk) = &self.received {
             let mut macs = MacStates::new(&self.ring.keys, &self.head);
@@ -230,8 +236,8 @@ impl KeyRing {
     }
 }
 
-/// Returns the size of a buffer for this many bytes of a body of at most `limit`. Sizes are powers of two, so that a body
-/// in many chunks is seldom copied, but no more than the limit.
+/// Returns the size of a buffer for this many bytes of a body of at most `limit`. Sizes are powers
+/// of two, so that a body in many chunks is seldom copied, but no more than the limit.
 fn buffer_size(length: usize, limit: usize) -> usize {
     let size = length.checked_next_power_of_two().unwrap_or(limit);
     size.max(LEAST_BUFFER).min(limit)

@@ -17,13 +17,15 @@ const FIRST_KEY: &str = "primary";
 const DEFAULT_SCOPE: &str = "default";
 const MAX_NAME_BYTES: usize = 256;
 
-/// The live keys of one subscription: usually one secret, two while it is being rotated, four at most.
+/// The live keys of one subscription: usually one secret, two while it is being rotated, four at
+/// most.
 ///
-/// A ring has a **scope**, the name under which its events are remembered. Events of different scopes are separate, so that a
-/// holder of one subscription's secret can't make another's events look handled. The rings of a map have the ids of their
-/// subscriptions as scopes; every single ring has the scope `default` until one is named, by [`with_scope`](Self::with_scope) or
-/// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key: rotation does not change which
-/// events are remembered.
+/// A ring has a **scope**, the name under which its events are remembered. Events of different
+/// scopes are separate, so that a holder of one subscription's secret can't make another's events
+/// look handled. The rings of a map have the ids of their subscriptions as scopes; every single
+/// ring has the scope `default` until one is named, by [`with_scope`](Self::with_scope) or
+/// [`ReceiverBuilder::scope`](crate::ReceiverBuilder::scope). The scope never follows from a key:
+/// rotation does not change which events are remembered.
 ///
 /// ```
 /// use hookgate::{KeyRing, Secret};
@@ -38,8 +40,8 @@ const MAX_NAME_BYTES: usize = 256;
 pub struct KeyRing {
     /// Never empty.
     pub(super) keys: Vec<Key>,
-    /// The texts of the secrets, until the scheme is known: it says how a text becomes a key. A box is smaller than a list, and empty
-    /// in each ring in use.
+    /// The texts of the secrets, until the scheme is known: it says how a text becomes a key. A box
+    /// is smaller than a list, and empty in each ring in use.
     texts: Box<[Secret]>,
     /// How the sender signs; `None` is the default scheme.
     scheme: Option<Arc<SchemeOfRing>>,
@@ -50,12 +52,14 @@ pub struct KeyRing {
     workspace: Option<Arc<str>>,
     /// The subscription that it serves, in a map or from a provider.
     pub(super) subscription: Option<Arc<str>>,
-    /// Whether it stands in for the ring of an unknown subscription: a check with it takes the work of any other, and fails.
+    /// Whether it stands in for the ring of an unknown subscription: a check with it takes the work
+    /// of any other, and fails.
     pub(crate) is_decoy: bool,
 }
 
 impl KeyRing {
-    /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a pass over the body.
+    /// The greatest number of live keys in a ring. Each is tried on every delivery, so each costs a
+    /// pass over the body.
     pub const MAX_KEYS: usize = 4;
 
     /// Returns a ring of one key, named `primary`.
@@ -63,7 +67,8 @@ impl KeyRing {
         Self::of_secret(FIRST_KEY.into(), secret)
     }
 
-    /// Returns a ring of one key with this name. The name is reported with each delivery that the key verifies.
+    /// Returns a ring of one key with this name. The name is reported with each delivery that the
+    /// key verifies.
     ///
     /// # Errors
     /// `UnusableName`.
@@ -71,8 +76,8 @@ impl KeyRing {
         Ok(Self::of_secret(usable_name(name)?, secret))
     }
 
-    /// Returns a ring of these keys, each with its name: for keys whose number is known only at run time, such as those of a
-    /// settings file.
+    /// Returns a ring of these keys, each with its name: for keys whose number is known only at run
+    /// time, such as those of a settings file.
     ///
     /// ```
     /// use hookgate::{ConfigErrorKind, KeyRing, Secret};
@@ -130,9 +135,10 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Adds a key with an end date: a delivery that it signed is accepted if its timestamp, which is signed, is not after `end`. So a
-    /// rotation ends by itself, and no one has to remember it. Set `end` at least 27 h after the sender got the new secret: until then, a
-    /// retry may still be signed with the old one.
+    /// Adds a key with an end date: a delivery that it signed is accepted if its timestamp, which
+    /// is signed, is not after `end`. So a rotation ends by itself, and no one has to remember it.
+    /// Set `end` at least 27 h after the sender got the new secret: until then, a retry may still
+    /// be signed with the old one.
     ///
     /// ```
     /// use hookgate::clock::UnixSeconds;
@@ -161,9 +167,10 @@ impl KeyRing {
     /// ```
     ///
     /// # Security
-    /// A holder of the old secret can write an earlier timestamp, so forgeries are refused for certain once the window is over too, 300 s
-    /// after the end date unless set; [`verify_stored`](crate::Receiver::verify_stored) has no window. If a secret has leaked, remove its
-    /// key at once.
+    /// A holder of the old secret can write an earlier timestamp, so forgeries are refused for
+    /// certain once the window is over too, 300 s after the end date unless set;
+    /// [`verify_stored`](crate::Receiver::verify_stored) has no window. If a secret has leaked,
+    /// remove its key at once.
     ///
     /// # Errors
     /// Those of [`with_key`](Self::with_key).
@@ -178,11 +185,13 @@ impl KeyRing {
         Ok(ring)
     }
 
-    /// Gives the ring a scope. Rings that share a scope share their events: an event that one of them has handled is a duplicate
-    /// for the others. Without this, a single ring has the scope `default`, and one in a map its subscription's id.
+    /// Gives the ring a scope. Rings that share a scope share their events: an event that one of
+    /// them has handled is a duplicate for the others. Without this, a single ring has the scope
+    /// `default`, and one in a map its subscription's id.
     ///
-    /// It also serves a receiver that moves from one secret to a map of subscriptions: its remembered events are found again only
-    /// under the old scope, so give that scope to the ring that was there before.
+    /// It also serves a receiver that moves from one secret to a map of subscriptions: its
+    /// remembered events are found again only under the old scope, so give that scope to the ring
+    /// that was there before.
     ///
     /// ```
     /// use hookgate::{KeyRing, Secret, lookup::Keys};
@@ -206,7 +215,8 @@ impl KeyRing {
         Ok(self)
     }
 
-    /// Pins the ring to a workspace: a delivery whose signed body names another workspace is refused as not authentic.
+    /// Pins the ring to a workspace: a delivery whose signed body names another workspace is
+    /// refused as not authentic.
     ///
     /// # Errors
     /// `UnusableName`.
@@ -229,7 +239,8 @@ impl KeyRing {
         })
     }
 
-    /// Returns the ring that a store has noted. Its key verifies nothing: the key that signed may no longer exist.
+    /// Returns the ring that a store has noted. Its key verifies nothing: the key that signed may
+    /// no longer exist.
     pub(crate) fn from_stored(
         scope: &str,
         key_name: &str,
@@ -273,7 +284,8 @@ impl KeyRing {
         self
     }
 
-    /// Returns the ring that takes the place of this one, with its scope and its workspace where it names none.
+    /// Returns the ring that takes the place of this one, with its scope and its workspace where it
+    /// names none.
     pub(crate) fn succeeded_by(&self, mut ring: Self) -> Self {
         ring.scope = ring.scope.or_else(|| self.scope.clone());
         ring.workspace = ring.workspace.or_else(|| self.workspace.clone());
@@ -290,7 +302,8 @@ impl KeyRing {
         self.workspace.as_deref()
     }
 
-    /// Returns whether the scope was named for this ring or its subscription, and is not the default of single rings.
+    /// Returns whether the scope was named for this ring or its subscription, and is not the
+    /// default of single rings.
     pub(crate) fn has_own_scope(&self) -> bool {
         self.scope.is_some() || self.subscription.is_some()
     }
@@ -467,8 +480,9 @@ pub(crate) fn usable_name(name: &str) -> Result<Arc<str>, ConfigError> {
     name.ok_or_else(|| ConfigError::new(Kind::UnusableName))
 }
 
-/// Checks that no secret belongs to two scopes: a delivery to one could be replayed to the other, by changing only the unsigned
-/// subscription id. Secrets are looked up by mark: comparing each with each would take minutes where there are thousands.
+/// Checks that no secret belongs to two scopes: a delivery to one could be replayed to the other,
+/// by changing only the unsigned subscription id. Secrets are looked up by mark: comparing each
+/// with each would take minutes where there are thousands.
 pub(crate) fn one_scope_a_secret<'r>(
     rings: impl Iterator<Item = &'r Arc<KeyRing>>,
 ) -> Result<(), ConfigError> {

@@ -1,4 +1,5 @@
-//! Authentic and fresh: from headers and raw bytes to a [`Verified`], which only this module can make.
+//! Authentic and fresh: from headers and raw bytes to a [`Verified`], which only this module can
+//! make.
 //!
 //! ```
 //! use hookgate::{
@@ -22,11 +23,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The order of checks is fixed. Headers first, in one walk; then the window, so that a stale delivery ends before a
-//! byte of its body is read; then the MAC over the timestamp's bytes, a dot and the body's bytes, all as received. No
-//! JSON is parsed before that, and every live key of the ring is tried without an early exit.
+//! The order of checks is fixed. Headers first, in one walk; then the window, so that a stale
+//! delivery ends before a byte of its body is read; then the MAC over the timestamp's bytes, a dot
+//! and the body's bytes, all as received. No JSON is parsed before that, and every live key of the
+//! ring is tried without an early exit.
 //!
-//! All of it is plain functions: the clock's reading and the bytes are arguments, and nothing waits.
+//! All of it is plain functions: the clock's reading and the bytes are arguments, and nothing
+//! waits.
 
 mod body_verifier;
 pub(crate) mod keyring;

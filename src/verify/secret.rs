@@ -13,27 +13,30 @@ use crate::config::{ConfigError, ConfigErrorKind as Kind};
 use crate::scheme::Key;
 
 const PREFIX: &str = "whsec_";
-/// The least number of characters after the prefix. A secret of the service is far longer; shorter ones can be guessed.
+/// The least number of characters after the prefix. A secret of the service is far longer; shorter
+/// ones can be guessed.
 const MIN_RANDOM_CHARS: usize = 16;
-/// The least number of different characters after the prefix. 16 random hex digits have fewer once in 30,000 times.
+/// The least number of different characters after the prefix. 16 random hex digits have fewer once
+/// in 30,000 times.
 const MIN_DIFFERENT_CHARS: usize = 6;
-/// How the secrets begin that this project has made up for its pages, examples and tests. (One page and some tests also have a secret of
-/// Standard Webhooks' published vectors.)
+/// How the secrets begin that this project has made up for its pages, examples and tests. (One page
+/// and some tests also have a secret of Standard Webhooks' published vectors.)
 const PUBLISHED: &str = "whsec_made_up_";
 /// The fewest bytes of a key that is written in base64: Standard Webhooks asks for 24 to 64.
 const FEWEST_BYTES: usize = 16;
 const API_KEY_PREFIXES: [&str; 3] = ["tk_live_", "tk_test_", "mcp_"];
 const NOT_TEXT: &str = "the secret is not UTF-8 text";
-/// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named by mistake, out of memory.
+/// The greatest size of a secret's file: more than any secret needs. It keeps a large file, named
+/// by mistake, out of memory.
 const MAX_FILE_BYTES: u16 = 4_096;
 
 /// The secret of a subscription, `whsec_…`: the key of its signatures.
 ///
-/// The key is the **whole text**, prefix included (service specification, *Events*, *Signature*, rule 2). Other services
-/// strip the prefix and decode the rest as base64; this one does not.
+/// The key is the **whole text**, prefix included (service specification, *Events*, *Signature*,
+/// rule 2). Other services strip the prefix and decode the rest as base64; this one does not.
 ///
-/// It can't be printed, compared, serialised or read back, and is wiped when dropped. The constructors refuse text that can't be
-/// a secret and say which text to paste instead.
+/// It can't be printed, compared, serialised or read back, and is wiped when dropped. The
+/// constructors refuse text that can't be a secret and say which text to paste instead.
 ///
 /// ```
 /// use hookgate::{Secret, ConfigErrorKind};
@@ -50,18 +53,20 @@ pub struct Secret(Zeroizing<String>);
 type OfText = fn(&str) -> Result<Secret, ConfigError>;
 
 impl Secret {
-    /// Takes the text as the service shows it when a subscription is created. Tests may pass a made-up secret, which begins with
-    /// `whsec_made_up_`.
+    /// Takes the text as the service shows it when a subscription is created. Tests may pass a
+    /// made-up secret, which begins with `whsec_made_up_`.
     ///
     /// # Errors
-    /// Empty, blank, white space or quotes around it, white space, invisible or control characters inside, an API key, no
-    /// `whsec_` in front or two of them, nothing or fewer than 16 characters after it, or fewer than six different ones, a
-    /// placeholder or a mask such as `${WEBHOOK_SECRET}`, `<secret>`, `your_webhook_secret` and `••••`: see
+    /// Empty, blank, white space or quotes around it, white space, invisible or control characters
+    /// inside, an API key, no `whsec_` in front or two of them, nothing or fewer than 16 characters
+    /// after it, or fewer than six different ones, a placeholder or a mask such as
+    /// `${WEBHOOK_SECRET}`, `<secret>`, `your_webhook_secret` and `••••`: see
     /// [`ConfigErrorKind`](crate::ConfigErrorKind).
     ///
     /// # Security
-    /// Read the secret of a program with [`from_env`](Self::from_env) or [`from_file`](Self::from_file): they refuse the
-    /// secrets that this project has published. Where it comes from elsewhere, call [`unpublished`](Self::unpublished).
+    /// Read the secret of a program with [`from_env`](Self::from_env) or
+    /// [`from_file`](Self::from_file): they refuse the secrets that this project has published.
+    /// Where it comes from elsewhere, call [`unpublished`](Self::unpublished).
     pub fn new(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         let random = text
@@ -80,14 +85,16 @@ impl Secret {
         Self::of_length(text, random)
     }
 
-    /// Takes a secret that does not start with `whsec_`, for a service that was configured with its own form.
+    /// Takes a secret that does not start with `whsec_`, for a service that was configured with its
+    /// own form.
     ///
     /// # Errors
-    /// As [`new`](Self::new), except for the prefix; the whole text must have at least 16 characters.
+    /// As [`new`](Self::new), except for the prefix; the whole text must have at least 16
+    /// characters.
     ///
     /// # Security
-    /// The prefix is the only sign that the right text was pasted. Without it, a wrong key shows only as
-    /// signatures that never match.
+    /// The prefix is the only sign that the right text was pasted. Without it, a wrong key shows
+    /// only as signatures that never match.
     pub fn unprefixed(text: &str) -> Result<Self, ConfigError> {
         refuse_pasting_mistakes(text)?;
         Self::of_length(text, text.strip_prefix(PREFIX).unwrap_or(text))
@@ -96,8 +103,8 @@ impl Secret {
     /// Reads an environment variable.
     ///
     /// # Errors
-    /// `SecretUnset`, an error of [`new`](Self::new), or `GuessableSecret` for a text that begins with `whsec_made_up_`: it is
-    /// published. The message names the variable.
+    /// `SecretUnset`, an error of [`new`](Self::new), or `GuessableSecret` for a text that begins
+    /// with `whsec_made_up_`: it is published. The message names the variable.
     pub fn from_env(variable: impl AsRef<OsStr>) -> Result<Self, ConfigError> {
         Self::of_variable(variable.as_ref(), Self::new)
     }
@@ -116,8 +123,8 @@ impl Secret {
     /// Reads a file, such as a mounted secret. One line break at its end is not part of the secret.
     ///
     /// # Errors
-    /// `SecretUnreadable`, an error of [`new`](Self::new), or `GuessableSecret` for a text that begins with `whsec_made_up_`: it
-    /// is published. The message names the path.
+    /// `SecretUnreadable`, an error of [`new`](Self::new), or `GuessableSecret` for a text that
+    /// begins with `whsec_made_up_`: it is published. The message names the path.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         Self::of_file(path.as_ref(), Self::new)
     }
@@ -159,9 +166,10 @@ impl Secret {
         Ok(Self(Zeroizing::new(text.to_owned())))
     }
 
-    /// Returns this secret, unless it begins with `whsec_made_up_`, as do those that this project has made up for its pages, examples
-    /// and tests. [`from_env`](Self::from_env) and [`from_file`](Self::from_file) call it; a program that reads its secrets in another
-    /// way, from a database or from lines of a file, calls it for each.
+    /// Returns this secret, unless it begins with `whsec_made_up_`, as do those that this project
+    /// has made up for its pages, examples and tests. [`from_env`](Self::from_env) and
+    /// [`from_file`](Self::from_file) call it; a program that reads its secrets in another way,
+    /// from a database or from lines of a file, calls it for each.
     ///
     /// ```
     /// use hookgate::{ConfigErrorKind, Secret};
@@ -257,7 +265,8 @@ fn refuse_pasting_mistakes(text: &str) -> Result<(), ConfigError> {
     })
 }
 
-/// Zero-width characters and marks of the direction of text, which editors, chats and web pages add when text is copied.
+/// Zero-width characters and marks of the direction of text, which editors, chats and web pages add
+/// when text is copied.
 fn is_invisible(char: char) -> bool {
     matches!(
         char,

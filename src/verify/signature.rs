@@ -1,9 +1,10 @@
 //! Signatures: compute and compare. The one file that names a crypto crate.
 //!
-//! HMAC-SHA256 comes from `hmac` and `sha2`. Each secret is keyed once and cloned for each delivery, which halves the
-//! cost of a small body. Both crates are built with `zeroize`, so they wipe keyed and running states on drop. `subtle`
-//! compares all 32 bytes in constant time: hand-written comparisons have let a shorter signature pass in a well-known
-//! crate (RUSTSEC-2024-0010). This file has no `==`.
+//! HMAC-SHA256 comes from `hmac` and `sha2`. Each secret is keyed once and cloned for each
+//! delivery, which halves the cost of a small body. Both crates are built with `zeroize`, so they
+//! wipe keyed and running states on drop. `subtle` compares all 32 bytes in constant time:
+//! hand-written comparisons have let a shorter signature pass in a well-known crate
+//! (RUSTSEC-2024-0010). This file has no `==`.
 
 #![expect(clippy::disallowed_types, reason = "this file uses the crypto crates")]
 
@@ -21,11 +22,11 @@ use crate::scheme::{
     self, Malformed, Scheme, Signatures, SignedHead, Timestamp, parse_stored, signed_id, to_stored,
 };
 
-/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. For another scheme it is how the 32 bytes are
-/// stored.
+/// The value of `X-Service-Signature`: `sha256=` and 64 lower-case hex digits. For another scheme
+/// it is how the 32 bytes are stored.
 ///
-/// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A sender or a test
-/// calls [`to_header_value`](Self::to_header_value).
+/// Not printable on purpose: a reader of a log with a fresh signature could replay the delivery. A
+/// sender or a test calls [`to_header_value`](Self::to_header_value).
 #[derive(Clone, Copy)]
 pub struct Signature([u8; 32]);
 
@@ -33,7 +34,8 @@ impl Signature {
     /// Parses the header's bytes.
     ///
     /// # Errors
-    /// [`Malformed`] for anything but the one form: no other prefix, case, length or list of signatures.
+    /// [`Malformed`] for anything but the one form: no other prefix, case, length or list of
+    /// signatures.
     ///
     /// ```
     /// use hookgate::verify::Signature;
@@ -46,8 +48,8 @@ impl Signature {
         parse_stored(header).map(Self)
     }
 
-    /// Signs as the service does: HMAC-SHA256 with the whole secret text as key, over the timestamp's bytes, a dot
-    /// and the body's bytes. For any other sender, see [`sign`].
+    /// Signs as the service does: HMAC-SHA256 with the whole secret text as key, over the
+    /// timestamp's bytes, a dot and the body's bytes. For any other sender, see [`sign`].
     ///
     /// ```
     /// use hookgate::{
@@ -92,8 +94,8 @@ impl fmt::Debug for Signature {
     }
 }
 
-/// Signs a body as a sender does, and returns the headers to send: for tests, and for tools that send deliveries. `id` is the event's,
-/// for a [`Scheme`] that has it in a header.
+/// Signs a body as a sender does, and returns the headers to send: for tests, and for tools that
+/// send deliveries. `id` is the event's, for a [`Scheme`] that has it in a header.
 ///
 /// ```
 /// use hookgate::verify::{Timestamp, sign};
@@ -112,8 +114,9 @@ impl fmt::Debug for Signature {
 /// ```
 ///
 /// # Errors
-/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form. `UnusableName`: the scheme signs the id in
-/// a header, and no receiver takes this one: it is empty, has white space, or the text that ends it, such as a dot.
+/// `UnusableScheme`, `UnusableSecret`: the row is not safe, or the secret is not of its form.
+/// `UnusableName`: the scheme signs the id in a header, and no receiver takes this one: it is
+/// empty, has white space, or the text that ends it, such as a dot.
 ///
 /// # Security
 /// With these headers a delivery is accepted. Never log them.
@@ -162,14 +165,16 @@ impl Key {
         }
     }
 
-    /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no secret is kept for it.
+    /// Returns whether both give the same signatures. Compares MACs, in constant time, so that no
+    /// secret is kept for it.
     pub(super) fn same(&self, other: &Self) -> bool {
         let (one, another) = (self.mac_of_no_bytes(), other.mac_of_no_bytes());
         one.as_bytes().as_slice().ct_eq(another.as_bytes()).into()
     }
 
-    /// Returns a mark: the same for keys that give the same signatures, and for no others, so that a map can find a key.
-    /// It compares the operator's own keys, when they are set up; no request affects it.
+    /// Returns a mark: the same for keys that give the same signatures, and for no others, so that
+    /// a map can find a key. It compares the operator's own keys, when they are set up; no request
+    /// affects it.
     pub(super) fn mark(&self) -> [u8; 32] {
         self.mac_of_no_bytes().into_bytes().into()
     }
@@ -257,8 +262,8 @@ pub(super) struct Match {
     pub(super) signature: u8,
 }
 
-/// Compares each signature with the tag of each key. No result decides a branch: the time must not show which matched. A key that has
-/// ended is found only where no other has signed.
+/// Compares each signature with the tag of each key. No result decides a branch: the time must not
+/// show which matched. A key that has ended is found only where no other has signed.
 pub(super) fn find_match(
     tags: impl Iterator<Item = Tag>,
     signatures: &Signatures,
@@ -291,7 +296,8 @@ pub(crate) fn digest(head: &SignedHead, body: &[u8]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of parts hash the same bytes.
+/// Returns 128 bits of SHA-256 over the parts, each preceded by its length, so that no two lists of
+/// parts hash the same bytes.
 pub(crate) fn fingerprint<const N: usize>(parts: [&[u8]; N]) -> [u8; 16] {
     let mut hash = Sha256::new();
     for part in parts {
@@ -322,7 +328,8 @@ mod tests {
         wiped::<zeroize::Zeroizing<String>>(); // the text of a `Secret`
     }
 
-    /// The steps of a delivery, except for the timestamp in front: key, running state, parsed header, comparison.
+    /// The steps of a delivery, except for the timestamp in front: key, running state, parsed
+    /// header, comparison.
     fn accepts(key: &[u8], message: &[u8], tag: &[u8]) -> bool {
         let header = format!("sha256={}", hex::encode(tag));
         let Ok(signature) = Signature::parse(header.as_bytes()) else {

@@ -11,8 +11,8 @@ use crate::scheme::{Scheme, SignedHead, Timestamp};
 
 /// A delivery's bytes, proved authentic.
 ///
-/// There is no public constructor, no `Default` and no `Deserialize`, so a function that takes a `Verified` never gets
-/// unchecked bytes, except from a store that the program trusts:
+/// There is no public constructor, no `Default` and no `Deserialize`, so a function that takes a
+/// `Verified` never gets unchecked bytes, except from a store that the program trusts:
 ///
 /// | made by | proves |
 /// |---|---|
@@ -30,7 +30,8 @@ pub struct Verified<B = Bytes> {
 }
 
 impl<B: SignedBytes> Verified<B> {
-    /// Restores a value from a store that is trusted. The ring is one [from a store](KeyRing::from_stored).
+    /// Restores a value from a store that is trusted. The ring is one [from a
+    /// store](KeyRing::from_stored).
     pub(crate) fn restored(
         head: SignedHead,
         signature: Option<Signature>,
@@ -81,14 +82,16 @@ impl<B> Verified<B> {
         &self.proof.head
     }
 
-    /// Returns the signature that was sent, to be stored with the body: [`Delivery::to_stored`](crate::Delivery::to_stored) does
-    /// that. `None` for a delivery that was [restored](crate::dangerous::restore) without its signature.
+    /// Returns the signature that was sent, to be stored with the body:
+    /// [`Delivery::to_stored`](crate::Delivery::to_stored) does that. `None` for a delivery that
+    /// was [restored](crate::dangerous::restore) without its signature.
     #[must_use]
     pub fn signature(&self) -> Option<Signature> {
         self.proof.signature
     }
 
-    /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can be retired.
+    /// Returns the name of the key that matched. Once an old key's name is no longer seen, it can
+    /// be retired.
     #[must_use]
     pub fn key_name(&self) -> &str {
         self.proof.key_name()
@@ -100,7 +103,8 @@ impl<B> Verified<B> {
         self.proof.ring.scope()
     }
 
-    /// Returns the subscription of the ring, where rings are held by subscription. It is the configured id, not the header.
+    /// Returns the subscription of the ring, where rings are held by subscription. It is the
+    /// configured id, not the header.
     #[must_use]
     pub fn subscription_id(&self) -> Option<&str> {
         self.proof.ring.subscription.as_deref()
@@ -174,9 +178,9 @@ impl fmt::Debug for Proof {
     }
 }
 
-/// Bytes that stay as they were when the MAC was computed: slices, arrays, vectors, strings, `Bytes`, and
-/// references to them. Sealed, since a type that returns other bytes at each call would make a [`Verified`]
-/// untrue.
+/// Bytes that stay as they were when the MAC was computed: slices, arrays, vectors, strings,
+/// `Bytes`, and references to them. Sealed, since a type that returns other bytes at each call
+/// would make a [`Verified`] untrue.
 pub trait SignedBytes: AsRef<[u8]> + sealed::Fixed {}
 
 impl<T: AsRef<[u8]> + sealed::Fixed + ?Sized> SignedBytes for T {}

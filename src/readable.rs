@@ -38,9 +38,6 @@ const MAX_CHAIN_BYTES: usize = 2_048;
 /// let error = StoreError::new(StoreErrorKind::Unavailable).caused_by("no route\nto the host");
 /// assert_eq!(one_line(&error).to_string(), "the store is unavailable: no route to the host");
 /// ```
-///
-/// # Panics
-/// Its `Display` panics where that of the error does: the error may be a handler's own.
 pub fn one_line(error: &(dyn Error + 'static)) -> impl fmt::Display {
     Chain(error)
 }

@@ -13,7 +13,6 @@ use tokio::task::unconstrained;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::catch_panic::catch_panic;
 use crate::observe::{Reason, in_this_span};
 use crate::outcome::{Failure, Outcome, Refusal};
 
@@ -93,7 +92,7 @@ where
 
 /// A run that goes on in a task of its own if it is dropped before its end.
 struct DetachOnDrop<F: Future<Output = ()> + Send + 'static> {
-    /// Absent after its end, or its panic.
+    /// Absent while it is polled, and after its end.
     run: Option<Pin<Box<F>>>,
     /// Where the task is spawned: a request may be dropped outside of the runtime.
     runtime: Handle,
@@ -106,13 +105,11 @@ impl<F: Future<Output = ()> + Send + 'static> Future for DetachOnDrop<F> {
         let Some(mut run) = self.run.take() else {
             return Poll::Ready(());
         };
-        match catch_panic(|| run.as_mut().poll(context)) {
-            Ok(Poll::Pending) => {
-                self.run = Some(run);
-                Poll::Pending
-            }
-            Ok(Poll::Ready(())) | Err(_) => Poll::Ready(()),
+        let polled = run.as_mut().poll(context);
+        if polled.is_pending() {
+            self.run = Some(run);
         }
+        polled
     }
 }
 

@@ -17,7 +17,6 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString};
 
 use super::metric_names::{self as names, Kind, Table};
 use super::reports::{Answer, Failed, Settled};
-use crate::catch_panic::catch_panic;
 use crate::outcome::{Failure, Outcome, RefusalKind};
 use crate::pipeline::{Authenticator, Delivery};
 use crate::sync::{Mutex, lock};
@@ -49,12 +48,11 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Calls `record` with the meter of this receiver. A recorder that panics does no harm.
+    /// Calls `record` with the meter of this receiver.
     #[expect(clippy::disallowed_methods, reason = "this is the one way")]
     pub(crate) fn with(&self, record: impl FnOnce(Meter<'_>)) {
         let receiver = &self.receiver;
-        let _ =
-            catch_panic(|| metrics::with_recorder(|recorder| record(Meter { receiver, recorder })));
+        metrics::with_recorder(|recorder| record(Meter { receiver, recorder }));
     }
 
     pub(super) fn answered(&self, auth: &Authenticator, answer: &Answer) {

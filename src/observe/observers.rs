@@ -68,7 +68,7 @@ impl Observers {
         answer: &Answer,
     ) {
         #[cfg(feature = "tracing")]
-        let _ = catch_panic(|| self.tracing.answered(auth, &request.span, answer));
+        self.tracing.answered(auth, &request.span, answer);
         #[cfg(feature = "metrics")]
         self.metrics.answered(auth, answer);
         self.call(&self.on_answer, answer);
@@ -90,7 +90,7 @@ impl Observers {
     pub(crate) fn settled(&self, run: &Settled) {
         #[cfg(feature = "tracing")]
         if run.late || run.outcome.is_commit_failed() {
-            let _ = catch_panic(|| self.tracing.ended_late(run));
+            self.tracing.ended_late(run);
         }
         #[cfg(feature = "metrics")]
         self.metrics.settled(run);
@@ -102,7 +102,7 @@ impl Observers {
         #[cfg(feature = "metrics")]
         self.metrics.failed(failed);
         self.call(&self.on_failed, failed);
-        let _ = catch_panic(|| self.write_to_stderr(failed));
+        self.write_to_stderr(failed);
     }
 
     fn call<T>(&self, hook: &Hook<T>, report: &T) {

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::catch_panic::catch_panic;
 use crate::dedupe::Attempt;
 use crate::lookup::SubscriptionId;
 use crate::outcome::{Outcome, Refusal};
@@ -113,7 +112,7 @@ impl Answer {
     #[must_use]
     pub fn reason_line(&self) -> Option<String> {
         let reason = self.reason.as_ref()?;
-        catch_panic(|| Chain(reason).to_string()).ok()
+        Some(Chain(reason).to_string())
     }
 
     pub(super) fn refusal(&self) -> Option<&Refusal> {

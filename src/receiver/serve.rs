@@ -253,8 +253,7 @@ impl Receiver {
     /// Other stores report no numbers, unless they implement
     /// [`DedupeStore::observe`](crate::DedupeStore::observe).
     ///
-    /// Install the recorder first; without a recorder nothing happens. A recorder that panics does
-    /// no harm.
+    /// Install the recorder first; without a recorder nothing happens.
     ///
     /// ```
     /// use hookgate::{MemoryStore, Receiver, Secret};

@@ -13,10 +13,7 @@ use hookgate::{
     sink::{Accepted, Sink},
 };
 use http::{Request, StatusCode};
-use metrics::{
-    Counter, Gauge, Histogram, Key, KeyName, LocalRecorderGuard, Metadata, Recorder, SharedString,
-    Unit,
-};
+use metrics::{LocalRecorderGuard, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use tokio::time::sleep;
 use tower::ServiceExt;
@@ -858,77 +855,6 @@ async fn two_receivers_have_two_names() {
         scraped.keys().all(|name| name.contains("{receiver=\"")),
         "{scraped:?}"
     );
-}
-
-/// Panics whatever it is asked.
-struct Bomb;
-
-impl Recorder for Bomb {
-    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
-        panic!("made-up panic")
-    }
-
-    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
-        panic!("made-up panic")
-    }
-
-    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {
-        panic!("made-up panic")
-    }
-
-    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
-        panic!("made-up panic")
-    }
-
-    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
-        panic!("made-up panic")
-    }
-
-    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
-        panic!("made-up panic")
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_recorder_that_panics_harms_nothing() {
-    let _installed = install(&Bomb);
-    let harness = Harness::of(|_, run| async move {
-        if run == 2 {
-            sleep(Duration::from_secs(7)).await;
-        }
-        if run == 4 {
-            StatusCode::BAD_GATEWAY
-        } else {
-            OK
-        }
-    });
-    harness.receiver.record_metrics();
-    let sent = Sent::event("evt_1");
-    for status in [204, 200] {
-        assert_eq!(harness.send(&sent).await.status(), status);
-    }
-    assert_eq!(harness.send(&Sent::event("evt_2")).await.status(), 503);
-    pass(10_000).await;
-    let gone = harness.begin(&Sent::event("evt_3")).await;
-    gone.abort();
-    pass(0).await;
-    assert_eq!(
-        harness
-            .send(&created_before("evt_4", 3 * 3_600))
-            .await
-            .status(),
-        502
-    );
-    let forged = Sent {
-        secret: FORGER,
-        ..sent
-    };
-    assert_eq!(harness.send(&forged).await.status(), 401);
-    for id in ["evt_2", "evt_3"] {
-        assert_eq!(harness.send(&Sent::event(id)).await.status(), 200, "{id}");
-    }
-    assert_eq!(harness.receiver.runs(), 0);
-    assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
 }
 
 #[test]

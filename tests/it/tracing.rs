@@ -853,37 +853,6 @@ fn base64(bytes: &[u8]) -> String {
     bits.chunks_exact(6).map(digit).collect()
 }
 
-/// A handler's own error that can't be written.
-#[derive(Debug)]
-struct Unwritable;
-
-impl std::fmt::Display for Unwritable {
-    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        panic!("made-up panic in a Display")
-    }
-}
-
-impl std::error::Error for Unwritable {}
-
-#[tokio::test(start_paused = true)]
-async fn a_reason_that_panics_when_it_is_written_costs_neither_answer_nor_report() {
-    record();
-    for (seconds, status) in [(0, 502), (6, 503)] {
-        let harness = Harness::of(move |_, _| async move {
-            sleep(Duration::from_secs(seconds)).await;
-            (
-                StatusCode::BAD_GATEWAY,
-                axum::Extension(HandlerError::from(Unwritable)),
-            )
-        });
-        assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), status);
-        pass(10_000).await;
-        assert_eq!(harness.told.answers.lock().unwrap().len(), 1);
-        assert_eq!(harness.told.settled().len(), 1);
-        assert_eq!(harness.told.failed.lock().unwrap().len(), 1);
-    }
-}
-
 // ---- the page docs/tracing.md
 
 /// The rows of the tables below a heading of the page: the names in backticks of the first cell, and the other cells.

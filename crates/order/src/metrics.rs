@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hookgate::internal::catch_panic;
 use metrics::{Counter, SharedString, Unit, counter, describe_counter};
 
 use super::judge::{GapReason, Ordered};
@@ -16,7 +15,7 @@ use super::judge::{GapReason, Ordered};
 const EVENTS: &str = "hookgate_order_total";
 const GAPS: &str = "hookgate_order_gaps_total";
 
-/// The metrics of the guard with this name. A recorder that panics does no harm.
+/// The metrics of the guard with this name.
 #[derive(Clone)]
 pub(super) struct OrderMetrics {
     name: SharedString,
@@ -36,20 +35,18 @@ impl OrderMetrics {
         if self.has_begun.swap(true, Ordering::Relaxed) {
             return;
         }
-        let _ = catch_panic(|| {
-            let help =
-                "Handled events about a row, by their place among the handled events of that row.";
-            describe_counter!(EVENTS, Unit::Count, help);
-            let help =
-                "Handled updates that show that an event of their row was missed, by the reason.";
-            describe_counter!(GAPS, Unit::Count, help);
-            for order in ["stale", "overlapped"] {
-                self.events(order).increment(0);
-            }
-            for reason in [GapReason::BeforeDiffers, GapReason::NotCreated] {
-                self.gaps(reason).increment(0);
-            }
-        });
+        let help =
+            "Handled events about a row, by their place among the handled events of that row.";
+        describe_counter!(EVENTS, Unit::Count, help);
+        let help =
+            "Handled updates that show that an event of their row was missed, by the reason.";
+        describe_counter!(GAPS, Unit::Count, help);
+        for order in ["stale", "overlapped"] {
+            self.events(order).increment(0);
+        }
+        for reason in [GapReason::BeforeDiffers, GapReason::NotCreated] {
+            self.gaps(reason).increment(0);
+        }
     }
 
     pub(super) fn count(&self, ordered: &Ordered) {
@@ -57,12 +54,10 @@ impl OrderMetrics {
             true => "overlapped",
             false => ordered.order.name(),
         };
-        let _ = catch_panic(|| {
-            self.events(order).increment(1);
-            if let Some(reason) = ordered.gap {
-                self.gaps(reason).increment(1);
-            }
-        });
+        self.events(order).increment(1);
+        if let Some(reason) = ordered.gap {
+            self.gaps(reason).increment(1);
+        }
     }
 
     fn events(&self, order: &'static str) -> Counter {

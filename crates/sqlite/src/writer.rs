@@ -7,7 +7,6 @@ use std::time::Duration;
 use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
-    internal::catch_panic,
 };
 use rusqlite::Connection;
 
@@ -75,8 +74,7 @@ struct Writer<'c, S: FileStore> {
 impl<S: FileStore> Writer<'_, S> {
     /// Runs until all senders are dropped, and every call is answered.
     fn run(&mut self, calls: &Receiver<Call<S>>) {
-        // The clock is the user's own code. If it panics, the callers of the group get no answer, and the next group is served.
-        while catch_panic(|| self.round(calls)).unwrap_or(true) {
+        while self.round(calls) {
             self.file.leave_none_open();
         }
         self.file.close();

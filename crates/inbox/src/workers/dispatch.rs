@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use hookgate::internal::catch_panic;
 use hookgate::layer::VerifiedBody;
 use http::{Request, Response};
 use tokio::sync::Notify;
@@ -159,8 +158,7 @@ where
     fn begin(&mut self, job: Job, asked: Instant) {
         let (id, shared) = (job.id, Arc::clone(&self.shared));
         let task = if shared.is_working() {
-            // A service whose clone panics fails the run, as a handler that panics does.
-            let service = catch_panic(|| self.service.clone());
+            let service = self.service.clone();
             self.running.spawn(work(shared, service, job, asked))
         } else {
             self.running.spawn(give_back(shared, job))

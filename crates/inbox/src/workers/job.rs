@@ -38,7 +38,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 /// when the entry is due again, if it is.
 pub(super) async fn work<S, R>(
     shared: Arc<WorkersState>,
-    service: Result<S, String>,
+    service: S,
     job: Job,
     asked: Instant,
 ) -> Option<Instant>
@@ -106,7 +106,7 @@ where
 /// Calls the handler, and polls it until its end, the limit or the abort.
 async fn run<S, R>(
     shared: &WorkersState,
-    service: Result<S, String>,
+    service: S,
     delivery: &Delivery,
     limit: Instant,
 ) -> (Outcome, Option<Reason>, Duration)
@@ -115,27 +115,18 @@ where
 {
     let _under_way = Arc::clone(&shared.active);
     let mut phase = shared.phase.subscribe();
-    match service {
-        Ok(service) => {
-            let ran = Run::new(delivery)
-                .limit(limit.saturating_duration_since(Instant::now()))
-                .abort_on(phase.wait_for(|phase| *phase == Phase::Abort))
-                .service(service)
-                .await;
-            // The text of a dead letter is the handler's, of any length: it is told as it is stored.
-            let told = |reason: Reason| Reason::from(Boxed::from(one_line(&reason.to_string())));
-            let reason = match ran.outcome {
-                Outcome::DeadLettered => ran.reason.map(told),
-                _ => ran.reason,
-            };
-            (ran.outcome, reason, ran.elapsed)
-        }
-        Err(panicked) => {
-            let reason = Reason::from(Boxed::from(panicked));
-            let outcome = Outcome::Failed(Failure::Panicked);
-            (outcome, Some(reason), Duration::ZERO)
-        }
-    }
+    let ran = Run::new(delivery)
+        .limit(limit.saturating_duration_since(Instant::now()))
+        .abort_on(phase.wait_for(|phase| *phase == Phase::Abort))
+        .service(service)
+        .await;
+    // The text of a dead letter is the handler's, of any length: it is told as it is stored.
+    let told = |reason: Reason| Reason::from(Boxed::from(one_line(&reason.to_string())));
+    let reason = match ran.outcome {
+        Outcome::DeadLettered => ran.reason.map(told),
+        _ => ran.reason,
+    };
+    (ran.outcome, reason, ran.elapsed)
 }
 
 /// Returns the settlement for the store, and the state of the entry after it.

@@ -5,7 +5,7 @@
     reason = "the metrics of an inbox leave through this file"
 )]
 
-use hookgate::{Outcome, dedupe::StoreError, internal::catch_panic};
+use hookgate::{Outcome, dedupe::StoreError};
 use metrics::{
     Counter, SharedString, Unit, counter, describe_counter, describe_gauge, describe_histogram,
     gauge, histogram,
@@ -27,9 +27,8 @@ const OLDEST_AGE: &str = "hookgate_inbox_oldest_age_seconds";
 pub(super) struct WorkersMetrics(pub(super) SharedString);
 
 impl WorkersMetrics {
-    /// A recorder that panics does no harm.
     pub(super) fn observe(&self, step: Step<'_>) {
-        let _ = catch_panic(|| match step {
+        match step {
             Step::Begun => self.register(),
             Step::Ended(_, report) => self.ended(report),
             Step::DeadLettered(_) => self.counter(DEAD_LETTERS).increment(1),
@@ -37,7 +36,7 @@ impl WorkersMetrics {
             Step::StoreFailed(call, _) => {
                 counter!(STORE_FAILURES, "inbox" => self.0.clone(), "call" => call).increment(1);
             }
-        });
+        }
     }
 
     fn counter(&self, name: &'static str) -> Counter {
@@ -133,11 +132,9 @@ impl Inbox {
     pub async fn record_metrics(&self, name: &str) -> Result<(), StoreError> {
         let stats = self.engine.stats().await?;
         let metrics = WorkersMetrics(name.to_owned().into());
-        let _ = catch_panic(|| {
-            describe();
-            metrics.register();
-            metrics.set_entries(&stats);
-        });
+        describe();
+        metrics.register();
+        metrics.set_entries(&stats);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use hookgate::outcome::one_line;
-use hookgate::{Outcome, dedupe::StoreError, internal::catch_panic};
+use hookgate::{Outcome, dedupe::StoreError};
 use tracing::field::display;
 
 use super::hooks::{AttemptReport, Disposition, Span, Step};
@@ -19,11 +19,6 @@ pub(super) struct Tracing {
 
 impl Tracing {
     pub(super) fn observe(&self, step: Step<'_>) {
-        // An error's text may panic while it is written.
-        let _ = catch_panic(|| self.log(step));
-    }
-
-    fn log(&self, step: Step<'_>) {
         match step {
             Step::Ended(span, report) => self.ended(span, report),
             // Only without a delivery: a dead letter with one was made by a run, and `ended` writes the line of that run.

@@ -1,11 +1,11 @@
 //! One attempt: a request over a network that may fail, within the sender's timeout.
 
 use std::future::{Future, poll_fn};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::internal::catch_panic;
 use http::{Request, Response};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -146,17 +146,12 @@ async fn carried(
     request: Request<Bytes>,
 ) -> Result<Response<Bytes>, String> {
     let mut carried = subscription.deliver(request);
-    poll_fn(|context| {
-        // Unwind safety: the future is dropped after a panic.
-        match catch_unwind(AssertUnwindSafe(|| carried.as_mut().poll(context))) {
+    poll_fn(
+        |context| match catch_panic(|| carried.as_mut().poll(context)) {
             Ok(poll) => poll.map_err(|error| chain(&*error)),
-            Err(payload) => {
-                // Leaked, as its destructor may panic too.
-                std::mem::forget(payload);
-                Poll::Ready(Err("the receiver panicked".to_owned()))
-            }
-        }
-    })
+            Err(_) => Poll::Ready(Err("the receiver panicked".to_owned())),
+        },
+    )
     .await
 }
 

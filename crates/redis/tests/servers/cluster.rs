@@ -209,6 +209,7 @@ async fn a_cluster_is_checked_node_by_node_and_comes_back() {
 
 /// The client of redis polls its calls and its search for the nodes in one task, and no call while it searches. The search waits for a
 /// lock that each call takes. If a call keeps the lock because the task's budget is used up, the client stops for good.
+/// An earlier deadlock of this search was mended: <https://github.com/redis-rs/redis-rs/issues/2418>.
 #[tokio::test]
 async fn a_call_of_the_cluster_keeps_no_lock_when_its_budget_is_used_up() {
     let lock = RwLock::new(());

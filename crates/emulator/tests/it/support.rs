@@ -170,13 +170,6 @@ pub(crate) fn cpu_time() -> Duration {
     std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap()
 }
 
-/// The time in which this thread could have gone on and other work had the processor. Only Linux says it.
-pub(crate) fn delay() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanos = text.split(' ').nth(1).and_then(|text| text.parse().ok());
-    Duration::from_nanos(nanos.unwrap_or_default())
-}
-
 /// Runs work of a current-thread runtime while tokio's time stands still: no time limit is met because the machine is busy. Work that
 /// waits for a timer fails.
 pub(crate) async fn in_still_time<T>(work: impl Future<Output = T>) -> T {

@@ -116,9 +116,13 @@ fn has_code(error: &rusqlite::Error, extended: &[i32]) -> bool {
     error.is_some_and(|error| extended.contains(&error.extended_code))
 }
 
-/// No answer comes: the threads have ended because the inbox or the store was dropped.
+/// No answer comes: the threads have ended because the inbox or the store was dropped, or the user's code that they called has
+/// panicked.
 pub(crate) fn ended() -> StoreError {
-    StoreError::saying(Kind::Unavailable, "the file is closed here")
+    StoreError::saying(
+        Kind::Unavailable,
+        "the file is closed here, or its clock has panicked",
+    )
 }
 
 #[cfg(test)]

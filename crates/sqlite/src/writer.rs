@@ -7,6 +7,7 @@ use std::time::Duration;
 use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
+    internal::catch_panic,
 };
 use rusqlite::Connection;
 
@@ -74,7 +75,8 @@ struct Writer<'c, S: FileStore> {
 impl<S: FileStore> Writer<'_, S> {
     /// Runs until all senders are dropped, and every call is answered.
     fn run(&mut self, calls: &Receiver<Call<S>>) {
-        while self.round(calls) {
+        // After a panic the callers of the group get no answer, and the next group is served.
+        while catch_panic(|| self.round(calls)).unwrap_or(true) {
             self.file.leave_none_open();
         }
         self.file.close();

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use hookgate::{
     dedupe::{ClaimToken, Ownership, ScopesInUse, StoreError, StoreErrorKind, StoreFuture},
+    internal::catch_panic,
     sink::Accepted,
 };
 use hookgate_inbox::engine::{Batch, Change, End, Engine, Entry, LeaseRequest};
@@ -106,7 +107,9 @@ impl SqliteEngine {
         let (reply, answer) = oneshot::channel();
         let question: Question = Box::new(move |reader| {
             if !reply.is_closed() {
-                drop(reply.send(read(reader).map_err(store_error)));
+                // A panic fails this answer, and does not end the thread.
+                let read = catch_panic(|| read(reader)).map_err(|_| ended());
+                drop(reply.send(read.and_then(|read| read.map_err(store_error))));
             }
         });
         let sent = self.questions.send(question);

@@ -55,7 +55,7 @@ pub(crate) fn has(text: &str, parts: &[&str]) {
 
 /// These fields of an object.
 pub(crate) fn fields<const N: usize>(of: &Value, names: [&str; N]) -> Value {
-    json!(names.map(|name| &of[name]))
+    names.iter().map(|name| of[*name].clone()).collect()
 }
 
 /// An inbox, and how the command finds it.

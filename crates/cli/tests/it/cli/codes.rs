@@ -55,7 +55,7 @@ api list models --url http://127.0.0.1:1/api/v1 --key-file /nowhere/secret | 3 |
 sign --body /dev/null --secret-env UNSET            | 5 | no secret is given: UNSET: the environment variable is not set & set it | can't be right
 sign --body /dev/null --secret-env UNPREFIXED       | 5 | does not start with whsec_ & --any-secret | ::
 doctor --secret-env UNPREFIXED                      | 1 | does not start with whsec_ & --any-secret | ::
-listen --addr foo                                   | 2 | '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 | can't listen
+listen --addr foo                                   | 2 | 'foo' for '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 | can't listen
 listen --addr 127.0.0.1:65536                       | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
 listen --addr :8787                                 | 2 | '--addr <HOST:PORT>': write HOST:PORT | can't listen
 listen --addr ::1                                   | 2 | '--addr <HOST:PORT>': write HOST:PORT, such as 127.0.0.1:8787 or [::1]:8787 | can't listen

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::receiver::SECRET;
-use crate::screen::PATIENCE;
+use crate::screen::{PATIENCE, Screen};
 
 /// The sample workspace at an address that another emulator had until now: the port is given back a moment later.
 pub(crate) async fn started_at(address: SocketAddr) -> Emulator {
@@ -30,6 +30,11 @@ pub(crate) struct Served {
 }
 
 impl Served {
+    /// The sample workspace, whose deliveries find nobody: nothing listens at port 1.
+    pub(crate) async fn alone() -> Self {
+        Self::delivering_to("http://127.0.0.1:1/webhooks").await
+    }
+
     /// The sample workspace with a subscription for this URL, signed at the real time.
     pub(crate) async fn delivering_to(url: &str) -> Self {
         let seed = Seed::orders().subscription("wh_1", url, SECRET).unwrap();
@@ -51,18 +56,40 @@ impl Served {
         format!("{}/#{part}", self.emulator.url())
     }
 
-    pub(crate) async fn control(&self, method: &str, path: &str, body: Option<Value>) -> Value {
+    pub(crate) async fn control(&self, method: &str, path: &str, body: Value) -> Value {
         let head = format!("{method} /_emulator/{path} HTTP/1.1");
         self.request(&head, body).await.1
     }
 
     pub(crate) async fn data(&self, path: &str) -> Value {
-        self.control("GET", path, None).await["data"].take()
+        self.control("GET", path, Value::Null).await["data"].take()
+    }
+
+    /// The same of a list.
+    pub(crate) async fn list(&self, path: &str) -> Vec<Value> {
+        let data = self.data(path).await;
+        data.as_array().unwrap().clone()
+    }
+
+    /// Changes the first order of the sample.
+    pub(crate) async fn change(&self, values: Value) {
+        let path = "models/dm_orders/rows/row_order_1";
+        let values = serde_json::json!({ "values": values });
+        self.control("PATCH", path, values).await;
+    }
+
+    /// The delivery that is open on the page.
+    pub(crate) async fn opened(&self, screen: &Screen) -> Value {
+        let path = format!("deliveries/{}", screen.opened().await);
+        self.data(&path).await
     }
 
     /// The status and the JSON of an answer. `head` is a request's first line with its headers.
-    pub(crate) async fn request(&self, head: &str, body: Option<Value>) -> (u16, Value) {
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
+    pub(crate) async fn request(&self, head: &str, body: Value) -> (u16, Value) {
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
         let address = self.emulator.address();
         let mut stream = TcpStream::connect(address).await.unwrap();
         let request = format!(
@@ -82,8 +109,7 @@ impl Served {
     pub(crate) async fn until_deliveries(&self, is: impl Fn(&[Value]) -> bool) -> Vec<Value> {
         let end = Instant::now() + PATIENCE;
         loop {
-            let found = self.data("deliveries").await;
-            let found = found.as_array().unwrap().clone();
+            let found = self.list("deliveries").await;
             if is(&found) {
                 return found;
             }

@@ -79,13 +79,15 @@ fn newest(folder: &Path) -> Option<SystemTime> {
 }
 
 impl Listening {
-    pub(crate) fn start() -> Self {
-        Self::with(&["--keep", "2000"])
-    }
-
+    /// With these options. The page keeps enough for each test.
     pub(crate) fn with(options: &[&str]) -> Self {
+        let keep: &[&str] = match options {
+            ["--keep", ..] => &[],
+            _ => &["--keep", "2000"],
+        };
         let mut child = Command::new(command())
             .args(["listen", "--addr", "127.0.0.1:0", "--page"])
+            .args(keep)
             .args(options)
             .env("WEBHOOK_SECRET", SECRET)
             .stdin(Stdio::null())
@@ -114,7 +116,26 @@ impl Listening {
         self.deliver_at(SystemClock.now(), id, body, signed).await
     }
 
-    /// The same, signed at this time.
+    /// The same with a wrong signature.
+    pub(crate) async fn forged(&self, id: &str, body: &str) -> String {
+        self.deliver(id, body, "other").await
+    }
+
+    /// Delivers a row of `Orders`. Returns the body.
+    pub(crate) async fn row(&self, id: &str, row_id: &str, customer: &str) -> String {
+        let body = row(id, "Orders", row_id, customer);
+        self.deliver(id, &body, &body).await;
+        body
+    }
+
+    /// Delivers an event of this type. Returns the body.
+    pub(crate) async fn event(&self, id: &str, event_type: &str, row_id: &str) -> String {
+        let body = event(id, event_type, row_id);
+        self.deliver(id, &body, &body).await;
+        body
+    }
+
+    /// The same as `deliver`, signed at this time.
     pub(crate) async fn deliver_at(
         &self,
         at: UnixSeconds,
@@ -124,327 +145,246 @@ impl Listening {
     ) -> String {
         let now = Timestamp::at(at).unwrap();
         let signature = Signature::sign(&Secret::new(SECRET).unwrap(), &now, signed.as_bytes());
-        let request = format!(
-            "POST /webhooks HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-type: application/json\r\nx-service-event-id: {id}\r\n\
-             authorization: Bearer made_up_of_a_proxy\r\nx-service-timestamp: {now}\r\nx-service-signature: {}\r\ncontent-length: {}\r\n\r\n{body}",
-            self.address,
-            signature.to_header_value(),
-            body.len(),
+        let signature = signature.to_header_value();
+        let headers = format!(
+            "content-type: application/json\r\nx-service-event-id: {id}\r\nauthorization: Bearer made_up_of_a_proxy\r\n\
+             x-service-timestamp: {now}\r\nx-service-signature: {signature}\r\n"
         );
-        answer(&self.address, &request).await
+        ask(
+            &self.address,
+            "POST /webhooks",
+            &self.address,
+            &headers,
+            body,
+        )
+        .await
     }
 }
 
-async fn answer(address: &str, request: &str) -> String {
+/// The answer of this address to a request by this name of a host.
+async fn ask(address: &str, line: &str, host: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head = format!("{line} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n{headers}");
+    let request = format!("{head}content-length: {length}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
 }
 
+fn of(id: &str, event_type: &str, data: &serde_json::Value) -> String {
+    let created_at = "2026-11-01T00:00:00Z";
+    json!({ "id": id, "type": event_type, "createdAt": created_at, "workspaceId": "ws_1", "data": data })
+        .to_string()
+}
+
+pub(crate) fn event(id: &str, event_type: &str, row_id: &str) -> String {
+    let data = json!({ "datamodelId": "dm_1", "rowId": row_id });
+    of(id, event_type, &data)
+}
+
+/// A row that was created.
+pub(crate) fn row(id: &str, model: &str, row_id: &str, customer: &str) -> String {
+    let data = json!({ "datamodelId": "dm_1", "datamodelName": model, "rowId": row_id,
+        "properties": { "Customer": customer } });
+    of(id, "row.created", &data)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deliveries_are_shown_with_verdict_and_explanation_and_without_secrets() {
-    if crate::screen::chromium().is_none() {
-        return;
-    }
-    let listening = Listening::start();
+    let listening = listening!();
     let screen = open!(&listening.page);
-    screen.until_text("#connection", "live").await;
-    screen.until_text("main", "Nothing has arrived yet").await;
+    steps! { screen; until_text("#connection", "live"); until_text("main", "Nothing has arrived yet"); }
     let hostile = "<img src=x onerror=\"document.title = 'taken'\">";
-    let body = json!({ "id": "evt_1", "type": "row.deleted", "createdAt": "2026-11-01T00:00:00Z", "workspaceId": "ws_1",
-        "data": { "datamodelId": "dm_1", "datamodelName": hostile, "rowId": "row_1", "deletedBy": { "id": "usr_1", "name": "Bo" } } })
-    .to_string();
-    let handled = listening.deliver("evt_1", &body, &body).await;
-    assert!(handled.starts_with("HTTP/1.1 204"), "{handled}");
-    screen
-        .until_text("tr[data-state=done]", "row.deleted")
-        .await;
-    let again = listening.deliver("evt_1", &body, &body).await;
-    assert!(again.starts_with("HTTP/1.1 20"), "{again}");
-    screen.until_there("tr[data-state=again]").await;
-    let refused = listening
-        .deliver("evt_2", &format!("{body}\n"), &body)
-        .await;
-    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
-    screen.until_text("tr[data-state=refused]", "401").await;
+    let data = json!({ "datamodelId": "dm_1", "datamodelName": hostile, "rowId": "row_1",
+        "deletedBy": { "id": "usr_1", "name": "Bo" } });
+    let body = of("evt_1", "row.deleted", &data);
+    let changed = format!("{body}\n");
+    for (id, body, signed, answered, seen) in [
+        (
+            "evt_1",
+            &body,
+            &body,
+            "204",
+            ("tr[data-state=done]", "row.deleted"),
+        ),
+        (
+            "evt_1",
+            &body,
+            &body,
+            "20",
+            ("tr[data-state=again]", "row.deleted"),
+        ),
+        (
+            "evt_2",
+            &changed,
+            &body,
+            "401",
+            ("tr[data-state=refused]", "401"),
+        ),
+    ] {
+        let answer = listening.deliver(id, body, signed).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {answered}")),
+            "{seen:?}: {answer}"
+        );
+        screen.until_text(seen.0, seen.1).await;
+    }
 
-    screen.click("tr[data-state=refused]").await;
-    screen.until_text(".detail", "x-service-signature").await;
+    steps! { screen; click("tr[data-state=refused]"); until_text(".detail", "x-service-signature"); }
     let shown = screen.texts(".detail").await.concat();
-    assert!(
-        shown.contains("[redacted]") && !shown.contains("made_up_of_a_proxy"),
-        "{shown}"
-    );
+    assert!(shown.contains("[redacted]"), "{shown}");
+    assert!(!shown.contains("made_up_of_a_proxy"), "{shown}");
     let signature = screen.eval("[...document.querySelectorAll('.headers tr')].find((row) => row.cells[0].textContent === 'x-service-signature').cells[1].textContent").await;
+    let signature = signature.as_str().unwrap();
     assert!(
-        signature.as_str().unwrap().ends_with('…') && signature.as_str().unwrap().len() < 20,
+        signature.ends_with('…') && signature.len() < 20,
         "{signature}"
     );
-    screen.press(".detail", "Why was it refused?").await;
-    screen.until_text(".explained", "line break").await;
+    steps! { screen; press(".detail", "Why was it refused?"); until_text(".explained", "line break"); }
     assert!(!screen.texts("html").await.concat().contains(SECRET));
-    assert_eq!(
-        screen.texts(".detail > .actions button").await,
-        [
-            "Edit and send again",
-            "Copy as curl without signature",
-            "Why was it refused?"
-        ]
-    );
-
-    screen.click("tr[data-state=done]").await;
-    screen.until_there(".detail[data-state=done]").await;
-    screen.until_text(".detail .json", "onerror=").await;
-    assert_eq!(
-        screen.texts(".detail > .actions button").await,
-        [
-            "Deliver again",
-            "Edit and send again",
-            "Copy as curl without signature"
-        ]
-    );
-    assert_eq!(
-        screen
-            .eval("document.querySelectorAll('main img').length")
-            .await,
-        0
-    );
-    assert_ne!(screen.eval("document.title").await, "taken");
-    screen.size(400, 800).await;
-    assert_eq!(
-        screen
-            .eval("document.documentElement.scrollWidth <= 400")
-            .await,
-        true
-    );
-    // Here the open delivery stands in the place of the list.
-    screen.key("Escape").await;
-    screen.fill("Verdict", "again").await;
-    screen
-        .until("document.querySelectorAll('tr[data-delivery]').length === 1")
-        .await;
-    screen.fill("Verdict", "failed").await;
-    screen
-        .until_text("main", "No delivery fits the filter (3 searched).")
-        .await;
-    assert!(
-        !screen
-            .eval("document.body.innerText")
-            .await
-            .to_string()
-            .contains("Nothing has arrived")
-    );
-    screen.end().await;
+    let [again, edit, curl] = [
+        "Deliver again",
+        "Edit and send again",
+        "Copy as curl without signature",
+    ];
+    steps! { screen;
+        are(".detail > .actions button", &[edit, curl, "Why was it refused?"]);
+        click("tr[data-state=done]"); until_there(".detail[data-state=done]"); until_text(".detail .json", "onerror=");
+        are(".detail > .actions button", &[again, edit, curl]);
+        is("document.querySelectorAll('main img').length", 0);
+        is("document.title !== 'taken'", true);
+        size(400, 800); is("document.documentElement.scrollWidth <= 400", true);
+        // Here the open delivery stands in the place of the list.
+        key("Escape"); fill("Verdict", "again"); until_count("tr[data-delivery]", 1);
+        fill("Verdict", "failed"); until_text("main", "No delivery fits the filter (3 searched).");
+        is("document.body.innerText.includes('Nothing has arrived')", false);
+        end();
+    }
 }
+
+/// What is asked of the page with which name of a host and which header, and how it answers. The page's own name is `-`.
+const REQUESTS: &str = "
+GET /                                 | example.com |                            | 403
+GET /_listen/deliveries               | example.com |                            | 403
+GET /_listen/stream                   | example.com |                            | 403
+GET /_page/page.css                   | example.com |                            | 403
+POST /_listen/deliveries              | -           |                            | 404
+DELETE /_listen/deliveries/1          | -           |                            | 404
+POST /_listen/receiver                | -           |                            | 404
+POST /_listen/deliveries/1/redeliver  | -           |                            | 404
+GET /_listen/deliveries/1/replay      | -           |                            | 404
+POST /_emulator/reset                 | -           |                            | 404
+POST /_listen/deliveries/1/explain    | -           | origin: http://example.com | 403
+POST /_listen/deliveries/1/replay     | -           | origin: http://example.com | 403
+POST /_listen/deliveries/1/send       | -           | origin: http://example.com | 403
+";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_answers_no_foreign_name_has_the_policy_and_changes_nothing() {
-    if crate::screen::chromium().is_none() {
-        return;
+    let listening = listening!();
+    let page = listening.page_without_token().trim_start_matches("http://");
+    let page = page.trim_end_matches('/');
+    for request in REQUESTS.trim().lines() {
+        let cells: Vec<_> = request.split('|').map(str::trim).collect();
+        let host = if cells[1] == "-" { page } else { cells[1] };
+        let header = match cells[2] {
+            "" => String::new(),
+            header => format!("{header}\r\n"),
+        };
+        let answer = ask(page, cells[0], host, &header, "").await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {}", cells[3])),
+            "{request}: {answer}"
+        );
     }
-    let listening = Listening::start();
-    let page = listening
-        .page_without_token()
-        .trim_start_matches("http://")
-        .trim_end_matches('/')
-        .to_owned();
-    for path in [
-        "/",
-        "/_listen/deliveries",
-        "/_listen/stream",
-        "/_page/page.css",
-    ] {
-        let foreign =
-            format!("GET {path} HTTP/1.1\r\nhost: example.com\r\nconnection: close\r\n\r\n");
-        let foreign = answer(&page, &foreign).await;
-        assert!(foreign.starts_with("HTTP/1.1 403"), "{path}: {foreign}");
-    }
-    let own = answer(
-        &page,
-        &format!("GET / HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\n\r\n"),
-    )
-    .await;
-    let policy = own
-        .lines()
-        .find_map(|line| line.strip_prefix("content-security-policy: "))
-        .expect(&own);
+    let own = ask(page, "GET /", page, "", "").await;
+    let mut lines = own.lines();
+    let policy = lines.find_map(|line| line.strip_prefix("content-security-policy: "));
+    let policy = policy.expect(&own);
     assert!(
-        policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"),
+        policy.starts_with("default-src 'none'; script-src 'self'"),
         "{policy}"
     );
-    for (method, path) in [
-        ("POST", "/_listen/deliveries"),
-        ("DELETE", "/_listen/deliveries/1"),
-        ("POST", "/_listen/receiver"),
-        ("POST", "/_listen/deliveries/1/redeliver"),
-        ("GET", "/_listen/deliveries/1/replay"),
-        ("POST", "/_emulator/reset"),
-    ] {
-        let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-        );
-        let none = answer(&page, &request).await;
-        assert!(none.starts_with("HTTP/1.1 404"), "{method} {path}: {none}");
-    }
-    for what in ["explain", "replay", "send"] {
-        let foreign = format!(
-            "POST /_listen/deliveries/1/{what} HTTP/1.1\r\nhost: {page}\r\norigin: http://example.com\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-        );
-        let foreign = answer(&page, &foreign).await;
-        assert!(foreign.starts_with("HTTP/1.1 403"), "{what}: {foreign}");
-    }
+    assert!(!policy.contains("unsafe"), "{policy}");
     // A changed body is signed for the token alone.
-    let without = format!(
-        "POST /_listen/deliveries/1/send HTTP/1.1\r\nhost: {page}\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}"
-    );
-    let without = answer(&page, &without).await;
+    let without = ask(page, "POST /_listen/deliveries/1/send", page, "", "{}").await;
     assert!(without.starts_with("HTTP/1.1 403"), "{without}");
     // The listener itself serves no page.
-    let listener = answer(
-        &listening.address,
-        &format!(
-            "GET / HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n",
-            listening.address
-        ),
-    )
-    .await;
+    let listener = ask(&listening.address, "GET /", &listening.address, "", "").await;
     assert!(listener.starts_with("HTTP/1.1 404"), "{listener}");
-}
-
-pub(crate) fn event(id: &str, event_type: &str, text: &str) -> String {
-    json!({ "id": id, "type": event_type, "createdAt": "2026-11-01T00:00:00Z", "workspaceId": "ws_1",
-        "data": { "datamodelId": "dm_1", "rowId": text } })
-    .to_string()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_deliveries_are_searched_and_opened_by_keys_and_by_their_address() {
-    if crate::screen::chromium().is_none() {
-        return;
-    }
-    let mut listening = Listening::start();
-    let long = event("evt_long", "row.updated", &"x".repeat(100_000));
-    listening.deliver("evt_long", &long, &long).await;
-    let refused = event("evt_refused", "row.deleted", "row_1");
-    listening.deliver("evt_refused", &refused, "other").await;
+    let mut listening = listening!();
+    let long = listening
+        .event("evt_long", "row.updated", &"x".repeat(100_000))
+        .await;
+    listening
+        .forged("evt_refused", &event("evt_refused", "row.deleted", "row_1"))
+        .await;
     for number in 0..998 {
-        let id = format!("evt_{number}");
-        let body = event(&id, "page.created", "row_2");
-        listening.deliver(&id, &body, &body).await;
+        listening
+            .event(&format!("evt_{number}"), "page.created", "row_2")
+            .await;
     }
     let screen = open!(&listening.page);
-    screen.allow_clipboard().await;
-    let rows = "document.querySelectorAll('tr[data-delivery]').length";
-    screen.until(&format!("{rows} === 100")).await;
     // None is empty from top to bottom: there are no subscriptions and no next attempts; and no reason among the newest.
     let columns = "[...document.querySelectorAll('thead th:not([hidden])')].map((one) => one.textContent).join()";
-    assert_eq!(
-        screen.eval(columns).await,
-        "Verdict,Time,Event,Type,Took,Answer"
-    );
-    screen.until_text("tr[data-state=done]", "✓ done").await;
-
-    // The oldest ones are found, and the number that was searched is said.
-    screen.fill("Search", "EVT_LONG").await;
-    screen.until(&format!("{rows} === 1")).await;
-    screen.fill("Search", "").await;
-    screen.fill("Event type", "row.").await;
-    screen.until(&format!("{rows} === 2")).await;
-    screen.fill("Verdict", "refused").await;
-    screen.until(&format!("{rows} === 1")).await;
-    screen.until_there("tr[data-state=refused] .failed").await;
-    screen.fill("Search", "<img src=x onerror=alert(1)>").await;
-    screen
-        .until_text("main", "No delivery fits the filter (1,000 searched).")
-        .await;
-    screen.fill("Search", "").await;
-    screen.fill("Verdict", "").await;
-    screen.until(&format!("{rows} === 2")).await;
-
-    // By keys alone: the search, the list, the delivery, back.
-    screen.eval("document.activeElement.blur()").await;
-    screen.key("/").await;
+    let row = "tr[data-delivery]";
     let focused =
         "(document.activeElement.id || document.activeElement.closest('tr')?.dataset.delivery)";
-    screen.until(&format!("{focused} === 'search'")).await;
-    screen.key("ArrowDown").await;
-    screen
-        .until(&format!("{focused}?.startsWith('evt_refused@')"))
-        .await;
-    screen.key("ArrowDown").await;
-    screen
-        .until(&format!("{focused}?.startsWith('evt_long@')"))
-        .await;
-    screen.key("Enter").await;
-    screen.until_text(".detail", "xxxxx").await;
-    screen
-        .until("/^#evt_long@\\d{4}-.*Z\\?type=row\\.$/.test(location.hash)")
-        .await;
-    screen.press(".detail", "Copy body").await;
-    screen.until_text("#told", "Body copied").await;
-    assert_eq!(
-        screen.eval("navigator.clipboard.readText()").await,
-        long.as_str()
+    let on = |id: &str| format!("{focused}?.startsWith('{id}')");
+    let all = format!(
+        "document.querySelector('.detail .json').textContent.length === {}",
+        long.len()
     );
-    screen.press(".detail", "Show raw").await;
-    let raw = "document.querySelector('.detail .json').textContent.length";
-    screen.until(&format!("{raw} === {}", long.len())).await;
-    screen.press(".detail", "Deliver again").await;
-    screen
-        .until_text("#told .good", "evt_long delivered again: 20")
-        .await;
-    screen.key("Escape").await;
-    screen.until("location.hash === '#?type=row.'").await;
-    screen
-        .until(&format!("{focused}?.startsWith('evt_long@')"))
-        .await;
-
-    // What is not authentic is not signed as it is; its curl command has no signature.
-    screen.click("tr[data-state=refused]").await;
-    screen.until_there(".detail .refusal").await;
+    steps! { screen;
+        allow_clipboard(); until_count(row, 100);
+        is(columns, "Verdict,Time,Event,Type,Took,Answer");
+        until_text("tr[data-state=done]", "✓ done");
+        // The oldest ones are found, and the number that was searched is said.
+        fill("Search", "EVT_LONG"); until_count(row, 1);
+        fill("Search", ""); fill("Event type", "row."); until_count(row, 2);
+        fill("Verdict", "refused"); until_count(row, 1); until_there("tr[data-state=refused] .failed");
+        fill("Search", "<img src=x onerror=alert(1)>"); until_text("main", "No delivery fits the filter (1,000 searched).");
+        fill("Search", ""); fill("Verdict", ""); until_count(row, 2);
+        // By keys alone: the search, the list, the delivery, back.
+        eval("document.activeElement.blur()"); key("/"); until(&on("search"));
+        key("ArrowDown"); until(&on("evt_refused@"));
+        key("ArrowDown"); until(&on("evt_long@"));
+        key("Enter"); until_text(".detail", "xxxxx"); until("/^#evt_long@\\d{4}-.*Z\\?type=row\\.$/.test(location.hash)");
+        press(".detail", "Copy body"); until_text("#told", "Body copied"); is("navigator.clipboard.readText()", &*long);
+        press(".detail", "Show raw"); until(&all);
+        press(".detail", "Deliver again"); until_text("#told .good", "evt_long delivered again: 20");
+        key("Escape"); until("location.hash === '#?type=row.'"); until(&on("evt_long@"));
+        // What is not authentic is not signed as it is; its curl command has no signature.
+        click("tr[data-state=refused]"); until_there(".detail .refusal");
+        press(".detail", "Copy as curl without signature"); until_text("#told", "Command without the signature");
+    }
+    let buttons = screen.texts(".detail button").await;
     assert!(
-        !screen
-            .texts(".detail button")
-            .await
-            .contains(&"Deliver again".to_owned())
+        !buttons.contains(&"Deliver again".to_owned()),
+        "{buttons:?}"
     );
-    screen
-        .press(".detail", "Copy as curl without signature")
-        .await;
-    screen
-        .until_text("#told", "Command without the signature")
-        .await;
-    let command = screen.eval("navigator.clipboard.readText()").await;
-    let command = command.as_str().unwrap();
+    let command = screen.copied().await;
     let url = format!("'http://{}/webhooks'", listening.address);
-    assert!(
-        command.contains(&url) && !command.contains("x-service-signature"),
-        "{command}"
-    );
+    assert!(command.contains(&url), "{command}");
+    assert!(!command.contains("x-service-signature"), "{command}");
 
     // The address survives a reload, and names what is not there without harm.
-    screen.reload().await;
-    screen.until_text(".detail", "evt_refused").await;
-    screen
-        .eval("location.hash = '#%3Cimg src=x onerror=alert(1)%3E'")
-        .await;
-    screen.until_text(".detail", "is not kept").await;
-    screen.was_refused(404).await;
-    screen.eval("location.hash = '#%'").await;
-    assert_eq!(screen.eval("document.images.length").await, 0);
+    steps! { screen;
+        reload(); until_text(".detail", "evt_refused");
+        eval("location.hash = '#%3Cimg src=x onerror=alert(1)%3E'"); until_text(".detail", "is not kept"); was_refused(404);
+        eval("location.hash = '#%'"); is("document.images.length", 0);
+    }
     listening.child.kill().unwrap();
-    screen.until_text("#connection", "connection lost").await;
-    screen.click("tr[data-delivery]").await;
-    screen
-        .until_text("#told .bad", "The server does not answer.")
-        .await;
-    let other: Vec<_> = screen
-        .problems()
-        .into_iter()
-        .filter(|problem| !problem.contains("ERR_"))
-        .collect();
-    assert_eq!(other, Vec::<String>::new());
+    steps! { screen;
+        until_text("#connection", "connection lost");
+        click("tr[data-delivery]"); until_text("#told .bad", "The server does not answer.");
+    }
+    screen.forget_lost();
     screen.end().await;
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::listen::{Listening, event};
-use crate::screen::{Screen, chromium};
+use crate::listen::event;
+use crate::safe::SECTIONS;
 use crate::{Receives, Served};
 
 const CSS: &str = include_str!("../../crates/emulator/src/page/page.css");
@@ -50,11 +50,8 @@ fn texts_and_edges_have_their_contrast_in_both_schemes() {
         for ground in grounds {
             pairs.extend(texts.map(|text| (text.into(), ground.into(), 4.5)));
         }
-        pairs.extend(
-            badges
-                .iter()
-                .map(|(name, ground)| ((*name).into(), ground.clone(), 4.5)),
-        );
+        let of_badge = |(name, ground): &(&str, String)| ((*name).into(), ground.clone(), 4.5);
+        pairs.extend(badges.iter().map(of_badge));
         let of_json = ["json-name", "json-string", "json-value"];
         pairs.extend(of_json.map(|text| (text.into(), "sunk".into(), 4.5)));
         pairs.push(("on-accent".into(), "accent".into(), 4.5));
@@ -89,117 +86,75 @@ const SMALL_TARGETS: &str = "[...document.querySelectorAll('button, a, input, se
 const NAMELESS: &str = "[...document.querySelectorAll('th, button, a, input, select, textarea')].filter((one) => !(one.textContent.trim() || \
      one.getAttribute('aria-label') || one.labels?.length)).map((one) => one.outerHTML.slice(0, 90))";
 
-async fn assert_none(screen: &Screen, found: &str, at: &str) {
-    assert_eq!(screen.eval(found).await, json!([]), "{at}");
-}
+/// Nothing is wider than the screen.
+const INSIDE: &str = "document.documentElement.scrollWidth <= innerWidth";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_390_pixels_targets_are_40_high_and_nothing_goes_beyond_the_side() {
-    if chromium().is_none() {
-        return;
-    }
-    let listening = Listening::start();
-    let body = event("evt_1", "row.created", "row_1");
+    let none = || json!([]);
+    let listening = listening!();
     let listened = open!(&listening.page);
-    listened.size(390, 844).await;
-    listened.until_text(".where", "Send to").await;
-    assert_none(&listened, SMALL_TARGETS, "the empty list").await;
-    listening.deliver("evt_1", &body, "other").await;
-    listened.click("tr[data-state=refused]").await;
-    listened.until_there(".detail h2").await;
-    for found in [SMALL_TARGETS, NAMELESS] {
-        assert_none(&listened, found, "an open delivery").await;
+    steps! { listened; size(390, 844); until_text(".where", "Send to"); is(SMALL_TARGETS, none()); }
+    listening
+        .forged("evt_1", &event("evt_1", "row.created", "row_1"))
+        .await;
+    steps! { listened;
+        click("tr[data-state=refused]"); until_there(".detail h2");
+        is(SMALL_TARGETS, none()); is(NAMELESS, none()); is(INSIDE, true);
+        end();
     }
-    let inside = "document.documentElement.scrollWidth <= innerWidth";
-    assert_eq!(listened.eval(inside).await, true);
-    listened.end().await;
 
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
     let screen = open!(&service.page("rows"));
     screen.size(390, 844).await;
-    for section in [
-        "rows",
-        "webhooks",
-        "keys",
-        "requests",
-        "triggers",
-        "faults",
-        "workspace",
-    ] {
-        screen.eval(&format!("location.hash = '#{section}'")).await;
-        screen
-            .until("document.querySelector('#sections [aria-current]')?.hash === location.hash.replace(/\\?.*/, '').replace(/\\/.*/, '')")
-            .await;
-        for found in [SMALL_TARGETS, NAMELESS] {
-            assert_none(&screen, found, section).await;
-        }
-        assert_eq!(screen.eval(inside).await, true, "{section}");
+    for section in SECTIONS {
+        steps! { screen; go(section); is(SMALL_TARGETS, none()); is(NAMELESS, none()); is(INSIDE, true); }
     }
     // The steps of the clock are one line.
     let tops = "new Set([...document.querySelectorAll('.steps > *')].map((one) => Math.round(one.getBoundingClientRect().top))).size";
-    assert_eq!(screen.eval(tops).await, 1);
-    screen.end().await;
+    steps! { screen; is(tops, 1); end(); }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_opened_delivery_has_the_focus_on_its_heading_and_the_head_of_the_page_stays() {
-    if chromium().is_none() {
-        return;
-    }
-    let listening = Listening::start();
+    let listening = listening!();
     for number in 0..60 {
-        let id = format!("evt_{number}");
-        let body = event(&id, "row.created", "row_1");
-        listening.deliver(&id, &body, &body).await;
+        listening
+            .event(&format!("evt_{number}"), "row.created", "row_1")
+            .await;
     }
     let screen = open!(&listening.page);
+    let ring = "(() => { const ringed = (one) => one && getComputedStyle(one).outlineStyle !== 'none'; \
+         return [ringed(document.querySelector('.detail h2')), ringed(document.querySelector('.detail'))]; })()";
     for width in [1280, 768, 390] {
-        screen.size(width, 800).await;
-        screen
-            .until("document.querySelectorAll('tr[data-delivery]').length === 60")
-            .await;
-        screen.click("tr[data-delivery]").await;
-        screen
-            .until("document.activeElement?.matches('.detail h2')")
-            .await;
-        let ring = "(() => { const ringed = (one) => one && getComputedStyle(one).outlineStyle !== 'none'; \
-             return [ringed(document.querySelector('.detail h2')), ringed(document.querySelector('.detail'))]; })()";
-        assert_eq!(screen.eval(ring).await, json!([true, false]), "{width}");
-        let head = "document.querySelector('h1').getBoundingClientRect().top >= 0";
-        assert_eq!(screen.eval(head).await, true, "{width}");
-        screen.key("Escape").await;
-        screen
-            .until("document.querySelector('.detail').hidden")
-            .await;
+        steps! { screen;
+            size(width, 800); until_count("tr[data-delivery]", 60);
+            click("tr[data-delivery]"); until("document.activeElement?.matches('.detail h2')");
+            is(ring, json!([true, false])); is("document.querySelector('h1').getBoundingClientRect().top >= 0", true);
+            key("Escape"); until_hidden(".detail");
+        }
     }
     // From the end of a long list, the delivery opens in sight.
-    screen.size(1280, 800).await;
-    screen.click("tr[data-delivery]:last-child").await;
-    screen
-        .until("(() => { const { top } = document.querySelector('.detail h2').getBoundingClientRect(); return top >= 0 && top < 400; })()")
-        .await;
-    screen.end().await;
+    steps! { screen;
+        size(1280, 800); click("tr[data-delivery]:last-child");
+        until("(() => { const { top } = document.querySelector('.detail h2').getBoundingClientRect(); return top >= 0 && top < 400; })()");
+        end();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_of_others_keep_their_direction_to_themselves() {
-    if chromium().is_none() {
-        return;
-    }
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
-    let turned = "Ada\u{202e}\u{2066}evil\u{7}";
-    let values = json!({ "values": { "prop_customer": turned } });
     service
-        .control("PATCH", "models/dm_orders/rows/row_order_1", Some(values))
+        .change(json!({ "prop_customer": "Ada\u{202e}\u{2066}evil\u{7}" }))
         .await;
     let screen = open!(&service.page("rows/dm_orders"));
-    screen
-        .until_text("[data-row=row_order_1]", "Ada\\u202e\\u2066evil\\u0007")
-        .await;
-    screen.click("tr[data-delivery]").await;
-    screen.until_text(".detail .json", "\\u202e").await;
+    steps! { screen;
+        until_text("[data-row=row_order_1]", "Ada\\u202e\\u2066evil\\u0007");
+        click("tr[data-delivery]"); until_text(".detail .json", "\\u202e");
+    }
     let shown = screen.eval("document.body.innerText").await;
     let turns = ['\u{202a}', '\u{202e}', '\u{2066}', '\u{2069}'];
     assert!(!shown.as_str().unwrap().contains(turns), "{shown}");
@@ -215,13 +170,7 @@ async fn texts_of_others_keep_their_direction_to_themselves() {
     ] {
         screen.until_there(selector).await;
     }
-    assert_eq!(
-        screen
-            .eval("document.querySelector('[data-row] td').dir")
-            .await,
-        "auto"
-    );
-    screen.end().await;
+    steps! { screen; is("document.querySelector('[data-row] td').dir", "auto"); end(); }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,69 +180,44 @@ async fn columns_keep_their_width_while_a_cell_is_edited() {
     let screen = open!(&service.page("rows/dm_orders"));
     screen.until_there("[data-row=row_order_1]").await;
     let widths = "[...document.querySelectorAll('.grid th')].map((one) => Math.round(one.getBoundingClientRect().width))";
-    let before: Value = screen.eval(widths).await;
+    let before = screen.eval(widths).await;
     for property in ["prop_quantity", "prop_status", "prop_tags"] {
         let cell = format!("[data-row=row_order_1] [data-property={property}]");
-        screen.click(&cell).await;
-        screen.key("Enter").await;
-        screen.until_there(".editing").await;
-        assert_eq!(screen.eval(widths).await, before, "{property}");
-        screen.key("Escape").await;
-        screen.until("!document.querySelector('.editing')").await;
-        assert_eq!(screen.eval(widths).await, before, "{property}");
+        steps! { screen;
+            click(&cell); key("Enter"); until_there(".editing"); is(widths, before.clone());
+            key("Escape"); until_gone(".editing"); is(widths, before.clone());
+        }
     }
     screen.end().await;
 }
-
-const ONE_REQUEST: &str = "document.querySelectorAll('tr[data-number]').length === 1";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_the_api_show_their_bodies_and_are_filtered() {
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
     let rows = "/api/v1/datamodels/dm_orders/rows HTTP/1.1\r\nauthorization: Bearer tk_test_write";
-    let (status, _) = service.request(&format!("GET {rows}"), None).await;
-    assert_eq!(status, 200);
+    let ask = || async { service.request(&format!("GET {rows}"), Value::Null).await.0 };
+    assert_eq!(ask().await, 200);
     let wrong = json!({ "values": { "Nope": "made-up" } });
-    let (status, _) = service.request(&format!("POST {rows}"), Some(wrong)).await;
+    let (status, _) = service.request(&format!("POST {rows}"), wrong).await;
     assert_eq!(status, 400);
     let screen = open!(&service.page("requests"));
-    screen
-        .until("document.querySelectorAll('tr[data-number]').length === 2")
-        .await;
-    screen.fill("Status", "4").await;
-    screen
-        .until("document.querySelectorAll('tr[data-number]').length === 1")
-        .await;
-    screen.click("tr[data-number] td").await;
-    screen.until_text(".bodies", "made-up").await;
-    screen.until_text(".bodies", "VALIDATION_ERROR").await;
-    screen.key("Escape").await;
-    screen.until("!document.querySelector('.bodies')").await;
-    screen.click("tr[data-number] button").await;
-    screen.until_text(".bodies", "made-up").await;
+    let row = "tr[data-number]";
+    steps! { screen;
+        until_count(row, 2); fill("Status", "4"); until_count(row, 1);
+        click("tr[data-number] td"); until_text(".bodies", "made-up"); until_text(".bodies", "VALIDATION_ERROR");
+        key("Escape"); until_gone(".bodies");
+        click("tr[data-number] button"); until_text(".bodies", "made-up");
+    }
     // It stays open when others come.
-    service.request(&format!("GET {rows}"), None).await;
-    screen.fill("Status", "").await;
-    screen
-        .until("document.querySelectorAll('tr[data-number]').length === 3")
-        .await;
-    screen.until_there(".bodies").await;
-    screen.fill("Search requests", "no such path").await;
-    screen
-        .until_text("main", "No request fits the filter (3 searched).")
-        .await;
-    screen.press("main", "Clear filters").await;
-    screen
-        .until("document.querySelectorAll('tr[data-number]').length === 3")
-        .await;
-    // The search looks at the bodies, and stands in the address.
-    screen.fill("Search requests", "Made-Up").await;
-    screen.until(ONE_REQUEST).await;
-    screen.reload().await;
-    screen.until(ONE_REQUEST).await;
-    screen
-        .until("location.hash === '#requests?search=Made-Up'")
-        .await;
-    screen.end().await;
+    ask().await;
+    steps! { screen;
+        fill("Status", ""); until_count(row, 3); until_there(".bodies");
+        fill("Search requests", "no such path"); until_text("main", "No request fits the filter (3 searched).");
+        press("main", "Clear filters"); until_count(row, 3);
+        // The search looks at the bodies, and stands in the address.
+        fill("Search requests", "Made-Up"); until_count(row, 1);
+        reload(); until_count(row, 1); until("location.hash === '#requests?search=Made-Up'");
+        end();
+    }
 }

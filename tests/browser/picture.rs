@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use crate::listen::{Listening, event};
+use crate::listen::event;
 use crate::screen::Screen;
-
 use crate::{Receives, Served};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures");
@@ -37,7 +36,17 @@ async fn the_pictures_of_the_docs_are_of_the_pages() {
     }
 }
 
-/// Writes a picture. With `HOOKGATE_LOOK_AT` the page is drawn into that folder too, at both widths and in both schemes.
+/// Draws a page into a file, of the file's size, once the steps before it are done. With `HOOKGATE_LOOK_AT` the page is drawn into
+/// that folder too, at both widths and in both schemes.
+macro_rules! draw {
+    ($url:expr, $file:expr, $scheme:expr; $($step:ident($($argument:expr),*);)*) => {{
+        let screen = open!($url);
+        let (_, width, height) = FILES.into_iter().find(|one| one.0 == $file).unwrap();
+        steps! { screen; size(width, height); scheme($scheme); $($step($($argument),*);)* }
+        write(screen, $file).await;
+    }};
+}
+
 async fn write(screen: Screen, file: &str) {
     screen
         .eval("document.activeElement.blur(); scrollTo(0, 0)")
@@ -46,9 +55,8 @@ async fn write(screen: Screen, file: &str) {
     std::fs::write(format!("{FOLDER}/{file}"), picture).unwrap();
     if let Ok(folder) = std::env::var("HOOKGATE_LOOK_AT") {
         for scheme in ["light", "dark"] {
-            screen.scheme(scheme).await;
             for (width, height) in [(1280, 900), (390, 1700)] {
-                screen.size(width, height).await;
+                steps! { screen; scheme(scheme); size(width, height); }
                 let picture = screen.picture().await;
                 std::fs::write(format!("{folder}/{scheme}-{width}-{file}"), picture).unwrap();
             }
@@ -58,39 +66,24 @@ async fn write(screen: Screen, file: &str) {
 }
 
 async fn draw_listen() {
-    let listening = Listening::start();
-    let screen = open!(listening.page_without_token());
-    screen.size(390, 560).await;
-    screen.scheme("light").await;
-    screen.until_text(".empty", "Nothing has arrived").await;
-    write(screen, "listen-empty.png").await;
+    let listening = listening!();
+    draw! { listening.page_without_token(), "listen-empty.png", "light"; until_text(".empty", "Nothing has arrived"); }
     for (id, event_type) in [
         ("evt_8f2c", "row.created"),
         ("evt_8f2d", "row.updated"),
         ("evt_8f2d", "row.updated"),
         ("evt_8f2e", "page.updated"),
     ] {
-        let body = event(id, event_type, "row_order_1");
-        listening.deliver(id, &body, &body).await;
+        listening.event(id, event_type, "row_order_1").await;
     }
     let body = event("evt_8f2f", "row.deleted", "row_order_2");
-    listening
-        .deliver("evt_8f2f", &format!("{body} "), &body)
-        .await;
-    let screen = open!(&listening.page);
-    screen.size(WIDTH, HEIGHT).await;
-    screen.scheme("light").await;
-    screen.click("tr[data-state=refused]").await;
-    screen.press(".detail", "Why was it refused?").await;
-    screen.until_there(".explained").await;
-    write(screen, "listen-page.png").await;
-    let screen = open!(&listening.page);
-    screen.size(768, 900).await;
-    screen.scheme("dark").await;
-    screen.click("tr[data-state=refused]").await;
-    screen.press(".detail", "Why was it refused?").await;
-    screen.until_there(".explained").await;
-    write(screen, "listen-refused.png").await;
+    let changed = format!("{body} ");
+    listening.deliver("evt_8f2f", &changed, &body).await;
+    for (file, scheme) in [("listen-page.png", "light"), ("listen-refused.png", "dark")] {
+        draw! { &listening.page, file, scheme;
+            click("tr[data-state=refused]"); press(".detail", "Why was it refused?"); until_there(".explained");
+        }
+    }
     for number in 0..995 {
         let id = format!("evt_{number}");
         let kinds = ["row.created", "row.updated", "page.updated", "row.deleted"];
@@ -98,40 +91,19 @@ async fn draw_listen() {
         let signed = if number % 11 == 3 { "other" } else { &body };
         listening.deliver(&id, &body, signed).await;
     }
-    let screen = open!(&listening.page);
-    screen.size(768, 560).await;
-    screen.scheme("dark").await;
-    screen.until_text(".totals", "1,000 deliveries").await;
-    write(screen, "listen-many.png").await;
+    draw! { &listening.page, "listen-many.png", "dark"; until_text(".totals", "1,000 deliveries"); }
 }
 
 async fn draw() {
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
     let name = json!({ "name": "my receiver" });
-    service
-        .control("PATCH", "subscriptions/wh_1", Some(name))
+    service.control("PATCH", "subscriptions/wh_1", name).await;
+    receiver
+        .tries(&service, &[(204, 4), (500, 5), (204, 6)])
         .await;
-    let screen = open!(&service.page("rows/dm_orders"));
-    screen.size(WIDTH, HEIGHT).await;
-    screen.scheme("light").await;
-    screen.until_there("[data-row=row_order_1]").await;
-    for (number, (status, quantity)) in [(204, 4), (500, 5), (204, 6)].into_iter().enumerate() {
-        receiver.answer(status);
-        let values = json!({ "values": { "prop_quantity": quantity } });
-        service
-            .control("PATCH", "models/dm_orders/rows/row_order_1", Some(values))
-            .await;
-        service
-            .until_deliveries(|all| all.len() == number + 1 && all[0]["attempts"][0].is_object())
-            .await;
+    draw! { &service.page("rows/dm_orders"), "emulate.png", "light";
+        until_count("tr[data-delivery]", 3);
+        click("tr[data-state=pending]"); until_text(".detail", "Attempt 1"); until("document.getAnimations().length === 0");
     }
-    screen
-        .until("document.querySelectorAll('tr[data-delivery]').length === 3")
-        .await;
-    screen.click("tr[data-state=pending]").await;
-    screen.until_text(".detail", "Attempt 1").await;
-    // The cell that has changed last is not coloured any more.
-    screen.until("document.getAnimations().length === 0").await;
-    write(screen, "emulate.png").await;
 }

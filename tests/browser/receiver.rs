@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use axum::{Router, http::StatusCode, routing::post};
 use hookgate::{Delivery, MemoryStore, Receiver, Secret};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_the_browser";
@@ -55,5 +55,15 @@ impl Receives {
 
     pub(crate) fn events(&self) -> Vec<(Instant, Value)> {
         self.events.lock().unwrap().clone()
+    }
+
+    /// Changes the quantity of the first order once for each, and answers the delivery of it with this status.
+    pub(crate) async fn tries(&self, service: &crate::Served, answers: &[(u16, u64)]) {
+        for (number, (status, quantity)) in (1..).zip(answers) {
+            self.answer(*status);
+            service.change(json!({ "prop_quantity": quantity })).await;
+            let is_tried = |all: &[Value]| all.len() == number && all[0]["attempts"][0].is_object();
+            service.until_deliveries(is_tried).await;
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Texts of others are texts, a lost connection is said, and every section fits a narrow screen in both schemes.
 
 use hookgate_emulator::{Emulator, Seed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{Receives, Served};
 
-const SECTIONS: [&str; 7] = [
+pub(crate) const SECTIONS: [&str; 7] = [
     "rows",
     "webhooks",
     "keys",
@@ -38,63 +38,30 @@ async fn hostile_names_and_values_are_shown_as_text() {
     screen.until_there("[data-row=row_1]").await;
     let values = json!({ "values": { "prop_a": format!("{HOSTILE} again") } });
     service
-        .control("PATCH", "models/dm_1/rows/row_1", Some(values))
+        .control("PATCH", "models/dm_1/rows/row_1", values)
         .await;
     let path = HOSTILE
         .replace(' ', "%20")
         .replace(['<', '>', '"', '\''], "_");
-    service
-        .request(
-            &format!("GET /api/v1/{path} HTTP/1.1\r\nauthorization: Bearer tk_test_admin"),
-            None,
-        )
-        .await;
-    service
-        .request(
-            "POST /webhooks/wf_1 HTTP/1.1\r\nx-other: <img src=x onerror=alert(1)>",
-            Some(json!({ HOSTILE: HOSTILE })),
-        )
-        .await;
-    screen.until_there("tr[data-delivery]").await;
-    screen.click("tr[data-delivery]").await;
-    screen.until_text(".detail", "Attempt 1").await;
+    let asked = format!("GET /api/v1/{path} HTTP/1.1\r\nauthorization: Bearer tk_test_admin");
+    service.request(&asked, Value::Null).await;
+    let called = "POST /webhooks/wf_1 HTTP/1.1\r\nx-other: <img src=x onerror=alert(1)>";
+    service.request(called, json!({ HOSTILE: HOSTILE })).await;
+    steps! { screen; until_there("tr[data-delivery]"); click("tr[data-delivery]"); until_text(".detail", "Attempt 1"); }
     for section in SECTIONS {
-        screen.eval(&format!("location.hash = '{section}'")).await;
-        screen
-            .until(&format!(
-                "document.querySelector('[aria-current=page]').hash === '#{section}'"
-            ))
-            .await;
-        screen
-            .until("document.querySelector('main').innerText.length > 100")
-            .await;
-        let made = screen.eval("document.querySelectorAll('main img, main script, header img, dialog img, main [onerror]').length").await;
-        assert_eq!(made, 0, "{section}");
+        let made = "document.querySelectorAll('main img, main script, header img, dialog img, main [onerror]').length";
+        steps! { screen; go(section); is(made, 0); }
     }
-    for (section, selector) in [
-        ("rows", "[data-row]"),
-        ("webhooks", "[data-subscription]"),
-        ("keys", "[data-key]"),
-        ("triggers", "[data-trigger]"),
-        ("workspace", "[data-member]"),
+    for (section, selector, text) in [
+        ("rows", "[data-row]", "<img src=x"),
+        ("webhooks", "[data-subscription]", "<img src=x"),
+        ("keys", "[data-key]", "<img src=x"),
+        ("triggers", "[data-trigger]", "onerror="),
+        ("workspace", "[data-member]", "<img src=x"),
     ] {
-        screen.eval(&format!("location.hash = '{section}'")).await;
-        let text = if section == "triggers" {
-            "onerror="
-        } else {
-            "<img src=x"
-        };
-        screen.until_text(selector, text).await;
+        steps! { screen; eval(&format!("location.hash = '{section}'")); until_text(selector, text); }
     }
-    assert!(
-        !screen
-            .eval("document.title")
-            .await
-            .as_str()
-            .unwrap()
-            .contains("taken")
-    );
-    screen.end().await;
+    steps! { screen; is("document.title.includes('taken')", false); end(); }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,23 +69,17 @@ async fn every_section_fits_a_narrow_screen_and_can_be_read_in_both_schemes() {
     let receiver = Receives::start().await;
     let service = Served::delivering_to(&receiver.url).await;
     receiver.answer(500);
-    let change = json!({ "values": { "prop_customer": "x".repeat(300) } });
     service
-        .control("PATCH", "models/dm_orders/rows/row_order_1", Some(change))
+        .change(json!({ "prop_customer": "x".repeat(300) }))
         .await;
+    let long = "y".repeat(300);
+    let asked = format!("GET /api/v1/{long} HTTP/1.1\r\nauthorization: Bearer tk_test_read");
+    service.request(&asked, Value::Null).await;
     service
-        .request(
-            &format!(
-                "GET /api/v1/{} HTTP/1.1\r\nauthorization: Bearer tk_test_read",
-                "y".repeat(300)
-            ),
-            None,
-        )
+        .request("POST /webhooks/wf_1 HTTP/1.1", Value::Null)
         .await;
-    service.request("POST /webhooks/wf_1 HTTP/1.1", None).await;
-    service
-        .until_deliveries(|all| all[0]["attempts"][0].is_object())
-        .await;
+    let is_tried = |all: &[Value]| all[0]["attempts"][0].is_object();
+    service.until_deliveries(is_tried).await;
     let screen = open!(&service.page("webhooks"));
     // The contrast of each text with the ground behind it, by the formula of WCAG.
     let faint = "(() => {
@@ -132,34 +93,20 @@ async fn every_section_fits_a_narrow_screen_and_can_be_read_in_both_schemes() {
             return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), one.textContent.slice(0, 40)]; }).filter(([contrast]) => contrast < 4.5);
     })()";
     let mut grounds = Vec::new();
+    let ground = "getComputedStyle(document.documentElement).backgroundColor";
     for scheme in ["light", "dark"] {
         screen.scheme(scheme).await;
-        grounds.push(
-            screen
-                .eval("getComputedStyle(document.documentElement).backgroundColor")
-                .await,
-        );
+        grounds.push(screen.eval(ground).await);
         for (width, height) in [(400, 800), (1280, 900)] {
             screen.size(width, height).await;
             for section in SECTIONS {
-                screen.eval(&format!("location.hash = '{section}'")).await;
-                screen
-                    .until(&format!(
-                        "document.querySelector('[aria-current=page]').hash === '#{section}'"
-                    ))
-                    .await;
-                screen
-                    .until("document.querySelector('main').innerText.length > 100")
-                    .await;
+                screen.go(section).await;
                 if section == "webhooks" {
-                    screen.click("tr[data-delivery]").await;
-                    screen.until_text(".detail", "Attempt 1").await;
+                    steps! { screen; click("tr[data-delivery]"); until_text(".detail", "Attempt 1"); }
                 }
                 let wide = screen.eval("document.documentElement.scrollWidth").await;
-                assert!(
-                    wide.as_i64().unwrap() <= width,
-                    "{section} is {wide} wide of {width}"
-                );
+                let wide = wide.as_i64().unwrap();
+                assert!(wide <= width, "{section} is {wide} wide of {width}");
                 assert_eq!(screen.eval(faint).await, json!([]), "{section} in {scheme}");
             }
         }
@@ -173,42 +120,24 @@ async fn a_lost_connection_is_said_and_what_was_missed_is_read_anew() {
     let first = Emulator::start(Seed::orders()).await.unwrap();
     let address = first.address();
     let screen = open!(&format!("{}/#rows/dm_orders", first.url()));
-    screen.until_text("#connection", "live").await;
-    screen.until_there("[data-row=row_order_1]").await;
+    steps! { screen; until_text("#connection", "live"); until_there("[data-row=row_order_1]"); }
     drop(first);
     screen.until_text("#connection", "connection lost").await;
     let again = crate::emulator::started_at(address).await;
+    let changed = json!({ "prop_customer": "Changed meanwhile" });
     again
         .rows("dm_orders")
-        .update(
-            "row_order_1",
-            json!({ "prop_customer": "Changed meanwhile" }),
-        )
+        .update("row_order_1", changed)
         .unwrap();
-    screen.until_text("#connection", "live").await;
-    screen
-        .until_text("[data-row=row_order_1]", "Changed meanwhile")
-        .await;
-    // The browser itself reports the requests that found no server.
-    let other: Vec<_> = screen
-        .problems()
-        .into_iter()
-        .filter(|problem| !problem.contains("ERR_"))
-        .collect();
-    assert_eq!(other, Vec::<String>::new());
+    steps! { screen; until_text("#connection", "live"); until_text("[data-row=row_order_1]", "Changed meanwhile"); }
+    screen.forget_lost();
     screen.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_exposed_emulator_opens_its_page_by_the_token_alone() {
-    let emulator = Emulator::builder(Seed::orders())
-        .token("made_up_token")
-        .start()
-        .await
-        .unwrap();
+    let builder = Emulator::builder(Seed::orders()).token("made_up_token");
+    let emulator = builder.start().await.unwrap();
     let screen = open!(&format!("{}/?token=made_up_token", emulator.url()));
-    screen.until_there("[data-row]").await;
-    screen.until_text("#connection", "live").await;
-    assert_eq!(screen.eval("location.search").await, "");
-    screen.end().await;
+    steps! { screen; until_there("[data-row]"); until_text("#connection", "live"); is("location.search", ""); end(); }
 }

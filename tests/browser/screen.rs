@@ -52,6 +52,21 @@ macro_rules! open {
     };
 }
 
+/// The listener with these options, or leaves the test out where there is no browser.
+macro_rules! listening {
+    ($($option:expr),*) => {{
+        if crate::screen::chromium().is_none() {
+            return;
+        }
+        crate::listen::Listening::with(&[$($option),*])
+    }};
+}
+
+/// Steps at a page, each a method of [`Screen`] without its `.await`. A line is what is done and what is seen then.
+macro_rules! steps {
+    ($screen:ident; $($step:ident($($argument:expr),*);)*) => { $($screen.$step($($argument),*).await;)* };
+}
+
 impl Screen {
     pub(crate) async fn open(url: &str) -> Option<Self> {
         static PROFILES: AtomicU32 = AtomicU32::new(0);
@@ -87,10 +102,9 @@ impl Screen {
         }
         screen.size(1280, 900).await;
         screen.ask("Page.navigate", json!({"url": url})).await;
+        let loaded = "document.readyState === 'complete' && location.href !== 'about:blank'";
         screen
-            .until(&format!(
-                "document.readyState === 'complete' && location.href !== 'about:blank' || {url:?} === 'about:blank'"
-            ))
+            .until(&format!("{loaded} || {url:?} === 'about:blank'"))
             .await;
         Some(screen)
     }
@@ -124,8 +138,61 @@ impl Screen {
         }
     }
 
+    /// The value of an expression is this.
+    pub(crate) async fn is(&self, expression: &str, expected: impl Into<Value>) {
+        assert_eq!(self.eval(expression).await, expected.into(), "{expression}");
+    }
+
+    /// The texts of the elements are these.
+    pub(crate) async fn are(&self, selector: &str, expected: &[&str]) {
+        assert_eq!(self.texts(selector).await, expected, "{selector}");
+    }
+
+    /// A property of an element, as JavaScript has it.
+    pub(crate) async fn property(&self, selector: &str, property: &str) -> Value {
+        self.eval(&format!("document.querySelector({selector:?}).{property}"))
+            .await
+    }
+
+    /// The id of the delivery that is open.
+    pub(crate) async fn opened(&self) -> String {
+        let id = self.property(".detail", "dataset.delivery").await;
+        id.as_str().unwrap().to_owned()
+    }
+
+    /// The text of the clipboard.
+    pub(crate) async fn copied(&self) -> String {
+        let text = self.eval("navigator.clipboard.readText()").await;
+        text.as_str().unwrap().to_owned()
+    }
+
     pub(crate) async fn until_there(&self, selector: &str) {
-        self.until(&format!("document.querySelector({selector:?}) !== null"))
+        let there = format!("document.querySelector({selector:?}) !== null");
+        self.until(&there).await;
+    }
+
+    pub(crate) async fn until_gone(&self, selector: &str) {
+        let gone = format!("document.querySelector({selector:?}) === null");
+        self.until(&gone).await;
+    }
+
+    pub(crate) async fn until_hidden(&self, selector: &str) {
+        let hidden = format!("document.querySelector({selector:?}).hidden");
+        self.until(&hidden).await;
+    }
+
+    /// Waits until there are so many elements.
+    pub(crate) async fn until_count(&self, selector: &str, count: usize) {
+        let counted = format!("document.querySelectorAll({selector:?}).length === {count}");
+        self.until(&counted).await;
+    }
+
+    /// Goes to a section of the emulator's page.
+    pub(crate) async fn go(&self, section: &str) {
+        self.eval(&format!("location.hash = '{section}'")).await;
+        let current = "document.querySelector('[aria-current=page]').hash";
+        self.until(&format!("{current} === '#{section}'")).await;
+        self.until("document.querySelector('main').innerText.length > 100")
             .await;
     }
 
@@ -296,9 +363,10 @@ impl Screen {
             .unwrap()
     }
 
-    /// The problems so far, which are taken out.
-    pub(crate) fn problems(&self) -> Vec<String> {
-        std::mem::take(&mut *self.problems.lock().unwrap())
+    /// Takes out what the browser itself reports of requests that found no server.
+    pub(crate) fn forget_lost(&self) {
+        let mut problems = self.problems.lock().unwrap();
+        problems.retain(|problem| !problem.contains("ERR_"));
     }
 
     /// Takes out the browser's own report of one answer with this status, which may come a moment later than the answer.
@@ -328,7 +396,7 @@ impl Screen {
         while matches!(self.browser.child.try_wait(), Ok(None)) && Instant::now() < end {
             tokio::time::sleep(BETWEEN).await;
         }
-        assert_eq!(self.problems(), Vec::<String>::new());
+        assert_eq!(*self.problems.lock().unwrap(), Vec::<String>::new());
     }
 }
 

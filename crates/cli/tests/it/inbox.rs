@@ -1,8 +1,7 @@
 //! `hookgate inbox`, over real pipes, while this process has the inbox open and works it off.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use hookgate::{
@@ -13,28 +12,21 @@ use hookgate::{
 use hookgate_inbox::{Inbox, Workers};
 use hookgate_testing::Signer;
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::cli::{Ran, hookgate};
-
-/// A generous time limit, so that a busy machine fails no test.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::cli::printable::acts;
+use crate::cli::{Folder, PATIENCE, Ran, hookgate};
 
 /// A folder with an inbox, gone with its test.
-pub(crate) struct Folder(PathBuf);
+pub(crate) struct Filed(Folder);
 
-impl Folder {
+impl Filed {
     pub(crate) fn new() -> Self {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("hookgate-it-inbox-{}-{count}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        Self(path)
+        Self(Folder::new())
     }
 
     pub(crate) fn file(&self) -> String {
-        self.0.join("inbox.db").to_str().unwrap().to_owned()
+        self.0.path("inbox.db")
     }
 
     pub(crate) fn inbox(&self) -> Inbox {
@@ -42,52 +34,33 @@ impl Folder {
     }
 
     /// Runs the command on the inbox.
-    fn run(&self, command: &str, arguments: &[&str]) -> Ran {
-        let file = self.file();
-        let mut all = vec!["inbox", command, "--db", &*file];
-        all.extend(arguments);
+    fn run(&self, line: &str) -> Ran {
+        let (command, options) = line.split_once(' ').unwrap_or((line, ""));
+        let line = format!("inbox {command} --db {} {options}", self.file());
         // A process's command blocks this one, which has the inbox's threads to itself.
-        tokio::task::block_in_place(|| Ran::of(&all))
+        tokio::task::block_in_place(|| Ran::typed(&line))
     }
 
-    fn json(&self, command: &str, arguments: &[&str]) -> Value {
-        let ran = self.run(command, &[arguments, &["--json"]].concat());
-        assert_eq!(ran.stderr, "");
-        let value = ran.json();
-        for key in value.as_object().unwrap().keys() {
-            let plain = key.chars().all(|char| char.is_ascii_alphanumeric());
-            assert!(plain && key != "id" && key != "type", "{key}");
-        }
-        value
+    fn json(&self, line: &str) -> Value {
+        self.run(&format!("{line} --json"))
+            .warns_of_nothing()
+            .json()
     }
 
     /// The numbers of the entries that a list shows.
-    fn listed(&self, arguments: &[&str]) -> Vec<String> {
-        let ran = self.run("list", &[arguments, &["--json"]].concat());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        let lines = ran.stdout.lines();
-        let of = |line| serde_json::from_str::<Value>(line).unwrap()["entry"].clone();
-        lines
-            .map(|line| of(line).as_str().unwrap().to_owned())
-            .collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
+    fn listed(&self, options: &str) -> Vec<String> {
+        let lines = self.run(&format!("list {options} --json")).ends(0).lines();
+        let number = |line: &Value| line["entry"].as_str().unwrap().to_owned();
+        lines.iter().map(number).collect()
     }
 }
 
 async fn accept(inbox: &Inbox, id: &str) {
-    accept_body(
-        inbox,
-        &format!(r#"{{"id":"{id}","type":"page.created","data":{{"n":1}}}}"#),
-    )
-    .await;
+    let body = format!(r#"{{"id":"{id}","type":"page.created","data":{{"n":1}}}}"#);
+    accept_body(inbox, &body).await;
 }
 
-pub(crate) async fn accept_body(inbox: &Inbox, body: &str) {
+async fn accept_body(inbox: &Inbox, body: &str) {
     let delivery = hookgate_testing::delivery(body).unwrap();
     let day = Duration::from_secs(86_400);
     assert_eq!(inbox.accept(&delivery, day).await.unwrap(), Accepted::New);
@@ -108,110 +81,107 @@ async fn an_entry_is_shown_with_the_trace_of_its_request() {
     received.push(body.into()).unwrap();
     let delivery = receiver.verify(received, &head).unwrap();
 
-    let folder = Folder::new();
+    let folder = Filed::new();
     let inbox = folder.inbox();
     accept(&inbox, "evt_1").await;
     let day = Duration::from_secs(86_400);
     inbox.accept(&delivery, day).await.unwrap();
-    let all = folder.listed(&[]);
-    let shown = folder.run("show", &[&all[1]]).stdout;
-    assert!(
-        shown.contains(&format!("traceparent: {TRACE}\n")),
-        "{shown}"
-    );
-    assert_eq!(folder.json("show", &[&all[1]])["traceparent"], TRACE);
-    let without = folder.run("show", &[&all[0]]).stdout;
-    assert!(!without.contains("traceparent"), "{without}");
+    let [without, with] = &folder.listed("")[..] else {
+        panic!("two")
+    };
+    let shown = folder.run(&format!("show {with}"));
+    shown.says(&[&format!("traceparent: {TRACE}\n")]);
+    assert_eq!(folder.json(&format!("show {with}"))["traceparent"], TRACE);
+    folder
+        .run(&format!("show {without}"))
+        .lacks(&["traceparent"]);
     inbox.close().await;
 }
 
 /// An inbox that holds these events, and that no process has open.
-pub(crate) fn filled(ids: &[&str]) -> Folder {
-    let folder = Folder::new();
+pub(crate) fn filled(ids: &[&str]) -> Filed {
+    let folder = Filed::new();
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().build().unwrap().block_on(async {
-        let inbox = folder.inbox();
-        for id in ids {
-            accept(&inbox, id).await;
-        }
-        inbox.close().await;
-    });
+    let runtime = runtime.enable_all().build().unwrap();
+    runtime.block_on(async { open(&folder, ids).await.close().await });
     folder
+}
+
+/// The inbox, open, with these events.
+async fn open(folder: &Filed, ids: &[&str]) -> Inbox {
+    let inbox = folder.inbox();
+    for id in ids {
+        accept(&inbox, id).await;
+    }
+    inbox
 }
 
 // fault O1: a selection is ignored, or one of several options: other events are retried, dead-lettered or deleted than were meant
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inbox_in_use_is_listed_shown_and_counted() {
-    let folder = Folder::new();
-    let inbox = folder.inbox();
-    for id in ["evt_1", "evt_2", "evt_3"] {
-        accept(&inbox, id).await;
-    }
-    let ran = folder.run(
-        "dead-letter",
-        &["--event-id", "evt_2", "--reason", "no such customer"],
-    );
-    assert_eq!(
-        (ran.code, &*ran.stdout),
-        (Some(0), "1 entry dead-lettered\n")
-    );
+    let folder = Filed::new();
+    let inbox = open(&folder, &["evt_1", "evt_2", "evt_3"]).await;
+    let ran = folder
+        .run("dead-letter --event-id evt_2 --reason no~such~customer")
+        .ends(0);
+    assert_eq!(ran.stdout, "1 entry dead-lettered\n");
 
-    let ran = folder.run("list", &[]);
+    let ran = folder.run("list").ends(0);
     let lines: Vec<_> = ran.stdout.lines().collect();
-    assert_eq!((ran.code, lines.len()), (Some(0), 4), "{ran:?}");
+    assert_eq!(lines.len(), 4, "{ran:?}");
     assert!(lines[0].starts_with("ENTRY") && lines[0].ends_with("LAST ERROR"));
     for (line, parts) in lines[1..].iter().zip([
         ["queued", "page.created", "evt_1"],
         ["dead", "evt_2", "no such customer"],
         ["queued", "page.created", "evt_3"],
     ]) {
-        assert!(parts.iter().all(|part| line.contains(part)), "{line}");
+        crate::cli::has(line, &parts);
     }
-    let all = folder.listed(&[]);
-    assert_eq!(all.len(), 3);
-    assert_eq!(folder.listed(&["--state", "dead"]), all[1..2]);
-    assert_eq!(folder.listed(&["--event-id", "evt_3"]), all[2..]);
-    assert_eq!(folder.listed(&["--older-than", "1h"]), [""; 0]);
-    assert_eq!(folder.listed(&["--after", &all[0]]), all[1..]);
-    let paged = folder.run("list", &["--limit", "2"]);
+    let all = folder.listed("");
+    let [first, second, _] = &all[..] else {
+        panic!("three")
+    };
+    for (options, expected) in [
+        ("--state dead", &all[1..2]),
+        ("--event-id evt_3", &all[2..]),
+        ("--older-than 1h", &[]),
+        (&*format!("--after {first}"), &all[1..]),
+    ] {
+        assert_eq!(folder.listed(options), expected, "{options}");
+    }
+    let paged = folder.run("list --limit 2");
     assert_eq!(paged.stdout.lines().count(), 3);
     assert_eq!(
         paged.stderr,
-        format!("note: there may be more: --after {}\n", all[1])
+        format!("note: there may be more: --after {second}\n")
     );
 
-    let shown = folder.run("show", &[&all[1]]);
-    assert_eq!(shown.code, Some(0));
-    for part in [
-        &*format!("entry {}: dead", all[1]),
+    folder.run(&format!("show {second}")).ends(0).says(&[
+        &format!("entry {second}: dead"),
         "last error: no such customer",
         "page.created evt_2",
         "by the key ",
         "\"n\": 1",
-    ] {
-        assert!(shown.stdout.contains(part), "{part}: {}", shown.stdout);
-    }
-    let whole = folder.json("show", &[&all[0]]);
+    ]);
+    let whole = folder.json(&format!("show {first}"));
     assert_eq!(
-        (&whole["state"], &whole["eventId"]),
-        (&"queued".into(), &"evt_1".into())
+        json!([whole["state"], whole["eventId"]]),
+        json!(["queued", "evt_1"])
     );
-    let body: Value = serde_json::from_str(whole["body"].as_str().unwrap()).unwrap();
-    assert_eq!(body["data"]["n"], 1);
-    let raw = folder.run("show", &[&all[0], "--raw"]);
-    assert_eq!(raw.stdout, whole["body"].as_str().unwrap());
-    let none = folder.run("show", &["9999"]);
-    assert_eq!((none.code, &*none.stdout), (Some(3), ""));
-    assert!(none.stderr.contains("there is no entry 9999"));
+    let body = whole["body"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(body).unwrap()["data"]["n"], 1);
+    assert_eq!(folder.run(&format!("show {first} --raw")).stdout, body);
+    let none = folder.run("show 9999").ends(3);
+    none.tells(&["there is no entry 9999"]).prints_nothing();
 
-    let stats = folder.json("stats", &[]);
-    assert_eq!((&stats["queued"], &stats["dead"]), (&2.into(), &1.into()));
+    let stats = folder.json("stats");
+    assert_eq!(json!([stats["queued"], stats["dead"]]), json!([2, 1]));
     assert!(stats["oldestSeconds"].is_u64());
-    let text = folder.run("stats", &[]).stdout;
+    let text = folder.run("stats").stdout;
     assert!(text.starts_with("2 queued (0 of them failed before), 0 running, 1 dead, 0 done"));
     // This process has it open all the while.
     accept(&inbox, "evt_4").await;
-    assert_eq!(folder.listed(&[]).len(), 4);
+    assert_eq!(folder.listed("").len(), 4);
     inbox.close().await;
 }
 
@@ -219,48 +189,45 @@ async fn an_inbox_in_use_is_listed_shown_and_counted() {
 // fault O6: an operator who looks holds up the work, or sees what is long past
 #[tokio::test(flavor = "multi_thread")]
 async fn an_entry_that_another_process_retries_is_handled_here() {
-    let folder = Folder::new();
+    let folder = Filed::new();
     let inbox = folder.inbox();
     let mended = Arc::new(AtomicBool::new(false));
     let is_mended = Arc::clone(&mended);
     let workers = Workers::new(&inbox)
         .max_tries(1)
         .start_handler(move |_: Delivery| {
-            let mended = is_mended.load(Ordering::SeqCst);
-            async move {
-                if mended {
-                    StatusCode::OK
-                } else {
-                    StatusCode::BAD_GATEWAY
-                }
-            }
-        })
-        .unwrap();
+            let is_mended = is_mended.load(Ordering::SeqCst);
+            let status = if is_mended {
+                StatusCode::OK
+            } else {
+                StatusCode::BAD_GATEWAY
+            };
+            async move { status }
+        });
+    let workers = workers.unwrap();
     accept(&inbox, "evt_1").await;
     accept(&inbox, "evt_2").await;
     let reach = async |state: &str, count: u64| {
         let until = Instant::now() + PATIENCE;
-        while folder.json("stats", &[])[state] != count {
-            assert!(Instant::now() < until, "{}", folder.json("stats", &[]));
+        while folder.json("stats")[state] != count {
+            assert!(Instant::now() < until, "{}", folder.json("stats"));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     reach("dead", 2).await;
     mended.store(true, Ordering::SeqCst);
-    let retried = folder.json("retry", &["--event-id", "evt_1"]);
-    assert_eq!(retried["retried"], 1);
+    assert_eq!(folder.json("retry --event-id evt_1")["retried"], 1);
     reach("done", 1).await;
-    let all_the_same = ["--all", "--even-if-older-than-claims"];
-    assert_eq!(folder.json("retry", &all_the_same)["retried"], 1);
+    let all_the_same = "retry --all --even-if-older-than-claims";
+    assert_eq!(folder.json(all_the_same)["retried"], 1);
     reach("done", 2).await;
     // An entry that is done is left alone. It was named, so the exit code is 1.
-    let ran = folder.run("retry", &["--event-id", "evt_1"]);
-    assert_eq!((ran.code, &*ran.stdout), (Some(1), "0 entries due now\n"));
-    assert!(ran.stderr.contains("hookgate inbox list"), "{ran:?}");
-    let done = folder.listed(&["--state", "done"]);
-    let shown = folder.run("show", &[&done[0]]);
-    assert!(shown.stdout.contains("body: deleted"), "{}", shown.stdout);
-    assert_eq!(folder.run("show", &[&done[0], "--raw"]).code, Some(3));
+    let ran = folder.run("retry --event-id evt_1").ends(1);
+    assert_eq!(ran.stdout, "0 entries due now\n");
+    ran.tells(&["hookgate inbox list"]);
+    let done = folder.listed("--state done").remove(0);
+    folder.run(&format!("show {done}")).says(&["body: deleted"]);
+    folder.run(&format!("show {done} --raw")).ends(3);
     workers.shutdown(PATIENCE).await;
     inbox.close().await;
 }
@@ -269,44 +236,26 @@ async fn an_entry_that_another_process_retries_is_handled_here() {
 // fault O2: dead letters are deleted without `--yes`
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_deleted_unasked() {
-    let folder = Folder::new();
-    let inbox = folder.inbox();
-    for id in ["evt_1", "evt_2", "evt_3"] {
-        accept(&inbox, id).await;
+    let folder = Filed::new();
+    let inbox = open(&folder, &["evt_1", "evt_2", "evt_3"]).await;
+    for id in ["evt_1", "evt_2"] {
+        folder
+            .run(&format!("dead-letter --event-id {id} --reason made~up"))
+            .ends(0);
     }
-    folder.run(
-        "dead-letter",
-        &["--event-id", "evt_1", "--reason", "made up"],
-    );
-    folder.run(
-        "dead-letter",
-        &["--event-id", "evt_2", "--reason", "made up"],
-    );
-    let unasked = folder.run("purge", &["--all"]);
-    assert_eq!(unasked.code, Some(0));
-    assert!(
-        unasked
-            .stdout
-            .contains("nothing deleted yet, --yes deletes 2 entries")
-    );
-    assert_eq!(folder.json("purge", &["--all"])["dryRun"], true);
-    assert_eq!(folder.run("purge", &["--event-id", "evt_9"]).code, Some(1));
-    let waiting = folder.run("purge", &["--all", "--yes", "--state", "queued"]);
-    assert_eq!(waiting.code, Some(2));
-    assert!(waiting.stderr.contains("dead letters first"));
-    assert_eq!(folder.listed(&[]).len(), 3);
-    let young = folder.json("purge", &["--older-than", "1h", "--yes"]);
-    assert_eq!(young["purged"], 0);
-    assert_eq!(
-        folder.json("purge", &["--event-id", "evt_1", "--yes"])["purged"],
-        1
-    );
-    assert_eq!(
-        folder.run("purge", &["--event-id", "evt_1", "--yes"]).code,
-        Some(1)
-    );
-    assert_eq!(folder.json("purge", &["--all", "--yes"])["purged"], 1);
-    assert_eq!(folder.listed(&["--state", "queued"]).len(), 1);
+    let unasked = folder.run("purge --all").ends(0);
+    unasked.says(&["nothing deleted yet, --yes deletes 2 entries"]);
+    assert_eq!(folder.json("purge --all")["dryRun"], true);
+    folder.run("purge --event-id evt_9").ends(1);
+    let waiting = folder.run("purge --all --yes --state queued").ends(2);
+    waiting.tells(&["dead letters first"]);
+    assert_eq!(folder.listed("").len(), 3);
+    let one = "purge --event-id evt_1 --yes";
+    assert_eq!(folder.json("purge --older-than 1h --yes")["purged"], 0);
+    assert_eq!(folder.json(one)["purged"], 1);
+    folder.run(one).ends(1);
+    assert_eq!(folder.json("purge --all --yes")["purged"], 1);
+    assert_eq!(folder.listed("--state queued").len(), 1);
     // It is forgotten, and so its event is new.
     accept(&inbox, "evt_1").await;
     inbox.close().await;
@@ -314,113 +263,68 @@ async fn nothing_is_deleted_unasked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_sender_wrote_does_nothing_to_a_terminal() {
-    let folder = Folder::new();
+    let folder = Filed::new();
     let inbox = folder.inbox();
     let body = "{\"id\":\"evt_\u{202e}1\",\"type\":\"t\",\"data\":\"\u{1b}[2J\u{9b}31m\"}";
     accept_body(&inbox, body).await;
-    let acts = |text: &str| {
-        text.chars()
-            .any(|char| char.is_control() && char != '\n' || char == '\u{202e}')
-    };
-    let entry = folder.listed(&[]).remove(0);
-    for (command, arguments) in [
-        ("list", &[][..]),
-        ("list", &["--json"]),
-        ("show", &[&*entry]),
-        ("show", &[&*entry, "--json"]),
-    ] {
-        let ran = folder.run(command, arguments);
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert!(!acts(&ran.stdout), "{command}: {:?}", ran.stdout);
+    let entry = folder.listed("").remove(0);
+    let show = format!("show {entry}");
+    for line in ["list", "list --json", &show, &format!("{show} --json")] {
+        let ran = folder.run(line).ends(0);
+        assert!(!acts(&ran.stdout), "{line}: {:?}", ran.stdout);
     }
     // Byte for byte on request, where the output is not a terminal.
-    assert_eq!(folder.run("show", &[&entry, "--raw"]).stdout, body);
+    assert_eq!(folder.run(&format!("{show} --raw")).stdout, body);
     inbox.close().await;
 }
 
 // fault O4: a mistyped path makes an empty inbox, and all seems well
 #[test]
 fn a_missing_file_is_an_error_and_is_not_made() {
-    let folder = Folder::new();
-    for command in [
-        &["list"][..],
-        &["show", "1"],
-        &["retry", "--all"],
-        &["dead-letter", "--entry", "1", "--reason", "made up"],
-        &["purge", "--all", "--yes"],
-        &["stats"],
+    let folder = Filed::new();
+    let file = folder.file();
+    for line in [
+        "list",
+        "show 1",
+        "retry --all",
+        "dead-letter --entry 1 --reason made~up",
+        "purge --all --yes",
+        "stats",
     ] {
-        let file = folder.file();
-        let mut asked = hookgate(&["--json", "inbox"]);
-        let ran = Ran::to_its_end(asked.args(command).args(["--db", &file]));
-        assert_eq!((ran.code, &*ran.stdout), (Some(3), ""), "{command:?}");
-        ran.fault();
-        assert!(std::fs::read_dir(&folder.0).unwrap().next().is_none());
+        let ran = Ran::typed(&format!("--json inbox {line} --db {file}")).ends(3);
+        ran.prints_nothing().fault();
+        let made = std::fs::read_dir(&folder.0.0).unwrap().next();
+        assert!(made.is_none(), "{line}: {made:?}");
     }
     // A file that is not an inbox is not touched either, and no file becomes an inbox.
     for found in ["made up", ""] {
-        std::fs::write(folder.file(), found).unwrap();
-        let ran = Ran::of(&["inbox", "stats", "--db", &folder.file()]);
-        assert_eq!(ran.code, Some(3), "{found:?}: {ran:?}");
-        assert!(ran.stderr.contains("creates no inbox"), "{ran:?}");
-        assert_eq!(std::fs::read(folder.file()).unwrap(), found.as_bytes());
-    }
-}
-
-#[test]
-fn a_command_line_that_does_not_say_which_is_wrong() {
-    for wrong in [
-        &["stats"][..],
-        &["stats", "--db", "a.db", "--database-url-env", "URL"],
-        &["retry", "--db", "a.db"],
-        &["dead-letter", "--db", "a.db", "--reason", "made up"],
-        &["dead-letter", "--db", "a.db", "--entry", "1"],
-        &["purge", "--db", "a.db", "--yes"],
-        &["list", "--db", "a.db", "--state", "lost"],
-        &["list", "--db", "a.db", "--limit", "0"],
-        &["show", "--db", "a.db", "-1"],
-        &["show", "--db", "a.db", "evt_1"],
-        &["retry", "--db", "a.db", "--state", "running"],
-        &["retry", "--db", "a.db", "--state", "done"],
-        &["list", "--db", "a.db", "--older-than", "5"],
-    ] {
-        let ran = Ran::to_its_end(hookgate(&["inbox"]).args(wrong));
-        assert_eq!(
-            (ran.code, &*ran.stdout),
-            (Some(2), ""),
-            "{wrong:?}: {ran:?}"
-        );
+        std::fs::write(&file, found).unwrap();
+        let ran = Ran::typed(&format!("inbox stats --db {file}")).ends(3);
+        ran.tells(&["creates no inbox"]);
+        assert_eq!(std::fs::read(&file).unwrap(), found.as_bytes());
     }
 }
 
 // fault O5: an error repeats the URL of a database with its password
 #[test]
 fn a_database_is_named_by_variable_or_file_and_its_password_is_not_repeated() {
-    let stats = |name: &str, url: Option<&str>| {
-        let mut asked = hookgate(&["inbox", "stats", "--json", "--database-url-env", name]);
+    let stats = |url: Option<&str>| {
+        let mut asked = hookgate(&["inbox", "stats", "--json", "--database-url-env", "ITS_URL"]);
         if let Some(url) = url {
-            asked.env(name, url);
+            asked.env("ITS_URL", url);
         }
         let ran = Ran::to_its_end(&mut asked);
-        assert!(!ran.stderr.contains("hunter2"), "{ran:?}");
-        ran.fault();
+        ran.lacks(&["hunter2"]).fault();
         ran
     };
-    let unset = stats("NO_SUCH_URL", None);
-    assert_eq!(unset.code, Some(2));
-    assert!(unset.stderr.contains("NO_SUCH_URL"));
-    let url = "postgres://me:hunter2@127.0.0.1:1/orders";
-    let ran = stats("MADE_UP_URL", Some(url));
+    stats(None).ends(2).tells(&["ITS_URL"]);
+    let ran = stats(Some("postgres://me:hunter2@127.0.0.1:1/orders"));
     if cfg!(feature = "postgres") {
-        assert_eq!(ran.code, Some(4));
-        let wrong = stats("MADE_UP_URL", Some("postgres://me:hunter2@[/?x"));
-        assert_eq!(wrong.code, Some(2));
+        ran.ends(4);
+        stats(Some("postgres://me:hunter2@[/?x")).ends(2);
     } else {
-        assert_eq!(ran.code, Some(2));
-        assert!(ran.stderr.contains("without the feature `postgres`"));
+        ran.ends(2).tells(&["without the feature `postgres`"]);
     }
-    let folder = Folder::new();
-    let missing = folder.file();
-    let ran = Ran::of(&["inbox", "stats", "--database-url-file", &missing]);
-    assert_eq!(ran.code, Some(3));
+    let missing = Filed::new().file();
+    Ran::typed(&format!("inbox stats --database-url-file {missing}")).ends(3);
 }

@@ -8,4 +8,4 @@ pub(crate) use command::received;
 #[path = "../../../testing/tests/it/log/folder.rs"]
 mod folder;
 
-use folder::{Folder, delivery, delivery_of};
+use folder::{delivery, delivery_of};

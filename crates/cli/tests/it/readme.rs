@@ -1,17 +1,11 @@
 //! The table of commands in `docs/command.md`, against the command.
 
-use std::process::Command;
-
 const PAGE: &str = include_str!("../../../../docs/command.md");
 
 /// The table of commands names the existing ones.
 #[test]
 fn the_workbench_lists_every_command() {
-    let help = Command::new(env!("CARGO_BIN_EXE_hookgate"))
-        .arg("--help")
-        .output()
-        .unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
+    let help = crate::cli::Ran::of(&["--help"]).stdout;
     // The groups of commands stand before the options. A longer description goes on in lines with more spaces before them.
     let commands = help.split("\nOptions:\n").next().unwrap().lines();
     let mut there: Vec<_> = commands

@@ -1,72 +1,73 @@
 //! `--scheme`: deliveries as other senders sign them, signed and verified by the command.
 
-use crate::cli::{Ran, SECRET, Scratch, hookgate};
+use serde_json::json;
+
+use crate::cli::{Folder, Ran, SECRET, typed};
 use crate::log::received;
 
 const BYTES: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const BODY: &str = r#"{"id":"evt_1","type":"invoice.paid"}"#;
 
-fn run(secret: &str, arguments: &[&str]) -> Ran {
-    Ran::to_its_end(hookgate(arguments).env("WEBHOOK_SECRET", secret))
+fn run(secret: &str, line: &str) -> Ran {
+    Ran::to_its_end(typed(line).env("WEBHOOK_SECRET", secret))
+}
+
+/// What the command signs for this scheme: the options that name its headers and its body.
+fn signed(folder: &Folder, scheme: &str, secret: &str, header: &str) -> String {
+    let body = folder.file("body.json", BODY);
+    let signed = run(secret, &format!("sign --scheme {scheme} --body {body}"));
+    signed.says(&[header]);
+    let headers = folder.file(&format!("{scheme}.txt"), signed.stdout);
+    format!("--headers {headers} --body {body}")
 }
 
 #[test]
 fn what_the_command_signs_for_a_scheme_it_verifies_for_that_and_no_other() {
-    let body = Scratch::file("scheme-body", BODY.as_bytes());
-    for (scheme, secret, header) in [
-        ("workspace", SECRET, "x-service-signature: sha256="),
-        ("standard-webhooks", BYTES, "webhook-signature: v1,"),
-        ("stripe", SECRET, "stripe-signature: t="),
-        ("github", SECRET, "x-hub-signature-256: sha256="),
+    let folder = Folder::new();
+    for (scheme, secret, header, other) in [
+        (
+            "workspace",
+            SECRET,
+            "x-service-signature: sha256=",
+            "stripe",
+        ),
+        (
+            "standard-webhooks",
+            BYTES,
+            "webhook-signature: v1,",
+            "stripe",
+        ),
+        ("stripe", SECRET, "stripe-signature: t=", "workspace"),
+        ("github", SECRET, "x-hub-signature-256: sha256=", "stripe"),
     ] {
-        let signed = run(secret, &["sign", "--scheme", scheme, "--body", body.path()]);
-        assert!(signed.stdout.contains(header), "{signed:?}");
-        let headers = Scratch::file(&format!("scheme-{scheme}"), signed.stdout.as_bytes());
-        let verify = |scheme: &str| {
-            let of = ["--headers", headers.path(), "--body", body.path()];
-            run(secret, &[&["verify", "--scheme", scheme][..], &of].concat())
-        };
-        let verdict = verify(scheme);
-        assert_eq!(verdict.code, Some(0), "{verdict:?}");
-        assert!(
-            verdict.stdout.starts_with("authentic: signed"),
-            "{verdict:?}"
-        );
+        let signed = signed(&folder, scheme, secret, header);
+        let verify = |scheme| run(secret, &format!("verify --scheme {scheme} {signed}"));
+        let verdict = verify(scheme).ends(0);
+        verdict.begins("authentic: signed");
         assert!(!verdict.stdout.contains("answers 422") || scheme == "workspace");
-        let other = if scheme == "stripe" {
-            "workspace"
-        } else {
-            "stripe"
-        };
-        assert_eq!(verify(other).code, Some(1));
+        verify(other).ends(1);
     }
 }
 
 #[test]
 fn a_secret_that_does_not_fit_the_scheme_and_an_unknown_scheme_are_named() {
-    let body = Scratch::file("scheme-misfit", BODY.as_bytes());
-    let sign = |scheme| run(SECRET, &["sign", "--scheme", scheme, "--body", body.path()]);
-    let misfit = sign("standard-webhooks");
-    assert!(
-        misfit.stderr.contains("not base64 after its prefix"),
-        "{misfit:?}"
-    );
-    assert!(!misfit.stderr.contains(SECRET));
-    let unknown = sign("acme");
-    assert!(
-        unknown
-            .stderr
-            .contains("expected workspace, standard-webhooks"),
-        "{unknown:?}"
-    );
+    let folder = Folder::new();
+    let body = folder.file("body.json", BODY);
+    for (scheme, said) in [
+        ("standard-webhooks", "not base64 after its prefix"),
+        ("acme", "expected workspace, standard-webhooks"),
+    ] {
+        let ran = run(SECRET, &format!("sign --scheme {scheme} --body {body}"));
+        ran.tells(&[said]).lacks(&[SECRET]);
+    }
 }
 
 /// A log of three deliveries, each signed by the command: with its secret, with another one, and with its secret again.
-fn log_of(scheme: &str, secret: &str, other: &str) -> Scratch {
+fn log_of(folder: &Folder, scheme: &str, secret: &str, other: &str) -> String {
     let lines = [("evt_1", secret), ("evt_2", other), ("evt_3", secret)].map(|(id, secret)| {
-        let text = format!(r#"{{"id":"{id}","type":"invoice.paid"}}"#);
-        let body = Scratch::file(&format!("scheme-log-{scheme}-{id}"), text.as_bytes());
-        let signed = run(secret, &["sign", "--scheme", scheme, "--body", body.path()]);
+        let text = BODY.replace("evt_1", id);
+        let body = folder.file("of-log.json", &text);
+        let signed = run(secret, &format!("sign --scheme {scheme} --body {body}"));
         let headers = signed
             .stdout
             .lines()
@@ -77,144 +78,87 @@ fn log_of(scheme: &str, secret: &str, other: &str) -> Scratch {
             "evt_2" => (401, "not_authentic", None),
             _ => (204, "handled", Some("primary")),
         };
-        let line = serde_json::json!({
+        let line = json!({
             "received_at": now.unwrap().as_secs(), "method": "POST", "target": "/webhooks",
             "headers": headers, "body": text,
             "answer": {"status": status, "outcome": outcome, "elapsed_us": 1, "key": key},
         });
         format!("{line}\n")
     });
-    Scratch::file(&format!("scheme-log-{scheme}"), lines.concat().as_bytes())
+    folder.file("log.jsonl", lines.concat())
 }
 
 #[test]
 fn a_log_of_each_scheme_is_listed_explained_and_replayed() {
+    let folder = Folder::new();
     let other = "whsec_YW5vdGhlciBvbmUgb2YgYSB0ZXN0IQ==";
     for scheme in ["standard-webhooks", "stripe", "github"] {
-        let log = log_of(scheme, BYTES, other);
-        let listed = run(
-            BYTES,
-            &["log", "list", log.path(), "--scheme", scheme, "--json"],
-        );
+        let log = log_of(&folder, scheme, BYTES, other);
+        let listed = run(BYTES, &format!("log list {log} --scheme {scheme} --json")).ends(0);
         let rows = listed.stdout.matches(r#""verifiable":true"#).count();
-        assert_eq!((listed.code, rows), (Some(0), 3), "{listed:?}");
+        assert_eq!(rows, 3, "{listed:?}");
         // GitHub signs no type, and the command writes no header that names one.
         let has_type = listed.stdout.contains(r#""eventType":"invoice.paid""#);
         assert_eq!(has_type, scheme != "github", "{listed:?}");
-        let shown = ["log", "show", log.path(), "--scheme", scheme, "--line", "3"];
-        let shown = run(BYTES, &shown);
-        assert_eq!(shown.code, Some(0), "{shown:?}");
+        let shown = run(BYTES, &format!("log show {log} --scheme {scheme} --line 3")).ends(0);
         let has_age = shown.stdout.contains("s after it was signed");
         assert_eq!(has_age, scheme != "github", "{shown:?}");
 
-        let explain = |line: &str, held: &str, known: &str| {
-            let of = [
-                "explain",
-                "--scheme",
-                scheme,
-                "--log",
-                log.path(),
-                "--line",
-                line,
-            ];
-            let other = ["--other-env", "OTHER_SECRET"];
-            let mut command = hookgate(&[&of[..], &other].concat());
+        let explain = |number: u8| {
+            let line = format!("explain --scheme {scheme} --log {log} --line {number}");
+            let mut command = typed(&format!("{line} --other-env OTHER_SECRET"));
             command
-                .env("WEBHOOK_SECRET", held)
-                .env("OTHER_SECRET", known);
+                .env("WEBHOOK_SECRET", BYTES)
+                .env("OTHER_SECRET", other);
             Ran::to_its_end(&mut command)
         };
-        let sound = explain("1", BYTES, other);
         let verdict = match scheme {
             "github" => "authentic, signed with WEBHOOK_SECRET",
             _ => "authentic and fresh",
         };
-        assert!(sound.stdout.contains(verdict), "{sound:?}");
-        let of_another = explain("2", BYTES, other);
-        assert_eq!(of_another.code, Some(1));
-        assert!(
-            of_another.stdout.contains("that of OTHER_SECRET"),
-            "{of_another:?}"
-        );
+        explain(1).says(&[verdict]);
+        explain(2).ends(1).says(&["that of OTHER_SECRET"]);
 
         let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/webhooks", server.local_addr().unwrap());
-        let replayed = std::thread::spawn({
-            let (log, url) = (log.path().to_owned(), url.clone());
-            move || {
-                run(
-                    BYTES,
-                    &[
-                        "replay", &log, "--to", &url, "--scheme", scheme, "--line", "1",
-                    ],
-                )
-            }
-        });
+        let line = format!("replay {log} --to {url} --scheme {scheme} --line 1");
+        let replayed = std::thread::spawn(move || run(BYTES, &line));
         let (head, body) = received(&server);
-        let replayed = replayed.join().unwrap();
-        assert_eq!(replayed.code, Some(0), "{replayed:?}");
-        let headers = head[1..].join("\n");
-        let headers = Scratch::file("scheme-replayed", headers.as_bytes());
-        let body = Scratch::file("scheme-replayed-body", &body);
-        let verify = [
-            "verify",
-            "--scheme",
-            scheme,
-            "--headers",
-            headers.path(),
-            "--body",
-            body.path(),
-        ];
-        let verdict = run(BYTES, &verify);
-        assert_eq!(verdict.code, Some(0), "{verdict:?}");
+        replayed.join().unwrap().ends(0);
+        let headers = folder.file("replayed.txt", head[1..].join("\n"));
+        let body = folder.file("replayed.json", body);
+        let verify = format!("verify --scheme {scheme} --headers {headers} --body {body}");
+        run(BYTES, &verify).ends(0);
     }
 }
 
 #[test]
 fn an_id_and_a_subscription_are_refused_where_the_scheme_has_none() {
-    let body = Scratch::file("scheme-id", br#"{"id":"evt.1"}"#);
-    let sign = |scheme, option: &[&str]| {
-        let of = ["sign", "--scheme", scheme, "--body", body.path()];
-        run(BYTES, &[&of[..], option].concat())
-    };
-    let made = sign("standard-webhooks", &[]);
-    assert!(made.stdout.contains("webhook-id: msg_"), "{made:?}");
-    let given = sign("standard-webhooks", &["--id", "msg_7"]);
-    assert!(given.stdout.contains("webhook-id: msg_7\n"), "{given:?}");
-    let hook = sign("github", &["--subscription", "77"]);
-    assert!(hook.stdout.contains("x-github-hook-id: 77"), "{hook:?}");
-    for (scheme, option, message) in [
-        ("standard-webhooks", ["--id", "evt.1"], "without a dot"),
-        ("stripe", ["--id", "evt_1"], "leave out --id"),
-        (
-            "stripe",
-            ["--subscription", "we_1"],
-            "leave out --subscription",
-        ),
+    let folder = Folder::new();
+    let body = folder.file("body.json", br#"{"id":"evt.1"}"#);
+    let sign = |options: &str| run(BYTES, &format!("sign --body {body} --scheme {options}"));
+    for (options, header) in [
+        ("standard-webhooks", "webhook-id: msg_"),
+        ("standard-webhooks --id msg_7", "webhook-id: msg_7\n"),
+        ("github --subscription 77", "x-github-hook-id: 77"),
     ] {
-        let refused = sign(scheme, &option);
-        assert_eq!(refused.code, Some(2), "{refused:?}");
-        assert!(refused.stderr.contains(message), "{refused:?}");
+        sign(options).says(&[header]);
+    }
+    for (options, message) in [
+        ("standard-webhooks --id evt.1", "without a dot"),
+        ("stripe --id evt_1", "leave out --id"),
+        ("stripe --subscription we_1", "leave out --subscription"),
+    ] {
+        sign(options).ends(2).tells(&[message]);
     }
 }
 
 #[test]
 fn the_times_of_a_refused_delivery_of_another_scheme_are_printed() {
-    let body = Scratch::file("scheme-refused", BODY.as_bytes());
-    let of = ["sign", "--scheme", "stripe", "--body", body.path()];
-    let signed = run(BYTES, &of);
-    let headers = Scratch::file("scheme-refused-headers", signed.stdout.as_bytes());
-    let verify = [
-        "verify",
-        "--scheme",
-        "stripe",
-        "--json",
-        "--headers",
-        headers.path(),
-    ];
-    let verdict = run(SECRET, &[&verify[..], &["--body", body.path()]].concat());
-    assert_eq!(verdict.code, Some(1), "{verdict:?}");
-    let json: serde_json::Value = serde_json::from_str(&verdict.stdout).unwrap();
+    let folder = Folder::new();
+    let signed = signed(&folder, "stripe", BYTES, "");
+    let verdict = run(SECRET, &format!("verify --scheme stripe --json {signed}")).ends(1);
+    let json = verdict.json();
     assert!(json["signedAt"].is_string(), "{json}");
     assert!(json["ageSeconds"].is_i64(), "{json}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use hookgate::{
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_postgres::{Postgres, Tls, migrate};
 use hookgate_testing::delivery;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio_postgres::{Config, NoTls};
 
@@ -35,13 +35,27 @@ pub(crate) fn hookgate(arguments: &[&str]) -> Command {
 
 /// The result of a command: its exit code, its standard output, and its standard error.
 pub(crate) fn ran(command: &mut Command) -> (Option<i32>, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = tokio::task::block_in_place(|| command.output().unwrap());
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (status.code(), text(stdout), text(stderr))
+    let output = tokio::task::block_in_place(|| command.output().unwrap());
+    let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+    (output.status.code(), out, err)
+}
+
+/// Counts the inbox at this address, with these options more.
+pub(crate) fn stats(url: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = hookgate(&["inbox", "stats", "--database-url-env", "INBOX_URL"]);
+    ran(command.args(more).env("INBOX_URL", url))
+}
+
+/// The text has each of these texts.
+pub(crate) fn has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// These fields of an object.
+pub(crate) fn fields<const N: usize>(of: &Value, names: [&str; N]) -> Value {
+    names.iter().map(|name| of[*name].clone()).collect()
 }
 
 /// An inbox, and how the command finds it.
@@ -81,9 +95,11 @@ impl Place {
         (inbox.unwrap(), place)
     }
 
-    fn command(&self, name: &str, arguments: &[&str]) -> Command {
-        let mut command = hookgate(&["inbox", name]);
-        command.args(&self.options).args(arguments);
+    /// The command of this line, in whose words `~` stands for a blank.
+    fn command(&self, line: &str) -> Command {
+        let mut command = hookgate(&["inbox"]);
+        command.args(line.split(' ').map(|word| word.replace('~', " ")));
+        command.args(&self.options);
         if let Some(url) = &self.url {
             command.env("INBOX_URL", url);
         }
@@ -91,30 +107,39 @@ impl Place {
     }
 
     /// The lines of JSON that it prints, and its exit code.
-    pub(crate) fn json(&self, name: &str, arguments: &[&str]) -> (Option<i32>, Vec<Value>) {
-        let (code, printed, said) = ran(self.command(name, arguments).arg("--json"));
+    pub(crate) fn json(&self, line: &str) -> (Option<i32>, Vec<Value>) {
+        let (code, printed, said) = ran(self.command(line).arg("--json"));
         // A "no" has a reason.
-        assert!(code == Some(0) || !said.is_empty(), "{name} says nothing");
+        assert!(code == Some(0) || !said.is_empty(), "{line} says nothing");
         let lines = printed.lines();
         let values = lines.map(|line| serde_json::from_str(line).unwrap());
         (code, values.collect())
     }
 
     /// The text that it prints, and its exit code.
-    pub(crate) fn text(&self, name: &str, arguments: &[&str]) -> (Option<i32>, String) {
-        let (code, printed, _) = ran(&mut self.command(name, arguments));
+    pub(crate) fn text(&self, line: &str) -> (Option<i32>, String) {
+        let (code, printed, _) = ran(&mut self.command(line));
         (code, printed)
     }
 
-    /// The number of changed entries.
-    fn changes(&self, name: &str, arguments: &[&str], key: &str) -> (Option<i32>, u64) {
-        let (code, values) = self.json(name, arguments);
-        (code, values[0][key].as_u64().unwrap())
+    /// So many entries are changed, and this is the exit code.
+    fn changes(&self, line: &str, count: u64, expected: i32) {
+        let key = match line.split(' ').next() {
+            Some("retry") => "retried",
+            Some("dead-letter") => "deadLettered",
+            _ => "purged",
+        };
+        let (code, values) = self.json(line);
+        assert_eq!(
+            json!([code, values[0][key]]),
+            json!([expected, count]),
+            "{line}"
+        );
     }
 
     /// The entry of an event, as a list shows it.
     pub(crate) fn entry(&self, event: &str) -> Option<Value> {
-        let (code, mut values) = self.json("list", &["--event-id", event]);
+        let (code, mut values) = self.json(&format!("list --event-id {event}"));
         assert_eq!(code, Some(0));
         assert!(values.len() < 2, "{values:?}");
         values.pop()
@@ -128,7 +153,7 @@ impl Place {
     pub(crate) async fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
-            let stats = self.json("stats", &[]).1.remove(0);
+            let stats = self.json("stats").1.remove(0);
             if so(&stats) {
                 return stats;
             }
@@ -186,26 +211,17 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
     let workers = workers.unwrap();
 
     // An empty inbox is not a broken one.
-    assert_eq!(place.json("list", &[]), (Some(0), vec![]));
+    assert_eq!(place.json("list"), (Some(0), vec![]));
     let empty = place.until("empty", |_| true).await;
-    assert_eq!((&empty["queued"], &empty["done"]), (&0.into(), &0.into()));
-    assert!(empty["oldestSeconds"].is_null());
+    let found = fields(&empty, ["queued", "done", "oldestSeconds"]);
+    assert_eq!(found, json!([0, 0, null]));
 
-    for id in [
-        "evt_dead_1",
-        "evt_dead_2",
-        "evt_dead_3",
-        "evt_late_1",
-        "evt_late_2",
-        "evt_slow",
-    ] {
-        accept(&inbox, id).await;
+    let ids = ["dead_1", "dead_2", "dead_3", "late_1", "late_2", "slow"];
+    for id in ids {
+        accept(&inbox, &format!("evt_{id}")).await;
     }
-    place
-        .until("dead, waiting, running", |stats| {
-            stats["dead"] == 3 && stats["retrying"] == 2 && stats["running"] == 1
-        })
-        .await;
+    let is_ready = |it: &Value| fields(it, ["dead", "retrying", "running"]) == json!([3, 2, 1]);
+    place.until("dead, waiting, running", is_ready).await;
     // The workers go on beside all that follows.
     let ends = Arc::new(AtomicBool::new(false));
     let (has_ended, filled) = (Arc::clone(&ends), inbox.clone());
@@ -220,95 +236,81 @@ async fn an_operator_inspects_and_repairs(inbox: Inbox, place: Place) {
     });
 
     let late = place.entry("evt_late_1").unwrap();
-    assert_eq!(
-        (&late["state"], &late["tries"]),
-        (&"queued".into(), &1.into())
-    );
-    let why = late["lastError"].as_str().unwrap();
-    assert!(why.contains("the shop is closed"), "{why}");
-    let dead = place.json("list", &["--state", "dead", "--limit", "2"]);
-    assert_eq!((dead.0, dead.1.len()), (Some(0), 2));
-    let last = dead.1[1]["entry"].as_str().unwrap().to_owned();
-    let rest = place.json("list", &["--state", "dead", "--after", &last]);
+    assert_eq!(fields(&late, ["state", "tries"]), json!(["queued", 1]));
+    has(late["lastError"].as_str().unwrap(), &["the shop is closed"]);
+    let (code, dead) = place.json("list --state dead --limit 2");
+    assert_eq!((code, dead.len()), (Some(0), 2));
+    let last = dead[1]["entry"].as_str().unwrap();
+    let rest = place.json(&format!("list --state dead --after {last}"));
     assert_eq!(rest.1.len(), 1);
-    let (code, listed, said) = ran(&mut place.command("list", &["--state", "dead"]));
+    let (code, listed, said) = ran(&mut place.command("list --state dead"));
     assert_eq!((code, &*said, listed.lines().count()), (Some(0), "", 4));
-    assert!(listed.contains("no such customer"), "{listed}");
+    has(&listed, &["no such customer"]);
 
     let slow = place.number("evt_slow");
-    let (code, shown, _) = ran(&mut place.command("show", &[&slow]));
+    let (code, shown) = place.text(&format!("show {slow}"));
     assert_eq!(code, Some(0));
-    for part in [
-        ": running, leased until 20",
-        "page.created evt_slow",
-        "\"n\": 1",
-    ] {
-        assert!(shown.contains(part), "{part}: {shown}");
-    }
-    let (code, raw, _) = ran(&mut place.command("show", &[&slow, "--raw"]));
-    assert_eq!((code, raw), (Some(0), body("evt_slow")));
+    has(
+        &shown,
+        &[": running, leased until 20", "page.created evt_slow"],
+    );
+    has(&shown, &["\"n\": 1"]);
+    let raw = place.text(&format!("show {slow} --raw"));
+    assert_eq!(raw, (Some(0), body("evt_slow")));
 
     // A running entry belongs to its worker alone.
-    for (name, arguments, key) in [
-        ("retry", &[][..], "retried"),
-        ("dead-letter", &["--reason", "made up"], "deadLettered"),
-        ("purge", &["--yes"], "purged"),
-        ("purge", &["--yes", "--state", "done"], "purged"),
+    for line in [
+        "retry --entry SLOW",
+        "dead-letter --entry SLOW --reason made~up",
+        "purge --entry SLOW --yes",
+        "purge --entry SLOW --yes --state done",
     ] {
-        let named = [&["--entry", &slow], arguments].concat();
-        assert_eq!(place.changes(name, &named, key), (Some(1), 0), "{name}");
+        place.changes(&line.replace("SLOW", &slow), 0, 1);
     }
     assert_eq!(place.entry("evt_slow").unwrap()["state"], "running");
 
     // One of them is given up, and deleted: it is forgotten, and so the event is new.
-    let one = ["--event-id", "evt_late_2"];
-    let dead_lettered = place.changes(
-        "dead-letter",
-        &[&one[..], &["--reason", "sent twice"]].concat(),
-        "deadLettered",
+    place.changes(
+        "dead-letter --event-id evt_late_2 --reason sent~twice",
+        1,
+        0,
     );
-    assert_eq!(dead_lettered, (Some(0), 1));
     let entry = place.entry("evt_late_2").unwrap();
     assert_eq!(
-        (&entry["state"], &entry["lastError"]),
-        (&"dead".into(), &"sent twice".into())
+        fields(&entry, ["state", "lastError"]),
+        json!(["dead", "sent twice"])
     );
-    let purge = [&one[..], &["--yes"]].concat();
-    assert_eq!(place.changes("purge", &purge, "purged"), (Some(0), 1));
+    place.changes("purge --event-id evt_late_2 --yes", 1, 0);
     assert_eq!(place.entry("evt_late_2"), None);
     let gone = entry["entry"].as_str().unwrap();
-    let (code, _, said) = ran(&mut place.command("show", &[gone]));
+    let (code, _, said) = ran(&mut place.command(&format!("show {gone}")));
     assert_eq!(code, Some(3));
-    assert!(said.contains("there is no entry"), "{said}");
+    has(&said, &["there is no entry"]);
 
     // The handler works again. The entries that failed are made due now; their own wait has an hour to go.
     here.mended.store(true, Ordering::SeqCst);
-    let dead = place.changes("retry", &["--state", "dead"], "retried");
-    assert_eq!(dead, (Some(0), 3));
-    let late = place.changes("retry", &["--event-id", "evt_late_1"], "retried");
-    assert_eq!(late, (Some(0), 1));
+    place.changes("retry --state dead", 3, 0);
+    place.changes("retry --event-id evt_late_1", 1, 0);
     accept(&inbox, "evt_late_2").await;
     released.add_permits(1);
     ends.store(true, Ordering::SeqCst);
     let all = live.await.unwrap() + 6;
     let stats = place.until("all done", |stats| stats["done"] == all).await;
-    assert_eq!((&stats["dead"], &stats["running"]), (&0.into(), &0.into()));
-    assert!(stats["oldestSeconds"].is_null());
+    let found = fields(&stats, ["dead", "running", "oldestSeconds"]);
+    assert_eq!(found, json!([0, 0, null]));
     workers.shutdown(PATIENCE).await;
     let handled = here.handled.lock().unwrap();
     assert_eq!(handled.len(), all);
     assert!(handled.values().all(|times| *times == 1), "{handled:?}");
 
     // The reader stops early, as behind `| head`.
-    let mut listing = place.command("list", &[]);
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
+    let mut listing = place.command("list");
     let listing = listing.stdout(writer).stderr(Stdio::piped()).output();
     let listing = listing.unwrap();
-    assert_eq!(
-        (listing.status.code(), &*listing.stderr),
-        (Some(0), &[][..])
-    );
+    assert_eq!(listing.status.code(), Some(0));
+    assert_eq!(String::from_utf8(listing.stderr).unwrap(), "");
 }
 
 // fault O3: a retry, burial or deletion takes an entry from the worker that runs it: it runs twice, or is gone
@@ -365,38 +367,29 @@ async fn an_inbox_behind_tls_is_reached_by_its_url() {
     let inbox = postgres.inbox("test").unwrap();
     accept(&inbox, "evt_1").await;
 
-    let stats = |url: &str| {
-        let mut command = hookgate(&["inbox", "stats", "--database-url-env", "INBOX_URL"]);
-        ran(command.env("INBOX_URL", url))
-    };
-    let (code, printed, said) = stats(&right);
+    let (code, printed, said) = stats(&right, &[]);
     assert!(code == Some(0) && printed.starts_with("1 queued"), "{said}");
     let other = certificates.path("other.pem");
-    for (url, words) in [
+    for (host, rest, code, words) in [
+        ("localhost", "sslmode=require", 4, "signed by no authority"),
         (
-            by("localhost", "sslmode=require".to_owned()),
+            "localhost",
+            "sslrootcert=OTHER",
+            4,
             "signed by no authority",
         ),
         (
-            by("localhost", format!("sslrootcert={other}")),
-            "signed by no authority",
-        ),
-        (
-            by(
-                "other.example",
-                format!("sslrootcert={ca}&hostaddr=127.0.0.1"),
-            ),
+            "other.example",
+            "sslrootcert=ITS&hostaddr=127.0.0.1",
+            4,
             "another host name",
         ),
-        (
-            by("localhost", "sslmode=disable".to_owned()),
-            "sslmode=verify-full",
-        ),
+        ("localhost", "sslmode=disable", 3, "sslmode=verify-full"),
     ] {
-        let (code, _, said) = stats(&url);
-        let refused = words == "sslmode=verify-full";
-        assert_eq!(code, Some(if refused { 3 } else { 4 }), "{said}");
-        assert!(said.contains(words), "{words}: {said}");
+        let rest = rest.replace("OTHER", &other).replace("ITS", &ca);
+        let (ended, _, said) = stats(&by(host, rest), &[]);
+        assert_eq!(ended, Some(code), "{words}: {said}");
+        has(&said, &[words]);
     }
 }
 
@@ -413,13 +406,8 @@ async fn a_command_leaves_nothing_in_the_sessions_of_a_pooler() {
     let inbox = database(&server).inbox("test").unwrap();
     accept(&inbox, "evt_1").await;
     let place = Place::from(&pooler.server);
-    let one = ["--event-id", "evt_1"];
-    let all = [&one[..], &["--reason", "made up"]].concat();
-    assert_eq!(
-        place.changes("dead-letter", &all, "deadLettered"),
-        (Some(0), 1)
-    );
-    assert_eq!(place.changes("retry", &one, "retried"), (Some(0), 1));
+    place.changes("dead-letter --event-id evt_1 --reason made~up", 1, 0);
+    place.changes("retry --event-id evt_1", 1, 0);
     let other = client_at(&PostgresServer::config_at(pooler.server.address)).await;
     let asked = "SELECT concat_ws(' ', current_setting('statement_timeout'), current_setting('lock_timeout'))";
     let left = other.query_typed_one(asked, &[]).await.unwrap();
@@ -433,35 +421,36 @@ async fn a_database_that_does_not_answer_is_reported_with_its_cause() {
     let Some(mut server) = PostgresServer::start(&["fsync=off"]) else {
         return;
     };
-    let stats = |url: &str| {
-        let mut command = hookgate(&["inbox", "stats", "--database-url-env", "INBOX_URL"]);
-        ran(command.env("INBOX_URL", url))
-    };
     let expect = |url: &str, code: i32, parts: &[&str]| {
-        let (came, printed, said) = stats(url);
+        let (came, printed, said) = stats(url, &[]);
         assert_eq!((came, &*printed), (Some(code), ""), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
-        for part in parts {
-            assert!(said.contains(part), "{part}: {said}");
-        }
+        has(&said, parts);
     };
+    let plain = url(&server, "");
     expect(
-        &url(&server, ""),
+        &plain,
         3,
         &["a table is missing", "the receiver's database"],
     );
-    let other = url(&server, "").replace("/postgres", "/nowhere");
-    expect(&other, 3, &["database \"nowhere\" does not exist"]);
-    let nobody = url(&server, "").replace("hookgate@", "nobody:hunter2@");
-    expect(&nobody, 3, &["role \"nobody\" does not exist"]);
-    for asked in ["require", "verify-full", "verify-ca"] {
-        let tls = url(&server, &format!("?sslmode={asked}"));
-        expect(&tls, 4, &["can't be reached", "does not support TLS"]);
+    let nowhere = plain.replace("/postgres", "/nowhere");
+    let nobody = plain.replace("hookgate@", "nobody:hunter2@");
+    let no_tls = &["can't be reached", "does not support TLS"];
+    for (url, code, parts) in [
+        (nowhere, 3, &["database \"nowhere\" does not exist"][..]),
+        (nobody, 3, &["role \"nobody\" does not exist"]),
+        (url(&server, "?sslmode=require"), 4, no_tls),
+        (url(&server, "?sslmode=verify-full"), 4, no_tls),
+        (url(&server, "?sslmode=verify-ca"), 4, no_tls),
+        (url(&server, "?sslmode=hunter2"), 2, &["sslmode is unknown"]),
+        (
+            url(&server, "?sslrootcert=/nowhere.pem"),
+            2,
+            &["sslrootcert", "/nowhere.pem"],
+        ),
+    ] {
+        expect(&url, code, parts);
     }
-    let unknown = url(&server, "?sslmode=hunter2");
-    expect(&unknown, 2, &["sslmode is unknown"]);
-    let missing = url(&server, "?sslrootcert=/nowhere.pem");
-    expect(&missing, 2, &["sslrootcert", "/nowhere.pem"]);
     server.crash();
-    expect(&url(&server, ""), 4, &["can't be reached", "is it running"]);
+    expect(&plain, 4, &["can't be reached", "is it running"]);
 }

@@ -13,10 +13,10 @@ use hookgate::{
 };
 use hookgate_inbox::{Backoff, Inbox, Workers};
 use hookgate_testing::delivery;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::command::{Place, ran};
+use crate::command::{Place, fields, ran};
 use crate::support::Folder;
 
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
@@ -80,18 +80,16 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
             assert_eq!(accept(&inbox, &id, person).await, Accepted::New);
         }
     }
-    place
-        .until("each in its state", |stats| {
-            stats["done"] == 2
-                && stats["dead"] == 2
-                && stats["retrying"] == 2
-                && stats["running"] == 2
-        })
-        .await;
+    let counts = |stats: &Value| fields(stats, ["done", "dead", "retrying", "running"]);
+    let in_each = |stats: &Value| counts(stats) == json!([2, 2, 2, 2]);
+    place.until("each in its state", in_each).await;
 
     // Both dead letters name the person: one in its body, and the other's in its last error alone.
-    let person = ["--person", "usr_1"];
-    let (code, values) = place.json("erase", &person);
+    let erased = |values: &[Value]| {
+        let last = values.last().unwrap();
+        fields(last, ["entries", "kept", "lastErrors"])
+    };
+    let (code, values) = place.json("erase --person usr_1");
     let found = [
         ("evt_dead_1", "dead", false),
         ("evt_dead_2", "dead", false),
@@ -102,76 +100,46 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
     let of_error = |value: &&Value| value["lastErrorOnly"] == true;
     let only: Vec<_> = values.iter().filter(of_error).collect();
     assert_eq!((only.len(), &only[0]["eventId"]), (1, &"evt_dead_2".into()));
-    let counts = values.last().unwrap();
-    assert_eq!(
-        (&counts["dryRun"], &counts["entries"], &counts["kept"]),
-        (&true.into(), &1.into(), &2.into())
-    );
-    assert_eq!(counts["lastErrors"], 1);
-    let (code, said) = place.text("erase", &person);
+    assert_eq!(values.last().unwrap()["dryRun"], true);
+    assert_eq!(erased(&values), json!([1, 2, 1]));
+    let (code, said) = place.text("erase --person usr_1");
     let last: Vec<_> = said.lines().rev().take(3).collect();
-    assert_eq!(
-        (code, last[0]),
-        (
-            Some(0),
-            "nothing erased yet, --yes erases 1 entry, the last error of 1 other; \
-             2 entries that wait or run are kept without --including-waiting"
-        )
-    );
+    let advice = "nothing erased yet, --yes erases 1 entry, the last error of 1 other; \
+                  2 entries that wait or run are kept without --including-waiting";
+    assert_eq!((code, last[0]), (Some(0), advice));
     assert!(last[1].contains("evt_dead_2"), "{said}");
     assert!(last[2].ends_with("and the entries stay:"), "{said}");
     assert_eq!(place.entry("evt_dead_1").unwrap()["state"], "dead");
-    let of_a_row = place.json("erase", &["--row", "row_evt_late_2"]).1;
+    let of_a_row = place.json("erase --row row_evt_late_2").1;
     assert_eq!(states(&of_a_row), [("evt_late_2", "queued", true)]);
 
-    let (code, values) = place.json("erase", &[&person[..], &["--yes"]].concat());
-    let counts = values.last().unwrap();
-    assert_eq!(
-        (code, &counts["entries"], &counts["kept"]),
-        (Some(1), &1.into(), &2.into())
-    );
-    assert_eq!(counts["lastErrors"], 1);
+    let (code, values) = place.json("erase --person usr_1 --yes");
+    assert_eq!((code, erased(&values)), (Some(1), json!([1, 2, 1])));
     let other = place.entry("evt_dead_2").unwrap();
     assert_eq!(
-        (&other["state"], &other["lastError"]),
-        (&"dead".into(), &Value::Null)
+        fields(&other, ["state", "lastError"]),
+        json!(["dead", null])
     );
     assert_ne!(other["bodyBytes"], 0);
-    let (code, values) = place.json(
-        "erase",
-        &[&person[..], &["--yes", "--including-waiting"]].concat(),
-    );
-    let counts = values.last().unwrap();
-    assert_eq!(
-        (code, &counts["entries"], &counts["kept"]),
-        (Some(0), &2.into(), &0.into())
-    );
+    let (code, values) = place.json("erase --person usr_1 --yes --including-waiting");
+    let last = fields(values.last().unwrap(), ["entries", "kept"]);
+    assert_eq!((code, last), (Some(0), json!([2, 0])));
     for state in ["done", "dead", "late", "slow"] {
         let id = format!("evt_{state}_1");
         let entry = place.entry(&id).unwrap();
-        assert_eq!(
-            (&entry["state"], &entry["bodyBytes"]),
-            (&"done".into(), &0.into()),
-            "{id}"
-        );
-        assert!(entry["lastError"].is_null(), "{id}");
+        let left = fields(&entry, ["state", "bodyBytes", "lastError"]);
+        assert_eq!(left, json!(["done", 0, null]), "{id}");
         let copy = accept(&inbox, &id, "usr_1").await;
         assert_eq!(copy, Accepted::Duplicate { same_body: true }, "{id}");
     }
-    let (code, values) = place.json("erase", &person);
+    let (code, values) = place.json("erase --person usr_1");
     assert_eq!((code, values.len()), (Some(1), 1));
 
     // The entries of the other person are worked off, and so are new ones.
     gate.add_permits(2);
     assert_eq!(accept(&inbox, "evt_done_3", "usr_2").await, Accepted::New);
-    place
-        .until("the rest is handled", |stats| {
-            stats["done"] == 7
-                && stats["dead"] == 1
-                && stats["retrying"] == 1
-                && stats["running"] == 0
-        })
-        .await;
+    let is_worked_off = |stats: &Value| counts(stats) == json!([7, 1, 1, 0]);
+    place.until("the rest is handled", is_worked_off).await;
     workers.shutdown(PATIENCE).await;
 }
 
@@ -179,11 +147,12 @@ async fn a_person_is_erased(inbox: Inbox, place: Place) {
 fn is_in_files(folder: &Path, text: &str) -> bool {
     let files = fs::read_dir(folder).unwrap();
     let mut contents = files.map(|file| fs::read(file.unwrap().path()).unwrap());
-    contents.any(|bytes| {
+    let has = |bytes: Vec<u8>| {
         bytes
             .windows(text.len())
-            .any(|window| window == text.as_bytes())
-    })
+            .any(|found| found == text.as_bytes())
+    };
+    contents.any(has)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -193,10 +162,8 @@ async fn a_person_is_erased_on_sqlite_and_no_byte_is_left_in_its_files() {
     let (inbox, place) = Place::on_sqlite(&file);
     a_person_is_erased(inbox.clone(), place).await;
     assert!(!is_in_files(folder.path(), "usr_1"));
-    assert!(
-        is_in_files(folder.path(), "usr_2"),
-        "the other one is still there"
-    );
+    // The other one is still there.
+    assert!(is_in_files(folder.path(), "usr_2"));
     inbox.close().await;
 }
 
@@ -207,9 +174,8 @@ async fn what_was_deleted_earlier_is_overwritten_too() {
     let file = folder.path().join("inbox.db");
     let inbox = hookgate_sqlite::open_inbox(&file).unwrap();
     let workers = Workers::new(&inbox).poll_interval(Duration::from_millis(100));
-    let workers =
-        workers.start_handler(|_: Delivery| async { StatusCode::NO_CONTENT.into_answer() });
-    let workers = workers.unwrap();
+    let handled = |_: Delivery| async { StatusCode::NO_CONTENT.into_answer() };
+    let workers = workers.start_handler(handled).unwrap();
     for number in 0..20 {
         accept(&inbox, &format!("evt_{number}"), "usr_1").await;
     }

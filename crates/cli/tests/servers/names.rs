@@ -1,43 +1,30 @@
 //! An inbox on PostgreSQL that programs of several names share.
 
-use std::process::Command;
-
-use super::command::{accept, database, url};
+use super::command::{accept, database, stats, url};
 use crate::support::migrated;
 
 // fault F17: two programs in one schema silence each other's events and run each other's entries
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_operator_is_asked_for_the_name_where_there_are_several() {
     let Some(server) = migrated(&["fsync=off"]).await else {
         return;
     };
     let url = url(&server, "");
-    let stats = async |more: &[&str]| {
-        let (url, more) = (url.clone(), more.join(" "));
-        let ran = tokio::task::spawn_blocking(move || {
-            Command::new(env!("CARGO_BIN_EXE_hookgate"))
-                .args(["inbox", "stats", "--database-url-env", "INBOX_URL"])
-                .args(more.split_whitespace())
-                .env("INBOX_URL", url)
-                .output()
-                .unwrap()
-        });
-        let ran = ran.await.unwrap();
-        let said = [ran.stdout, ran.stderr].concat();
-        (ran.status.code(), String::from_utf8(said).unwrap())
+    let expect = |more: &[&str], code: i32, parts: &[&str]| {
+        let (came, printed, said) = stats(&url, more);
+        let said = printed + &said;
+        assert_eq!(came, Some(code), "{said}");
+        assert!(
+            parts.iter().all(|part| said.contains(part)),
+            "{parts:?}: {said}"
+        );
+        said
     };
     let named = |name| database(&server).inbox(name).unwrap();
-    let (code, said) = stats(&[]).await;
-    assert!(code == Some(0) && said.starts_with("0 queued"), "{said}");
+    assert!(expect(&[], 0, &[]).starts_with("0 queued"));
     accept(&named("orders"), "evt_1").await;
-    let (code, said) = stats(&[]).await;
-    assert!(code == Some(0) && said.starts_with("1 queued"), "{said}");
+    assert!(expect(&[], 0, &[]).starts_with("1 queued"));
     accept(&named("members"), "evt_1").await;
-    let (code, said) = stats(&[]).await;
-    assert_eq!(code, Some(2), "{said}");
-    for part in ["members, orders", "--name"] {
-        assert!(said.contains(part), "{said}");
-    }
-    let (code, said) = stats(&["--name", "orders"]).await;
-    assert!(code == Some(0) && said.starts_with("1 queued"), "{said}");
+    expect(&[], 2, &["members, orders", "--name"]);
+    assert!(expect(&["--name", "orders"], 0, &[]).starts_with("1 queued"));
 }

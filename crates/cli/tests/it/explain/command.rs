@@ -1,82 +1,25 @@
 //! `hookgate sign`, `verify` and `explain`, over real pipes.
 
-use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use serde_json::Value;
+use serde_json::json;
 
 use super::mistakes::{self, BODY, NOW, SECRET};
+use crate::cli::{Folder, Ran, into_a_closed_pipe, typed};
 
 /// The body of these tests is authentic, and no whole event.
 const NO_EVENT: &str =
     "a handler that takes `Event` answers 422: workspaceId is missing, at line 1 column 191";
 
-/// A folder of its own, gone at the end of its test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join(format!("explain-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, content).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
+fn run(line: &str) -> Ran {
+    run_with(SECRET, line)
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The built program, with this secret in its environment.
-fn hookgate(secret: &str, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hookgate"));
-    command
-        .args(arguments)
-        .env("WEBHOOK_SECRET", secret)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-fn run(secret: &str, arguments: &[&str]) -> (i32, String, String) {
-    told(hookgate(secret, arguments).output().unwrap())
-}
-
-fn run_with(stdin: &[u8], secret: &str, arguments: &[&str]) -> (i32, String, String) {
-    let mut child = hookgate(secret, arguments)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(stdin).unwrap();
-    told(child.wait_with_output().unwrap())
-}
-
-fn told(output: Output) -> (i32, String, String) {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code().unwrap(),
-        text(output.stdout),
-        text(output.stderr),
-    )
-}
-
-fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
+/// With this secret in its environment.
+fn run_with(secret: &str, line: &str) -> Ran {
+    Ran::to_its_end(typed(line).env("WEBHOOK_SECRET", secret))
 }
 
 fn signature(key: &[u8], body: &[u8]) -> String {
@@ -84,296 +27,190 @@ fn signature(key: &[u8], body: &[u8]) -> String {
     hex::encode(mistakes::mac(key, &message))
 }
 
-/// A head that was signed over this body.
-fn head(key: &[u8], body: &[u8]) -> String {
-    format!(
-        "X-Service-Timestamp: {NOW}\r\nX-Service-Signature: sha256={}\r\n",
-        signature(key, body)
-    )
+/// That of the body of these tests.
+fn right() -> String {
+    signature(SECRET.as_bytes(), BODY.as_bytes())
+}
+
+/// A head with this signature.
+fn head(signature: &str) -> String {
+    format!("X-Service-Timestamp: {NOW}\r\nX-Service-Signature: sha256={signature}\r\n")
+}
+
+/// A folder with the body, `good.txt` that was signed over it, and the options that name both.
+fn signed() -> (Folder, String) {
+    let folder = Folder::new();
+    let good = folder.file("good.txt", head(&right()));
+    let body = folder.file("body.json", BODY);
+    (folder, format!("--headers {good} --body {body}"))
 }
 
 #[test]
 fn sign_prints_what_the_service_would_send() {
-    let folder = Folder::new("sign");
-    let body = folder.file("body.json", BODY);
-    let expected = signature(SECRET.as_bytes(), BODY.as_bytes());
-    let at = NOW.to_string();
+    let (folder, _) = signed();
+    let body = folder.path("body.json");
+    let expected = format!("sha256={}", right());
     for at in [
-        at.as_str(),
+        "1763690000",
         "2025-11-21T01:53:20Z",
         "2025-11-21T02:53:20+01:00",
     ] {
-        let arguments = [
-            "sign",
-            "--body",
-            &body,
-            "--at",
-            at,
-            "--subscription",
-            "wh_7",
-        ];
-        let (code, out, err) = run(SECRET, &arguments);
-        assert_eq!((code, err.as_str()), (0, ""));
-        assert!(
-            out.contains(&format!("x-service-signature: sha256={expected}\n")),
-            "{out}"
-        );
-        assert!(
-            out.contains("x-service-timestamp: 1763690000\n")
-                && out.contains("x-service-webhook-id: wh_7\n"),
-            "{out}"
-        );
-        assert!(out.contains("x-service-event-id: evt_1\n"), "{out}");
-        let (code, out, _) = run(SECRET, &[&arguments[..], &["--json"]].concat());
-        assert_eq!(code, 0);
-        assert_eq!(
-            json(&out)["headers"]["x-service-signature"],
-            format!("sha256={expected}")
-        );
+        let line = format!("sign --body {body} --at {at} --subscription wh_7");
+        run(&line).ends(0).warns_of_nothing().says(&[
+            &format!("x-service-signature: {expected}\n"),
+            "x-service-timestamp: 1763690000\n",
+            "x-service-webhook-id: wh_7\n",
+            "x-service-event-id: evt_1\n",
+        ]);
+        let json = run(&format!("{line} --json")).ends(0).json();
+        assert_eq!(json["headers"]["x-service-signature"], expected);
     }
     // `verify` accepts the output of `sign`: as headers, and from standard input.
-    let (_, headers, _) = run(SECRET, &["sign", "--body", &body]);
+    let headers = run(&format!("sign --body {body}")).stdout;
     let head = folder.file("head.txt", &headers);
-    let (code, out, _) = run(SECRET, &["verify", "--headers", &head, "--body", &body]);
-    assert!(
-        code == 0 && out.starts_with("authentic: signed at 20"),
-        "{out}"
-    );
+    let verified = run(&format!("verify --headers {head} --body {body}")).ends(0);
+    verified.begins("authentic: signed at 20");
     let request = format!("{headers}\n{BODY}");
-    let (code, out, _) = run_with(
-        request.as_bytes(),
-        SECRET,
-        &["verify", "--headers", "-", "--json"],
-    );
+    let mut verify = typed("verify --headers - --json");
+    let verify = verify.env("WEBHOOK_SECRET", SECRET);
+    let told = Ran::fed(verify, request.as_bytes()).ends(0).json();
     assert_eq!(
-        (code, &json(&out)["authentic"], &json(&out)["key"]),
-        (0, &true.into(), &"WEBHOOK_SECRET".into())
+        json!([told["authentic"], told["key"]]),
+        json!([true, "WEBHOOK_SECRET"])
     );
     // From a pipe as well, and its bytes as they are.
-    let (code, out, _) = run_with(
-        b"\xff\n",
-        SECRET,
-        &["sign", "--body", "-", "--at", &NOW.to_string()],
-    );
-    assert!(
-        code == 0 && out.contains(&signature(SECRET.as_bytes(), b"\xff\n")),
-        "{out}"
-    );
+    let mut sign = typed(&format!("sign --body - --at {NOW}"));
+    let piped = Ran::fed(sign.env("WEBHOOK_SECRET", SECRET), b"\xff\n").ends(0);
+    piped.says(&[&signature(SECRET.as_bytes(), b"\xff\n")]);
 }
 
 #[test]
 fn verify_says_the_verdict_and_the_exact_error() {
-    let folder = Folder::new("verify");
-    let body = folder.file("body.json", BODY);
-    let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
-    let at = |seconds: i64| (NOW + seconds).to_string();
-    let verify = |head: &str, at: &str, more: &[&str]| {
-        run(
-            SECRET,
-            &[
-                &["verify", "--headers", head, "--body", &body, "--at", at],
-                more,
-            ]
-            .concat(),
-        )
+    let (folder, good) = signed();
+    let body = folder.path("body.json");
+    let verify = |given: &str, later: i64, more: &str| {
+        run(&format!("verify {given} --at {} {more}", NOW + later))
     };
-    let (code, out, _) = verify(&good, &at(7), &[]);
-    assert_eq!(
-        (code, out.as_str()),
-        (
-            0,
-            &*format!(
-                "authentic: signed at 2025-11-21T01:53:20Z with WEBHOOK_SECRET, 7 s before its receipt\n{NO_EVENT}\n"
-            )
-        )
-    );
-    let (code, out, _) = verify(&good, &at(301), &[]);
+    let with =
+        |name: &str, text: String| format!("--headers {} --body {body}", folder.file(name, text));
+    let sound = verify(&good, 7, "").ends(0).stdout;
+    let signed =
+        "authentic: signed at 2025-11-21T01:53:20Z with WEBHOOK_SECRET, 7 s before its receipt";
+    assert_eq!(sound, format!("{signed}\n{NO_EVENT}\n"));
+    for (later, more, code) in [
+        (301, "", 1),
+        (301, "--window-past 10min", 0),
+        (-301, "", 1),
+        (-301, "--window-ahead 301s", 0),
+    ] {
+        verify(&good, later, more).ends(code);
+    }
+    let stale = verify(&good, 301, "").stdout;
     assert!(
-        code == 1 && out.starts_with("not authentic: the delivery is stale"),
-        "{out}"
-    );
-    assert_eq!(verify(&good, &at(301), &["--window-past", "10min"]).0, 0);
-    assert_eq!(verify(&good, &at(-301), &[]).0, 1);
-    assert_eq!(verify(&good, &at(-301), &["--window-ahead", "301s"]).0, 0);
-    let wrong = folder.file("wrong.txt", head(b"another", BODY.as_bytes()));
-    let (code, out, _) = verify(&wrong, &at(0), &["--json"]);
-    let told = json(&out);
-    assert_eq!(
-        (code, &told["authentic"], &told["error"]["kind"]),
-        (1, &false.into(), &"signature_mismatch".into())
-    );
-    let doubled = folder.file(
-        "doubled.txt",
-        head(SECRET.as_bytes(), BODY.as_bytes()) + &head(SECRET.as_bytes(), BODY.as_bytes()),
-    );
-    let (code, out, _) = verify(&doubled, &at(0), &[]);
-    assert!(
-        code == 1 && out.contains("header x-service-signature appears more than once"),
-        "{out}"
+        stale.starts_with("not authentic: the delivery is stale"),
+        "{stale}"
     );
     // The right MAC is never shown.
-    for text in [out, told.to_string()] {
-        assert!(
-            !text.contains(&signature(SECRET.as_bytes(), BODY.as_bytes())),
-            "{text}"
-        );
-    }
+    let wrong = with("wrong.txt", head(&signature(b"another", BODY.as_bytes())));
+    let wrong = verify(&wrong, 0, "--json").ends(1);
+    let told = wrong.lacks(&[&right()]).json();
+    let said = json!([told["authentic"], told["error"]["kind"]]);
+    assert_eq!(said, json!([false, "signature_mismatch"]));
+    let doubled = with("doubled.txt", head(&right()).repeat(2));
+    let doubled = verify(&doubled, 0, "").ends(1);
+    doubled
+        .says(&["header x-service-signature appears more than once"])
+        .lacks(&[&right()]);
     // A ring, by files.
     let old = folder.file("old", format!("{SECRET}\n"));
     let new = folder.file("new", "whsec_made_up_successor_of_it\n");
-    let (code, out, _) = verify(
-        &good,
-        &at(0),
-        &["--secret-file", &new, "--secret-file", &old],
-    );
-    assert!(code == 0 && out.contains(&format!("with {old}, ")), "{out}");
+    let ring = format!("--secret-file {new} --secret-file {old}");
+    verify(&good, 0, &ring)
+        .ends(0)
+        .says(&[&format!("with {old}, ")]);
     // A file with a byte order mark is named as that, in either encoding.
-    for (name, bytes) in [
-        ("utf8", format!("\u{feff}{SECRET}\n").into_bytes()),
-        (
-            "utf16",
-            format!("\u{feff}{SECRET}\n")
-                .encode_utf16()
-                .flat_map(u16::to_le_bytes)
-                .collect(),
-        ),
-    ] {
-        let file = folder.file(name, bytes);
-        let (code, _, err) = verify(&good, &at(0), &["--secret-file", &file]);
-        assert!(
-            code == 5 && err.contains("a byte order mark in front of the secret"),
-            "{err}"
-        );
-        assert!(err.contains("printf"), "{err}");
-        let explain = ["explain", "--headers", &good, "--body", &body, "--at"];
-        let told = run(
-            SECRET,
-            &[&explain[..], &[&at(0), "--secret-file", &file]].concat(),
-        );
-        assert!(
-            told.0 == 1 && (told.1.contains("byte order mark") || told.1.contains("UTF-16")),
-            "{}",
-            told.1
-        );
+    let marked = format!("\u{feff}{SECRET}\n");
+    let utf16: Vec<_> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (name, bytes) in [("utf8", marked.into_bytes()), ("utf16", utf16)] {
+        let file = format!("--secret-file {}", folder.file(name, bytes));
+        let told = verify(&good, 0, &file).ends(5);
+        told.tells(&["a byte order mark in front of the secret", "printf"]);
+        let told = run(&format!("explain {good} --at {NOW} {file}"))
+            .ends(1)
+            .stdout;
+        let names = ["byte order mark", "UTF-16"];
+        assert!(names.iter().any(|name| told.contains(name)), "{told}");
     }
     // A secret that can't be right is refused before anything is read.
-    let (code, _, err) = run(
-        "\"quoted\"",
-        &["verify", "--headers", &good, "--body", &body],
-    );
-    assert!(
-        code == 5 && err.contains("quotes around the secret"),
-        "{err}"
-    );
+    let quoted = run_with("\"quoted\"", &format!("verify {good}")).ends(5);
+    quoted.tells(&["quotes around the secret"]);
 }
 
 #[test]
 fn explain_says_the_causes_and_how_to_fix_them() {
-    let folder = Folder::new("explain");
-    let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
+    let (folder, good) = signed();
+    let head = folder.path("good.txt");
     let changed = folder.file("changed.json", format!("{BODY}\n"));
-    let at = NOW.to_string();
-    let arguments = [
-        "explain",
-        "--headers",
-        &good,
-        "--body",
-        &changed,
-        "--at",
-        &at,
-    ];
+    let line = format!("explain --headers {head} --body {changed} --at {NOW}");
     let quoted = format!("\"{SECRET}\"");
-    let (code, out, err) = run(&quoted, &arguments);
-    assert_eq!((code, err.as_str()), (1, ""));
-    for part in [
+    let text = run_with(&quoted, &line).ends(1).warns_of_nothing();
+    text.says(&[
         "refused with 401: ",
         "2 mistakes together",
         "secret_quoted (secret)",
         "body_line_break_added (body)",
         "  fix    ",
         "tried: ",
-    ] {
-        assert!(out.contains(part), "{part}: {out}");
-    }
-    let (code, printed, _) = run(&quoted, &[&arguments[..], &["--json"]].concat());
-    let told = json(&printed);
-    let names: Vec<_> = told["causes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|cause| cause["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        (code, names),
-        (1, vec!["secret_quoted", "body_line_break_added"])
-    );
-    for cause in told["causes"].as_array().unwrap() {
+    ]);
+    let printed = run_with(&quoted, &format!("{line} --json")).ends(1);
+    let told = printed.json();
+    let causes = told["causes"].as_array().unwrap();
+    let names: Vec<_> = causes.iter().map(|cause| &cause["name"]).collect();
+    assert_eq!(names, ["secret_quoted", "body_line_break_added"]);
+    for cause in causes {
         assert!(cause["fix"].as_str().is_some_and(|fix| fix.len() > 10));
     }
     // No right MAC, no secret and no body in either.
-    let message = [at.as_bytes(), b".", BODY.as_bytes(), b"\n"].concat();
-    let right = mistakes::mac(SECRET.as_bytes(), &message);
-    let needles = [
-        signature(SECRET.as_bytes(), BODY.as_bytes()),
-        hex::encode(&right),
-        STANDARD.encode(&right),
-        SECRET.to_owned(),
-        "Größe".to_owned(),
-    ];
-    for needle in needles {
-        assert!(
-            !out.contains(&needle) && !printed.contains(&needle),
-            "{needle}"
-        );
+    let message = [NOW.to_string().as_bytes(), b".", BODY.as_bytes(), b"\n"].concat();
+    let mac = mistakes::mac(SECRET.as_bytes(), &message);
+    let secrets = [right(), hex::encode(&mac), STANDARD.encode(&mac)];
+    for ran in [text, printed] {
+        ran.lacks(&secrets.each_ref().map(String::as_str))
+            .lacks(&[SECRET, "Größe"]);
     }
     // Authentic: 0. With another's secret the output names that secret.
-    let body = folder.file("body.json", BODY);
-    let arguments = ["explain", "--headers", &good, "--body", &body, "--at", &at];
-    let (code, out, _) = run(SECRET, &arguments);
+    let line = format!("explain {good} --at {NOW}");
+    let sound = run(&line).ends(0).stdout;
     assert_eq!(
-        (code, out.as_str()),
-        (
-            0,
-            &*format!("authentic and fresh, signed with WEBHOOK_SECRET\n{NO_EVENT}\n")
-        )
+        sound,
+        format!("authentic and fresh, signed with WEBHOOK_SECRET\n{NO_EVENT}\n")
     );
     let other = folder.file("staging", format!("{SECRET}\n"));
-    let (code, out, _) = run(
-        "whsec_made_up_secret_of_production",
-        &[&arguments[..], &["--other-file", &other]].concat(),
-    );
-    assert!(
-        code == 1 && out.contains(&format!("that of {other}")),
-        "{out}"
-    );
+    let production = "whsec_made_up_secret_of_production";
+    let told = run_with(production, &format!("{line} --other-file {other}")).ends(1);
+    told.says(&[&format!("that of {other}")]);
     // None fits, and the secret can't be right.
-    let (code, out, _) = run("tk_live_0123456789abcdef", &arguments);
-    assert!(
-        code == 1 && out.contains("none of ") && out.contains("this is an API key"),
-        "{out}"
-    );
+    let told = run_with("tk_live_0123456789abcdef", &line).ends(1);
+    told.says(&["none of ", "this is an API key"]);
+    // None is given.
+    let without = Ran::to_its_end(typed(&line).env_remove("WEBHOOK_SECRET")).ends(5);
+    without.tells(&["set WEBHOOK_SECRET"]);
 }
 
 #[test]
 fn what_a_handler_that_takes_event_would_answer_is_told_by_verify_and_explain() {
-    let folder = Folder::new("no-event");
-    let at = NOW.to_string();
+    let folder = Folder::new();
     let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1"}"#;
-    let head = head(SECRET.as_bytes(), body.as_bytes());
+    let head = head(&signature(SECRET.as_bytes(), body.as_bytes()));
     let request = folder.file("request.txt", format!("{head}\n{body}"));
     for command in ["verify", "explain"] {
-        let arguments = [command, "--headers", &request, "--at", &at];
-        let (code, out, err) = run(SECRET, &arguments);
-        let line = out.lines().nth(1);
+        let line = format!("{command} --headers {request} --at {NOW}");
         // It is authentic all the same, and another handler may take it.
-        assert_eq!(code, 0, "{out}{err}");
-        assert_eq!(
-            line,
-            Some("a handler that takes `Event` answers 422: data is missing"),
-            "{out}"
-        );
-        let (_, out, _) = run(SECRET, &[&arguments[..], &["--json"]].concat());
-        assert_eq!(json(&out)["eventError"], "data is missing");
+        let told = run(&line).ends(0).stdout;
+        let says = "a handler that takes `Event` answers 422: data is missing";
+        assert_eq!(told.lines().nth(1), Some(says), "{command}: {told}");
+        let json = run(&format!("{line} --json")).json();
+        assert_eq!(json["eventError"], "data is missing", "{command}");
     }
 }
 
@@ -381,9 +218,8 @@ fn what_a_handler_that_takes_event_would_answer_is_told_by_verify_and_explain() 
 // fault E2: a delivery is called authentic and fresh whose receiver answers 405, 415 or 400
 #[test]
 fn a_request_that_a_receiver_refuses_is_named_by_verify_and_explain() {
-    let folder = Folder::new("request");
-    let at = NOW.to_string();
-    let good = head(SECRET.as_bytes(), BODY.as_bytes());
+    let folder = Folder::new();
+    let good = head(&right());
     for (first, more, said, cause) in [
         (
             "GET /hooks HTTP/1.1\n",
@@ -411,215 +247,104 @@ fn a_request_that_a_receiver_refuses_is_named_by_verify_and_explain() {
         ),
     ] {
         let request = folder.file("request.txt", format!("{first}{good}{more}\n{BODY}"));
-        let arguments = ["--headers", &request, "--at", &at];
-        let (code, out, err) = run(SECRET, &[&["verify"], &arguments[..]].concat());
-        assert_eq!(code, 1, "{out}{err}");
-        assert!(
-            out.starts_with("not accepted: ") && out.contains(said),
-            "{out}"
-        );
-        let (code, out, _) = run(SECRET, &[&["explain"], &arguments[..]].concat());
-        assert!(
-            code == 1 && out.contains(cause) && out.contains(said),
-            "{out}"
-        );
-        assert!(!out.contains("authentic and fresh"), "{out}");
+        let verified = run(&format!("verify --headers {request} --at {NOW}")).ends(1);
+        verified.begins("not accepted: ");
+        verified.says(&[said]);
+        let explained = run(&format!("explain --headers {request} --at {NOW}")).ends(1);
+        explained
+            .says(&[cause, said])
+            .lacks(&["authentic and fresh"]);
     }
     // The answer of the log is quoted, in the text and as JSON.
-    let headers = good.lines().filter_map(|line| line.split_once(": "));
-    let headers = headers.map(|(name, value)| (name, value.to_owned()));
-    let mut logged = LoggedDelivery::new(UnixSeconds::new(NOW), headers, BODY);
+    let mut logged = logged(BODY, NOW);
     logged.answer = Some(LoggedAnswer::new(401, "not_authentic"));
     let log = folder.file("log.jsonl", logged.to_line());
-    let arguments = ["explain", "--log", &log];
-    let (_, out, _) = run(SECRET, &arguments);
-    assert!(
-        out.contains("answered, says the log: 401 not_authentic"),
-        "{out}"
-    );
-    assert!(!out.contains("authentic and fresh"), "{out}");
-    let (_, out, _) = run(SECRET, &[&arguments[..], &["--json"]].concat());
-    assert_eq!(json(&out)["answer"]["status"], 401);
+    let text = run(&format!("explain --log {log}"));
+    text.says(&["answered, says the log: 401 not_authentic"])
+        .lacks(&["authentic and fresh"]);
+    let json = run(&format!("explain --log {log} --json")).json();
+    assert_eq!(json["answer"]["status"], 401);
+}
+
+/// A delivery with the right signature, received at this time.
+fn logged(body: &str, received: i64) -> LoggedDelivery {
+    let signature = signature(SECRET.as_bytes(), body.as_bytes());
+    let headers = [
+        ("x-service-timestamp", NOW.to_string()),
+        ("x-service-signature", format!("sha256={signature}")),
+    ];
+    LoggedDelivery::new(UnixSeconds::new(received), headers, body.to_owned())
 }
 
 #[test]
 fn a_delivery_is_taken_from_a_log_at_its_own_time() {
-    let folder = Folder::new("log");
-    let line = |id: &str, received: i64| {
-        let body = BODY.replace("evt_1", id);
-        let headers = [
-            ("x-service-timestamp", NOW.to_string()),
-            (
-                "x-service-signature",
-                format!("sha256={}", signature(SECRET.as_bytes(), body.as_bytes())),
-            ),
-        ];
-        LoggedDelivery::new(UnixSeconds::new(received), headers, body)
-    };
+    let folder = Folder::new();
+    let of = |id: &str, received: i64| logged(&BODY.replace("evt_1", id), received);
     // Those that a receiver refused are named with their answers.
-    let mut answered = [line("evt_1", NOW), line("evt_2", NOW), line("evt_3", NOW)];
-    for (delivery, (status, outcome)) in answered.iter_mut().zip([
-        (204, "handled"),
-        (401, "not_authentic"),
-        (415, "media_not_supported"),
-    ]) {
+    let answered = [
+        ("evt_1", 204, "handled"),
+        ("evt_2", 401, "not_authentic"),
+        ("evt_3", 415, "media_not_supported"),
+    ];
+    let answered = answered.map(|(id, status, outcome)| {
+        let mut delivery = of(id, NOW);
         delivery.answer = Some(LoggedAnswer::new(status, outcome));
-    }
-    let answered = answered.map(|delivery| delivery.to_line()).join("\n");
-    let answered = folder.file("answered.jsonl", answered);
-    let (code, _, err) = run(SECRET, &["explain", "--log", &answered]);
-    let refused = "refused: 2 (401 not_authentic), 3 (415 media_not_supported)\n";
-    assert!(code == 3 && err.contains(refused), "{err}");
-    let mut redacted = line("evt_4", NOW);
+        delivery.to_line()
+    });
+    let answered = folder.file("answered.jsonl", answered.join("\n"));
+    let told = run(&format!("explain --log {answered}")).ends(3);
+    told.tells(&["refused: 2 (401 not_authentic), 3 (415 media_not_supported)\n"]);
+    let mut redacted = of("evt_4", NOW);
     redacted.unverifiable = true;
-    let mut unread = line("evt_5", NOW);
+    let mut unread = of("evt_5", NOW);
     unread.body = None;
     let mut answer = LoggedAnswer::new(415, "media_not_supported");
     answer.reason = Some("delivery refused: deliveries are sent as application/json".into());
     unread.answer = Some(answer);
-    let lines = [
-        line("evt_1", NOW),
-        line("evt_2", NOW + 400),
-        line("evt_1", NOW + 60),
-        redacted,
-        unread,
-    ];
-    let lines: Vec<_> = lines.iter().map(LoggedDelivery::to_line).collect();
+    let (first, late, again) = (
+        of("evt_1", NOW),
+        of("evt_2", NOW + 400),
+        of("evt_1", NOW + 60),
+    );
+    let lines = [first, late, again, redacted, unread].map(|delivery| delivery.to_line());
     let log = folder.file("log.jsonl", lines.join("\n") + "\nnonsense\n{\"torn");
-    let verify = |more: &[&str]| run(SECRET, &[&["verify", "--log", &log], more].concat());
-    assert_eq!(verify(&["--line", "1"]).0, 0);
-    assert_eq!(verify(&["--id", "evt_2"]).0, 1);
-    assert_eq!(verify(&["--id", "evt_2", "--at", &NOW.to_string()]).0, 0);
-    let (code, out, _) = run(SECRET, &["explain", "--log", &log, "--line", "2"]);
-    assert!(code == 1 && out.contains("clock_retry"), "{out}");
-    for (arguments, said, advice) in [
-        (
-            &["--id", "evt_1"][..],
-            "2 deliveries in",
-            "--line N, of 1, 3",
-        ),
-        (&["--id", "evt_9"], "is of event evt_9", "--line N"),
-        (&["--line", "9"], "no delivery at line 9", "has 7 lines"),
-        (&["--line", "6"], "line 6 of", ""),
-        (&[], "5 deliveries are in", "--line N"),
-        (&["--line", "4"], "something was taken out", "sign it again"),
-        (
-            &["--line", "5"],
-            "refused before its body was read (415 deliveries are sent as application/json)",
-            "log show",
-        ),
+    let verify = |more: &str| run(&format!("verify --log {log} {more}"));
+    for (which, code) in [
+        ("--line 1", 0),
+        ("--id evt_2", 1),
+        ("--id evt_2 --at 1763690000", 0),
     ] {
-        let (code, _, err) = verify(arguments);
-        assert!(
-            code == 3 && err.contains(said) && err.contains(advice),
-            "{arguments:?}: {err}"
-        );
+        verify(which).ends(code);
     }
-    let (code, out, _) = run(SECRET, &["explain", "--log", &log, "--line", "5"]);
-    assert!(code == 1 && out.contains("no_body"), "{out}");
-}
-
-#[test]
-fn what_can_not_be_read_is_said_with_what_to_do_next() {
-    let folder = Folder::new("faults");
-    let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
-    let bad = folder.file("bad.txt", "X-A: 1\nnonsense\n");
-    for command in ["verify", "explain"] {
-        for (arguments, code, said, advice) in [
-            (&[][..], 2, "no delivery is given", "--headers FILE"),
-            (
-                &["--headers", "none.txt"],
-                3,
-                "the headers in none.txt can't be read",
-                "check the path",
-            ),
-            (&["--headers", &good], 2, "no body", "--body FILE"),
-            (
-                &["--headers", "-", "--body", "-"],
-                2,
-                "can't both come from standard input",
-                "whole request",
-            ),
-            (
-                &["--headers", &bad],
-                3,
-                "line 2: that is not a header",
-                "Name: value",
-            ),
-            (
-                &["--log", "none.jsonl"],
-                3,
-                "the log none.jsonl can't be read",
-                "",
-            ),
-            (
-                &["--headers", &good, "--at", "yesterday"],
-                2,
-                "ISO 8601",
-                "",
-            ),
-            (&["--line", "1"], 2, "--log", ""),
-        ] {
-            let (status, out, err) = run(SECRET, &[&[command], arguments].concat());
-            assert_eq!((status, out.as_str()), (code, ""), "{arguments:?}: {err}");
-            assert!(
-                err.contains(said) && err.contains(advice),
-                "{arguments:?}: {err}"
-            );
-            let (status, _, err) = run(SECRET, &[&[command, "--json"], arguments].concat());
-            assert!(status == code && json(&err)["error"].is_string(), "{err}");
-        }
+    for (line, cause) in [("2", "clock_retry"), ("5", "no_body")] {
+        run(&format!("explain --log {log} --line {line}"))
+            .ends(1)
+            .says(&[cause]);
     }
-    let (code, _, err) = run(SECRET, &["sign", "--body", "none.json"]);
-    assert!(
-        code == 3 && err.contains("the body in none.json can't be read"),
-        "{err}"
-    );
-    let body = folder.file("body.json", BODY);
-    let (code, _, err) = run(SECRET, &["sign", "--body", &body, "--at", "0"]);
-    assert!(
-        code == 2 && err.contains("no timestamp can be written for"),
-        "{err}"
-    );
-    let explain = ["explain", "--headers", &good, "--body", &body];
-    let unread = "the secret in none can't be read";
-    for (more, exits, said) in [
-        (
-            ["--secret-env", "HOOKGATE_TEST_UNSET"],
-            5,
-            "the environment has no HOOKGATE_TEST_UNSET",
-        ),
-        (["--secret-file", "none"], 3, unread),
-        (["--other-file", "none"], 3, unread),
+    let unread = "refused before its body was read (415 deliveries are sent as application/json)";
+    for (which, said, advice) in [
+        ("--id evt_1", "2 deliveries in", "--line N, of 1, 3"),
+        ("--id evt_9", "is of event evt_9", "--line N"),
+        ("--line 9", "no delivery at line 9", "has 7 lines"),
+        ("--line 6", "line 6 of", ""),
+        ("", "5 deliveries are in", "--line N"),
+        ("--line 4", "something was taken out", "sign it again"),
+        ("--line 5", unread, "log show"),
     ] {
-        let (code, _, err) = run(SECRET, &[&explain[..], &more].concat());
-        assert!(code == exits && err.contains(said), "{err}");
+        verify(which).ends(3).tells(&[said, advice]);
     }
-    let mut unset = hookgate(SECRET, &explain);
-    let (code, _, err) = told(unset.env_remove("WEBHOOK_SECRET").output().unwrap());
-    assert!(code == 5 && err.contains("set WEBHOOK_SECRET"), "{err}");
 }
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let folder = Folder::new("pipe");
-    let body = folder.file("body.json", BODY);
-    let good = folder.file("good.txt", head(SECRET.as_bytes(), BODY.as_bytes()));
+    let (folder, good) = signed();
+    let sign = format!("sign --body {}", folder.path("body.json"));
     // Fresh then, so that the answer is the same where the pipe is closed too late to be noticed.
-    let at = NOW.to_string();
-    let input = ["--headers", &good, "--body", &body, "--at", &at];
-    for arguments in [
-        vec!["sign", "--body", &body],
-        [&["verify"], &input[..]].concat(),
-        [&["explain"], &input[..]].concat(),
-        [&["explain", "--json"], &input[..]].concat(),
-    ] {
-        // Closed before it begins: a reader that goes a moment later may have been written to, and then there is an answer.
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let mut command = hookgate(SECRET, &arguments);
-        let child = command.stdout(writer).spawn().unwrap();
-        let (code, _, err) = told(child.wait_with_output().unwrap());
-        assert_eq!((code, err.as_str()), (0, ""), "{arguments:?}");
+    let of = |command: &str| format!("{command} {good} --at {NOW}");
+    for line in [sign, of("verify"), of("explain"), of("explain --json")] {
+        let mut command = typed(&line);
+        into_a_closed_pipe(command.env("WEBHOOK_SECRET", SECRET))
+            .ends(0)
+            .warns_of_nothing();
     }
 }

@@ -35,6 +35,15 @@ struct Cell {
     style: Style,
 }
 
+impl Cell {
+    fn of(char: char, style: &Style) -> Self {
+        Self {
+            text: char.into(),
+            style: style.clone(),
+        }
+    }
+}
+
 pub(crate) struct Picture {
     title: String,
     rows: Vec<Vec<Cell>>,
@@ -51,72 +60,45 @@ impl Picture {
             }
             let (mut foreground, mut background) = (colour(cell.fgcolor()), colour(cell.bgcolor()));
             if cell.inverse() {
-                let swapped = (
-                    background.or(Some(BACKGROUND)),
-                    foreground.or(Some(FOREGROUND)),
-                );
-                (foreground, background) = swapped;
+                let front = background.or(Some(BACKGROUND));
+                (foreground, background) = (front, foreground.or(Some(FOREGROUND)));
             }
             let (bold, dim, underline) = (cell.bold(), cell.dim(), cell.underline());
-            Cell {
-                text,
-                style: Style {
-                    foreground,
-                    background,
-                    bold,
-                    dim,
-                    underline,
-                },
-            }
+            let style = Style {
+                foreground,
+                background,
+                bold,
+                dim,
+                underline,
+            };
+            Cell { text, style }
         };
         let row = |row| (0..columns).map(|column| cell(row, column)).collect();
         let mut rows: Vec<Vec<Cell>> = (0..rows).map(row).collect();
-        while rows.last().is_some_and(|row| {
-            row.iter()
-                .all(|cell| cell.text == " " && cell.style.background.is_none())
-        }) {
+        let is_empty = |cell: &Cell| cell.text == " " && cell.style.background.is_none();
+        while rows.last().is_some_and(|row| row.iter().all(is_empty)) {
             rows.pop();
         }
-        Self {
-            title: title.to_owned(),
-            rows,
-        }
+        let title = title.to_owned();
+        Self { title, rows }
     }
 
     /// The text of the screen, a line for each row.
     pub(crate) fn text(&self) -> String {
-        let line = |row: &Vec<Cell>| {
-            row.iter()
-                .map(|cell| &*cell.text)
-                .collect::<String>()
-                .trim_end()
-                .to_owned()
-                + "\n"
-        };
+        let text = |row: &Vec<Cell>| row.iter().map(|cell| &*cell.text).collect::<String>();
+        let line = |row| text(row).trim_end().to_owned() + "\n";
         self.rows.iter().map(line).collect()
     }
 
     /// Adds the typed command in a row above.
     pub(crate) fn put_above(&mut self, typed: &str) {
-        let style = Style {
+        let bold = Style {
             bold: true,
             ..Style::default()
         };
         let width = self.rows.first().map_or(0, Vec::len);
-        let mut row: Vec<Cell> = typed
-            .chars()
-            .map(|char| Cell {
-                text: char.into(),
-                style: style.clone(),
-            })
-            .collect();
-        row.resize(
-            width.max(row.len()),
-            Cell {
-                text: " ".into(),
-                style: Style::default(),
-            },
-        );
+        let mut row: Vec<Cell> = typed.chars().map(|char| Cell::of(char, &bold)).collect();
+        row.resize(width.max(row.len()), Cell::of(' ', &Style::default()));
         self.rows.insert(0, row);
     }
 
@@ -126,25 +108,13 @@ impl Picture {
         for row in &mut self.rows {
             let mut at = 0;
             while at + old.len() <= row.len() {
-                if row[at..at + old.len()]
-                    .iter()
-                    .map(|cell| &cell.text)
-                    .eq(&old)
-                {
+                let there = row[at..at + old.len()].iter().map(|cell| &cell.text);
+                if there.eq(&old) {
                     let (style, width) = (row[at].style.clone(), row.len());
-                    let cells = new.chars().map(|char| Cell {
-                        text: char.into(),
-                        style: style.clone(),
-                    });
+                    let cells = new.chars().map(|char| Cell::of(char, &style));
                     row.splice(at..at + old.len(), cells);
                     let last = row.last().unwrap().style.clone();
-                    row.resize(
-                        width,
-                        Cell {
-                            text: " ".into(),
-                            style: last,
-                        },
-                    );
+                    row.resize(width, Cell::of(' ', &last));
                     at += new.chars().count();
                 } else {
                     at += 1;
@@ -156,33 +126,24 @@ impl Picture {
     /// Every time of the day becomes one of a made-up morning, a second later in each row.
     pub(crate) fn mask_times(&mut self) {
         let mut second = 0;
-        let mut known = Vec::new();
         for at in 0..self.rows.len() {
-            let line: Vec<char> = self.rows[at]
-                .iter()
+            let cells = self.rows[at].iter();
+            let line: Vec<char> = cells
                 .map(|cell| cell.text.chars().next().unwrap_or(' '))
                 .collect();
-            let is_time = |text: &&[char]| {
-                text.iter().zip("00:00:00".chars()).all(|(char, form)| {
-                    if form == ':' {
-                        *char == ':'
-                    } else {
-                        char.is_ascii_digit()
-                    }
-                })
+            let fits = |(char, form): (&char, char)| match form {
+                ':' => *char == ':',
+                _ => char.is_ascii_digit(),
             };
-            let times = line
-                .windows(8)
-                .filter(is_time)
-                .map(|time| time.iter().collect::<String>());
-            for time in times.collect::<Vec<_>>() {
+            let is_time = |text: &&[char]| text.iter().zip("00:00:00".chars()).all(fits);
+            let times = line.windows(8).filter(is_time);
+            for time in times.map(|time| time.iter().collect::<String>()) {
                 let masked = format!("09:30:{second:02}");
                 second += 1;
-                known.push(time.clone());
-                let row = std::mem::take(&mut self.rows[at]);
+                let rows = vec![std::mem::take(&mut self.rows[at])];
                 let mut one = Self {
                     title: String::new(),
-                    rows: vec![row],
+                    rows,
                 };
                 one.replace(&time, &masked);
                 self.rows[at] = one.rows.remove(0);
@@ -207,10 +168,8 @@ impl Picture {
 
     pub(crate) fn svg(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let (width, height) = (
-            columns as f32 * COLUMN + 2.0 * MARGIN,
-            self.rows.len() as f32 * ROW + BAR + MARGIN,
-        );
+        let width = columns as f32 * COLUMN + 2.0 * MARGIN;
+        let height = self.rows.len() as f32 * ROW + BAR + MARGIN;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.1} {height:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" role=\"img\" aria-label=\"{}\">\n\
              <style>text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace;fill:{FOREGROUND};white-space:pre}}</style>\n\
@@ -219,11 +178,8 @@ impl Picture {
         );
         for (at, colour) in ["#ff5f57", "#febc2e", "#28c840"].iter().enumerate() {
             let x = 18.0 + 18.0 * at as f32;
-            writeln!(
-                svg,
-                "<circle cx=\"{x}\" cy=\"15\" r=\"5.5\" fill=\"{colour}\"/>"
-            )
-            .unwrap();
+            let circle = format!("<circle cx=\"{x}\" cy=\"15\" r=\"5.5\" fill=\"{colour}\"/>");
+            writeln!(svg, "{circle}").unwrap();
         }
         for (at, row) in self.rows.iter().enumerate() {
             let top = BAR + at as f32 * ROW;
@@ -269,14 +225,12 @@ fn draw(svg: &mut String, row: &[Cell], (from, until): (usize, usize), style: &S
         if let Some(foreground) = style.foreground {
             write!(attributes, " style=\"fill:{foreground}\"").unwrap();
         }
-        if style.bold {
-            attributes.push_str(" font-weight=\"bold\"");
-        }
-        if style.dim {
-            attributes.push_str(" opacity=\"0.65\"");
-        }
-        if style.underline {
-            attributes.push_str(" text-decoration=\"underline\"");
+        for (is_so, attribute) in [
+            (style.bold, " font-weight=\"bold\""),
+            (style.dim, " opacity=\"0.65\""),
+            (style.underline, " text-decoration=\"underline\""),
+        ] {
+            attributes.push_str(if is_so { attribute } else { "" });
         }
         let length = (end - begin) as f32 * COLUMN;
         writeln!(
@@ -292,10 +246,8 @@ fn draw(svg: &mut String, row: &[Cell], (from, until): (usize, usize), style: &S
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
 fn colour(colour: Color) -> Option<&'static str> {

@@ -2,6 +2,8 @@
 
 use hookgate::internal::from_foreign_json;
 use http::{HeaderMap, HeaderName};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::answer::ApiError;
@@ -37,6 +39,18 @@ pub(crate) fn values(name: &str, value: Value) -> Result<RowData, ApiError> {
             Err(ApiError::validation(message))
         }
     }
+}
+
+/// Returns a value with the fields of a patch in place of its own.
+pub(crate) fn patched<T: Serialize + DeserializeOwned>(
+    before: &T,
+    patch: &Map<String, Value>,
+) -> Result<T, serde_json::Error> {
+    let mut whole = serde_json::to_value(before)?;
+    for (name, value) in patch {
+        whole[name] = value.clone();
+    }
+    serde_json::from_value(whole)
 }
 
 /// What serde says of a value in another form, in the word of the other answers.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::call::Call;
+use super::Call;
 use super::properties;
 use crate::answer::{Answer, ApiError};
 use crate::body;
@@ -11,8 +11,6 @@ use crate::model::{DataModel, Icon, Rows, State, check_icon};
 use crate::switches::Switch;
 
 const DEFAULT_LIMIT: u64 = 100;
-/// A limit of memory.
-const MAX_MODELS: usize = 10_000;
 
 pub(super) fn list(call: &Call<'_>) -> Result<Answer, ApiError> {
     let query = call.query;
@@ -53,10 +51,6 @@ pub(super) fn create(call: &Call<'_>) -> Result<Answer, ApiError> {
     let mut state = hub.state();
     state.check_room(call.body.len())?;
     refuse_taken(hub, &state, &title, None)?;
-    if state.models.len() >= MAX_MODELS {
-        let message = format!("the emulator holds at most {MAX_MODELS} data models");
-        return Err(ApiError::validation(message));
-    }
     let mut model = DataModel {
         id: hub.ids.make("dm_"),
         title: String::new(),

@@ -1,20 +1,21 @@
 //! The service's API at `/api/v1`: section *Endpoints* of the specification as one table.
 
 mod auth;
-mod call;
 mod data_models;
 mod properties;
 mod rows;
 mod things;
 
+use bytes::Bytes;
 use http::Method;
 
 pub(crate) use auth::{Caller, identify};
-pub(crate) use call::Call;
 pub(crate) use rows::{created_rows, deleted_row, list_rows, updated_row};
 
 use crate::answer::{Answer, ApiError};
+use crate::hub::Hub;
 use crate::model::{Kind, Scope};
+use crate::query::Query;
 
 /// A row of the specification's endpoint overview.
 pub(crate) struct Endpoint {
@@ -22,7 +23,24 @@ pub(crate) struct Endpoint {
     /// Below `/api/v1/`; `*` stands for an id.
     pub(crate) path: &'static str,
     pub(crate) scope: Needs,
-    run: fn(&Call<'_>) -> Result<Answer, ApiError>,
+    pub(crate) run: fn(&Call<'_>) -> Result<Answer, ApiError>,
+}
+
+/// A request to one endpoint.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    pub(crate) hub: &'a Hub,
+    /// The ids of the path, in order.
+    pub(crate) ids: Vec<&'a str>,
+    pub(crate) query: &'a Query,
+    pub(crate) body: &'a Bytes,
+}
+
+impl Call<'_> {
+    /// Returns an id of the path.
+    pub(crate) fn id(&self, at: usize) -> &str {
+        self.ids.get(at).copied().unwrap_or_default()
+    }
 }
 
 const READ: Needs = Needs::Scope(Scope::Read);
@@ -67,16 +85,6 @@ endpoints! {
     DELETE "stats/*" WRITE => |call| things::delete(call, Kind::Stat);
     POST "stats/*/run" WRITE => |call| things::run(call, Kind::Stat);
     GET "pages/*" READ => |call| things::get(call, Kind::Page);
-}
-
-impl Endpoint {
-    /// Runs the endpoint for a caller with its scope.
-    ///
-    /// # Errors
-    /// As the specification's table says.
-    pub(crate) fn run(&self, call: &Call<'_>) -> Result<Answer, ApiError> {
-        (self.run)(call)
-    }
 }
 
 /// Finds the endpoint of a path below `/api/v1/`, with the ids in it.

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::call::Call;
+use super::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::hub::Hub;

@@ -9,9 +9,6 @@ use crate::events::Actor;
 use crate::hub::Hub;
 use crate::model::{Kind, State};
 
-/// A limit of memory.
-const MAX_MEMBERS: usize = 10_000;
-
 pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {
     Ok(shown(&call.hub.state()))
 }
@@ -42,10 +39,6 @@ pub(super) async fn invite(call: Call) -> Result<Answer, ApiError> {
     if state.members.iter().any(|member| member.email == email) {
         let message = format!("a member with the email {email:?} exists");
         return Err(ApiError::conflict(message));
-    }
-    if state.members.len() >= MAX_MEMBERS {
-        let message = format!("the emulator holds at most {MAX_MEMBERS} members");
-        return Err(ApiError::validation(message));
     }
     let by = state.actor();
     let id = hub.ids.make("usr_");
@@ -80,12 +73,7 @@ pub(super) async fn create_page(call: Call) -> Result<Answer, ApiError> {
     let mut state = call.hub.state();
     state.check_room(call.body.len())?;
     let id = call.hub.ids.make(Kind::Page.prefix());
-    let pages = state.things(Kind::Page);
-    if !pages.add(&id, page) {
-        let message = format!("the emulator holds at most {} pages", pages.len());
-        return Err(ApiError::validation(message));
-    }
-    let page = pages.find(&id).cloned().unwrap_or_default();
+    let page = state.things(Kind::Page).add(id, page).clone();
     Ok(emitted(
         &call.hub,
         &state,

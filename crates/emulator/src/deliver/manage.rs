@@ -7,9 +7,7 @@ use super::engine::{Deliveries, Inner};
 use super::route::short;
 use super::state::{Lane, State};
 use super::subscription::Subscription;
-
-/// More subscriptions are refused.
-const SUBSCRIPTIONS: usize = 200;
+use crate::body;
 
 impl Deliveries {
     pub(crate) fn subscriptions(&self) -> Vec<Subscription> {
@@ -37,11 +35,6 @@ impl Deliveries {
         if state.lane(&settings.id).is_some() {
             let id = short(&settings.id);
             return Err(format!("there is a subscription {id} already"));
-        }
-        if state.lanes.len() >= SUBSCRIPTIONS {
-            return Err(format!(
-                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
-            ));
         }
         state.lanes.push(lane);
         drop(state);
@@ -99,11 +92,6 @@ impl Inner {
     }
 
     pub(super) fn lanes(&self, settings: Vec<Subscription>) -> Result<Vec<Lane>, String> {
-        if settings.len() > SUBSCRIPTIONS {
-            return Err(format!(
-                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
-            ));
-        }
         let mut lanes: Vec<Lane> = Vec::new();
         for settings in settings {
             let id = short(&settings.id);
@@ -118,14 +106,10 @@ impl Inner {
 
     fn patched(&self, before: &Subscription, patch: &Value) -> Result<Lane, String> {
         let patch = patch.as_object().ok_or("expected an object")?;
-        let mut whole = serde_json::to_value(before).map_err(|error| error.to_string())?;
-        for (name, value) in patch {
-            if name == "id" && *value != before.id {
-                return Err("the id of a subscription can't be changed".to_owned());
-            }
-            whole[name] = value.clone();
+        if patch.get("id").is_some_and(|id| *id != before.id) {
+            return Err("the id of a subscription can't be changed".to_owned());
         }
-        let settings = Subscription::deserialize(whole).map_err(|error| error.to_string())?;
+        let settings = body::patched(before, patch).map_err(|error| error.to_string())?;
         self.lane(settings)
     }
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use crate::answer::ApiError;
 use crate::live::Live;
-pub(crate) use access::Access;
+pub(crate) use access::{Access, is_same};
 pub(crate) use server::Server;
 
 /// The body of an answer.

@@ -8,18 +8,12 @@ use serde_json::Value;
 
 use super::{Property, PropertyType, Row};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Asc,
-    Desc,
-}
-
 /// One item of `orderBy`.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderBy {
     pub(crate) property: String,
     is_date: bool,
-    direction: Direction,
+    is_descending: bool,
 }
 
 /// A value in the form in which it is compared. Values of before a property's type was changed are in the order of their kinds.
@@ -48,11 +42,11 @@ impl OrderBy {
             .trim()
             .rsplit_once(':')
             .ok_or_else(|| format!("orderBy has {item:?}, {expected}"))?;
-        let direction = match direction {
-            "asc" => Direction::Asc,
-            "desc" => Direction::Desc,
-            other => return Err(format!("orderBy has the direction {other:?}, {expected}")),
-        };
+        if !["asc", "desc"].contains(&direction) {
+            return Err(format!(
+                "orderBy has the direction {direction:?}, {expected}"
+            ));
+        }
         let property = properties.iter().find(|property| property.id == id);
         let property = property.ok_or_else(|| {
             format!("orderBy names property `{id}`, which the data model has not")
@@ -60,7 +54,7 @@ impl OrderBy {
         Ok(Self {
             property: property.id.clone(),
             is_date: property.r#type == PropertyType::Date,
-            direction,
+            is_descending: direction == "desc",
         })
     }
 
@@ -88,9 +82,9 @@ impl OrderBy {
             (_, SortKey::None) => Ordering::Less,
             _ => {
                 let ordering = one.partial_cmp(other).unwrap_or(Ordering::Equal);
-                match self.direction {
-                    Direction::Asc => ordering,
-                    Direction::Desc => ordering.reverse(),
+                match self.is_descending {
+                    true => ordering.reverse(),
+                    false => ordering,
                 }
             }
         }
@@ -188,7 +182,7 @@ mod tests {
                     .unwrap()
                     .to_owned(),
                 is_date: false,
-                direction: numbers.choice([Direction::Asc, Direction::Desc]).unwrap(),
+                is_descending: numbers.bool(),
             });
             let mut order: Vec<_> = items.take(count).collect();
             for item in &mut order {

@@ -7,8 +7,6 @@ use serde::{Deserialize, Serialize};
 
 /// Length of a window in seconds.
 const WINDOW: i64 = 60;
-/// A limit of memory. Keys are made by the user, so there are few.
-const MAX_WINDOWS: usize = 10_000;
 
 /// The three numbers of the rate-limit headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,9 +35,6 @@ impl Rates {
     /// Counts a request against the window of `whose`.
     pub(crate) fn count(&mut self, whose: &str, limit: u32, now: UnixSeconds) -> Rate {
         let now = now.as_i64();
-        if self.0.len() >= MAX_WINDOWS {
-            self.0.retain(|_, window| window.is_open(now));
-        }
         let new = Window {
             since: now,
             used: 0,

@@ -1,8 +1,7 @@
 //! The values of a row.
 
-use std::fmt;
+use std::collections::BTreeMap;
 
-use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -53,12 +52,8 @@ impl RowData {
 impl FromIterator<(String, Value)> for RowData {
     /// The last value of an id counts.
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
-        let mut pairs: Vec<_> = pairs.into_iter().collect();
-        pairs.reverse();
-        pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
-        pairs.dedup_by(|(one, _), (other, _)| one == other);
-        pairs.shrink_to_fit();
-        Self(pairs)
+        let values: BTreeMap<_, _> = pairs.into_iter().collect();
+        Self(values.into_iter().collect())
     }
 }
 
@@ -70,23 +65,8 @@ impl Serialize for RowData {
 
 impl<'de> Deserialize<'de> for RowData {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = RowData;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON object of values by property id")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RowData, A::Error> {
-                let mut pairs = Vec::new();
-                while let Some(pair) = map.next_entry()? {
-                    pairs.push(pair);
-                }
-                Ok(pairs.into_iter().collect())
-            }
-        }
-        deserializer.deserialize_map(Pairs)
+        let values = BTreeMap::<String, Value>::deserialize(deserializer)?;
+        Ok(values.into_iter().collect())
     }
 }
 

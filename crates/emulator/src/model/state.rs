@@ -1,7 +1,5 @@
 //! The state of the workspace, behind one lock.
 
-use std::io::{self, Write};
-
 use serde::{Deserialize, Serialize};
 
 use super::{DataModel, Key, Rates, Things};
@@ -147,22 +145,9 @@ impl State {
 
     /// Returns the length of the workspace as JSON.
     fn length(&self) -> usize {
-        struct Count(usize);
-        impl Write for Count {
-            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-                self.0 += bytes.len();
-                Ok(bytes.len())
-            }
-
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let mut count = Count(0);
         let things = [&self.pages, &self.blocks, &self.workflows, &self.stats];
-        // Counting can't fail, and all keys are strings.
-        let _ = serde_json::to_writer(&mut count, &(&self.models, things));
-        count.0
+        // All keys are strings, so that it can be written.
+        serde_json::to_vec(&(&self.models, things)).map_or(0, |json| json.len())
     }
 }
 
@@ -197,7 +182,7 @@ mod tests {
         state.models[1].rows.remove("row_2").unwrap();
         assert!(state.check_room(10_000).is_ok());
         let thing = json!({ "text": text }).as_object().cloned().unwrap();
-        state.things(Kind::Block).add("block_x", thing);
+        state.things(Kind::Block).add("block_x".to_owned(), thing);
         assert!(state.check_room(10_000).is_err());
     }
 }

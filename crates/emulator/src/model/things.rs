@@ -3,30 +3,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A limit of memory for each kind.
-const MAX_OBJECTS: usize = 100_000;
-
 /// Objects by id, in the order of their creation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Things(Vec<Map<String, Value>>);
 
 impl Things {
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(crate) fn find(&self, id: &str) -> Option<&Map<String, Value>> {
         self.0.iter().find(|thing| has_id(thing, id))
     }
 
-    /// Adds an object under this id; `false` if there are too many, or the id is taken.
-    pub(crate) fn add(&mut self, id: &str, mut thing: Map<String, Value>) -> bool {
-        if self.0.len() >= MAX_OBJECTS || self.find(id).is_some() {
-            return false;
-        }
+    /// Adds an object under this id.
+    pub(crate) fn add(&mut self, id: String, mut thing: Map<String, Value>) -> &Map<String, Value> {
         thing.insert("id".to_owned(), id.into());
+        let at = self.0.len();
         self.0.push(thing);
-        true
+        &self.0[at]
     }
 
     /// Sets the fields that are given; the others keep their values, and the id too.

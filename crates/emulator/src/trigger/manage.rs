@@ -5,19 +5,13 @@ use serde_json::{Map, Value};
 use super::{Trigger, Triggers};
 use crate::body;
 
-/// More triggers are refused.
-const TRIGGERS: usize = 1_000;
-
 impl Triggers {
     /// Adds a trigger.
     ///
     /// # Errors
-    /// It is none, its workflow has one of the same method, or there are too many.
+    /// It is none, or its workflow has one of the same method.
     pub(crate) fn add(&self, trigger: Trigger) -> Result<(), String> {
         let mut list = self.locked();
-        if list.len() >= TRIGGERS {
-            return Err(format!("a workspace has at most {TRIGGERS} triggers here"));
-        }
         list.push(trigger);
         checked(&list).map_err(|(_, field, told)| {
             list.pop();
@@ -34,7 +28,7 @@ impl Triggers {
         &self,
         workflow: &str,
         method: Option<&str>,
-        patch: Map<String, Value>,
+        patch: &Map<String, Value>,
     ) -> Option<Result<Trigger, String>> {
         let mut list = self.locked();
         let at = list.iter().position(|one| {
@@ -70,12 +64,8 @@ pub(crate) fn checked(list: &[Trigger]) -> Result<(), (usize, &'static str, Stri
     Ok(())
 }
 
-fn changed(list: &mut [Trigger], at: usize, patch: Map<String, Value>) -> Result<Trigger, String> {
-    let mut whole = serde_json::to_value(&list[at]).map_err(|error| error.to_string())?;
-    for (name, value) in patch {
-        whole[name] = value;
-    }
-    let trigger = serde_json::from_value(whole).map_err(|error| body::told(&error))?;
+fn changed(list: &mut [Trigger], at: usize, patch: &Map<String, Value>) -> Result<Trigger, String> {
+    let trigger = body::patched(&list[at], patch).map_err(|error| body::told(&error))?;
     let before = std::mem::replace(&mut list[at], trigger);
     match checked(list) {
         Ok(()) => Ok(list[at].clone()),

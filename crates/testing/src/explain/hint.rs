@@ -5,6 +5,7 @@ use std::fmt;
 use hookgate::verify::SIGNATURE;
 use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
+use serde::{Serialize, Serializer};
 
 use super::body::utf16_decoded;
 use super::cause::Cause;
@@ -79,6 +80,17 @@ impl Hint {
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
+    }
+}
+
+/// With name, description and details.
+impl Serialize for Hint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([
+            ("name", Some(self.kind.name())),
+            ("what", Some(self.kind.description())),
+            ("detail", self.detail()),
+        ])
     }
 }
 

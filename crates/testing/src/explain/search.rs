@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
+use serde::Serialize;
 
 use super::body;
 use super::cause::Cause;
@@ -13,10 +14,11 @@ use super::header::{Claim, Stamp};
 use super::secret::KeyVariant;
 
 /// The numbers of the search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Tried {
     /// The keys, those as configured included.
+    #[serde(rename = "keys")]
     pub secrets: usize,
     /// The bodies with different bytes, the received one included.
     pub bodies: usize,
@@ -27,6 +29,7 @@ pub struct Tried {
     /// The combinations of those: each is one HMAC.
     pub combinations: u64,
     /// The bytes that were hashed or written for it.
+    #[serde(skip)]
     pub bytes: u64,
     /// Whether the limit of bytes ended the search before all was tried.
     pub capped: bool,

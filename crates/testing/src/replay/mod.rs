@@ -51,7 +51,7 @@ use harness::Process;
 use plan::Plan;
 
 use crate::log::DeliveryLog;
-use crate::messages::Messages;
+use crate::messages::chain;
 use crate::transport::{InProcess, TransportError};
 
 /// Replays a log of deliveries. See the [module docs](self).
@@ -317,7 +317,7 @@ fn app_error(error: impl Into<Box<dyn Error>>) -> ReplayError {
     match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
         // The error need not be `Send`, so only its messages are kept.
-        Err(other) => ReplayError::new(Kind::App).caused_by(Messages::of(&*other)),
+        Err(other) => ReplayError::new(Kind::App).caused_by(chain(&*other)),
     }
 }
 

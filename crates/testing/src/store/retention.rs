@@ -31,12 +31,8 @@ pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe
 
     // Here the retention is longer than the lease: the retention begins with the commit.
     let (event, holder) = (probe.event("retention-long"), token());
-    event
-        .claim(holder, probe.units(2), Fresh, "of a fresh event")
-        .await?;
-    event
-        .commit(holder, probe.long(), Held, "of a running claim")
-        .await?;
+    event.begin(holder, probe.units(2)).await?;
+    event.end(holder, probe.long()).await?;
     advance(harness, probe, 3).await;
     event
         .claim(

@@ -11,7 +11,7 @@ use super::probe::{Kept, Probe, StoreUnderTest, advance, answered, done_by, toke
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, lost, successor) = (probe.event("lease"), token(), token());
     let lease = probe.units(3);
-    event.claim(lost, lease, Fresh, "of a fresh event").await?;
+    event.begin(lost, lease).await?;
     advance(harness, probe, 2).await;
     event
         .claim(successor, lease, Running, "before the lease's end")
@@ -28,9 +28,7 @@ pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
 pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, stale, successor) = (probe.event("stale"), token(), token());
     let long = probe.long();
-    event
-        .claim(stale, probe.units(1), Fresh, "of a fresh event")
-        .await?;
+    event.begin(stale, probe.units(1)).await?;
     advance(harness, probe, 2).await;
     let gone = "by a claim whose lease has ended";
     event.renew(stale, long, Lost, gone).await?;
@@ -63,7 +61,7 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
 pub(super) async fn release_reopens(probe: &Probe) -> Kept {
     let (event, failed, next) = (probe.event("release"), token(), token());
     let long = probe.long();
-    event.claim(failed, long, Fresh, "of a fresh event").await?;
+    event.begin(failed, long).await?;
     event.release(failed, Held, "of a running claim").await?;
     event.claim(next, long, Fresh, "after a release").await?;
     event
@@ -78,9 +76,7 @@ pub(super) async fn release_reopens(probe: &Probe) -> Kept {
 pub(super) async fn renewal_holds<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, holder) = (probe.event("renew"), token());
     let (short, lease) = (probe.units(2), probe.units(4));
-    event
-        .claim(holder, short, Fresh, "of a fresh event")
-        .await?;
+    event.begin(holder, short).await?;
     advance(harness, probe, 1).await;
     event
         .renew(holder, lease, Held, "of a running claim")
@@ -102,9 +98,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
     let (event, holder) = (probe.event("repeated"), token());
     let (lease, long) = (probe.units(3), probe.long());
     let twice = "repeated by the same token";
-    event
-        .claim(holder, lease, Fresh, "of a fresh event")
-        .await?;
+    event.begin(holder, lease).await?;
     advance(harness, probe, 2).await;
     event.claim(holder, lease, Fresh, twice).await?;
     advance(harness, probe, 2).await;
@@ -120,9 +114,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .renew(holder, long, Held, "of a running claim")
         .await?;
     event.renew(holder, long, Held, twice).await?;
-    event
-        .commit(holder, probe.units(4), Held, "of a running claim")
-        .await?;
+    event.end(holder, probe.units(4)).await?;
     advance(harness, probe, 2).await;
     event.commit(holder, probe.units(4), Held, twice).await?;
     event
@@ -134,9 +126,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await?;
 
     let (released, holder) = (probe.event("repeated-release"), token());
-    released
-        .claim(holder, long, Fresh, "of a fresh event")
-        .await?;
+    released.begin(holder, long).await?;
     released.release(holder, Held, "of a running claim").await?;
     released.release(holder, Lost, twice).await?;
     released
@@ -153,16 +143,12 @@ pub(super) async fn repeats_end<H: StoreUnderTest>(harness: &H, probe: &Probe) -
         (probe.units(1), Some(probe.units(3))),
     ] {
         let (holder, retain) = (token(), probe.units(6));
-        event
-            .claim(holder, lease, Fresh, "of a fresh event")
-            .await?;
+        event.begin(holder, lease).await?;
         if let Some(lease) = renewed {
             let running = "of a running claim";
             event.renew(holder, lease, Held, running).await?;
         }
-        event
-            .commit(holder, retain, Held, "of a running claim")
-            .await?;
+        event.end(holder, retain).await?;
         advance(harness, probe, if renewed.is_some() { 2 } else { 1 }).await;
         let within = "repeated within one lease of the first";
         event.commit(holder, retain, Held, within).await?;
@@ -197,9 +183,7 @@ pub(super) async fn scopes_are_separate(probe: &Probe) -> Kept {
 pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let event = probe.event("retry-after");
     let lease = probe.units(4);
-    event
-        .claim(token(), lease, Fresh, "of a fresh event")
-        .await?;
+    event.begin(token(), lease).await?;
     for left in [4, 2] {
         let claimed = answered("claim", probe.store.claim(&event.key, token(), lease)).await?;
         let Claimed::Running { retry_after } = claimed else {

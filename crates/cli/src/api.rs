@@ -2,11 +2,9 @@
 
 mod connect;
 mod fault;
-mod input;
 mod object;
 mod rows;
 mod rust_struct;
-mod structs;
 
 use std::process::ExitCode;
 
@@ -18,8 +16,8 @@ use object::{CreateArgs, GetArgs};
 pub(crate) use connect::ConnectArgs;
 #[cfg(feature = "sqlite")]
 pub(crate) use fault::fault;
-pub(crate) use structs::RowsArgs;
-pub(crate) use structs::run as run_rows;
+pub(crate) use rust_struct::RowsArgs;
+pub(crate) use rust_struct::run as run_rows;
 
 /// Read and change rows, data models, pages, blocks, workflows and stats through the service's API
 ///

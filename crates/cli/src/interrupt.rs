@@ -1,14 +1,11 @@
 //! Ctrl-C: which work it ends, and which state it must not leave behind.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::task::Poll;
 use std::thread;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::signal::ctrl_c;
 
 use crate::fault::{Class, Fault, INTERRUPTED};
@@ -71,38 +68,23 @@ fn watch() -> Result<(), Fault> {
         .enable_io()
         .build()
         .map_err(no_runtime)?;
-    let (taken_over, is_taken_over) = mpsc::channel();
-    thread::spawn(move || end_when_interrupted(&runtime, &taken_over));
-    // The thread has either sent or gone.
-    let _ = is_taken_over.recv();
+    let within = runtime.enter();
+    #[cfg(unix)]
+    let pressed = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    #[cfg(windows)]
+    let pressed = tokio::signal::windows::ctrl_c();
+    drop(within);
+    // Without a handler, Ctrl-C ends the process as it ends any.
+    if let Ok(mut pressed) = pressed {
+        thread::spawn(move || {
+            while runtime.block_on(pressed.recv()).is_some() {
+                if !AWAITED.load(Ordering::SeqCst) {
+                    process::exit(INTERRUPTED.into());
+                }
+            }
+        });
+    }
     Ok(())
-}
-
-fn end_when_interrupted(runtime: &Runtime, taken_over: &mpsc::Sender<()>) {
-    runtime.block_on(async {
-        loop {
-            let mut next = pin!(ctrl_c());
-            // The first poll installs the handler.
-            let first = poll_fn(|context| {
-                Poll::Ready(match Pin::new(&mut next).poll(context) {
-                    Poll::Ready(pressed) => Some(pressed),
-                    Poll::Pending => None,
-                })
-            });
-            let first = first.await;
-            let _ = taken_over.send(());
-            let pressed = match first {
-                Some(pressed) => pressed,
-                None => next.await,
-            };
-            if pressed.is_err() {
-                return;
-            }
-            if !AWAITED.load(Ordering::SeqCst) {
-                process::exit(INTERRUPTED.into());
-            }
-        }
-    });
 }
 
 fn no_runtime(error: std::io::Error) -> Fault {

@@ -30,7 +30,7 @@ use crate::durations;
 use crate::event_types;
 use crate::fault::{Class, Fault, INTERRUPTED, note, warn};
 use crate::http_client::{HttpClient, target};
-use crate::interrupt::handled_elsewhere;
+use crate::interrupt::{block_on_until_done, handled_elsewhere};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::send::header;
@@ -145,12 +145,8 @@ fn status(text: &str) -> Result<StatusCode, String> {
 const TO_END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Fault::caused_by(Class::Input, "no runtime can be started", &error))?;
-    let ended = runtime.block_on(listen(args, out));
-    // Tasks that still run, such as a request to a server that hangs, are not waited for.
-    runtime.shutdown_background();
-    ended
+    // Tasks that still run at the end, such as a request to a server that hangs, are not waited for.
+    block_on_until_done(listen(args, out))
 }
 
 async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {

@@ -28,7 +28,6 @@ mod printable;
 #[cfg(feature = "sqlite")]
 mod reconcile;
 mod replay;
-mod request_text;
 mod secrets;
 mod send;
 mod sign;

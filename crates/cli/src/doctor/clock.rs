@@ -10,7 +10,7 @@ use hookgate_testing::{ClockOffset, DeliveryLog, Transport};
 use http::header::DATE;
 use http::{Method, Request, Uri};
 
-use super::args::Doctor;
+use super::Doctor;
 use super::check::{Check, Verdict};
 use super::settings;
 use crate::fault::Fault;

@@ -10,7 +10,7 @@ use hookgate::{
 };
 use hookgate_testing::DeliveryLog;
 
-use super::args::Doctor;
+use super::Doctor;
 use super::check::{Check, Verdict};
 use crate::durations::seconds;
 use crate::secrets::{SecretArgs, advice, reason};

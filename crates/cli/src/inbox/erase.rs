@@ -8,12 +8,12 @@ use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
 };
-use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Page, Selection, StoredEntry};
+use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Selection, StoredEntry};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::json;
 
-use super::choice::{EntrySummary, entries};
+use super::choice::{EntrySummary, each, entries};
 use super::list;
 use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
@@ -183,23 +183,16 @@ async fn find(
     inbox: &Inbox,
     subject: &Subject<'_>,
 ) -> Result<Vec<(Listed, Holds)>, Fault> {
-    const PAGE: usize = 1_000;
-    let (mut found, mut page) = (Vec::new(), Page::first(PAGE));
-    loop {
-        let listed = inbox.list(Selection::all(), page).await;
-        let listed = listed.map_err(|error| args.place.fault(&error))?;
-        let end = listed.last().map(|last: &Listed| last.id);
-        let is_full = listed.len() == PAGE;
-        for listed in listed {
-            if let Some(holds) = holds(args, inbox, subject, &listed).await? {
-                found.push((listed, holds));
-            }
+    let mut found = Vec::new();
+    let unreadable = |error| args.place.fault(&error);
+    each(inbox, Selection::all(), unreadable, async |listed| {
+        if let Some(holds) = holds(args, inbox, subject, &listed).await? {
+            found.push((listed, holds));
         }
-        match end {
-            Some(end) if is_full => page = Page::after(end, PAGE),
-            _ => return Ok(found),
-        }
-    }
+        Ok(())
+    })
+    .await?;
+    Ok(found)
 }
 
 async fn holds(

@@ -1,6 +1,8 @@
 //! Deliveries as lines: one a delivery.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hookgate_record::LoggedDelivery;
 use hookgate_testing::iso8601;
@@ -8,7 +10,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::display_queue::DroppedCount;
 use super::filter::Filter;
 use super::item::Item;
 use crate::log::camel_case;
@@ -20,7 +21,7 @@ pub(crate) struct Lines {
     pub(crate) out: Out,
     pub(crate) filter: Filter,
     pub(crate) deliveries: Receiver<LoggedDelivery>,
-    pub(crate) dropped: DroppedCount,
+    pub(crate) dropped: Arc<AtomicU64>,
 }
 
 impl Lines {
@@ -43,7 +44,7 @@ impl Lines {
                     out.line(&text(&item, &out))?;
                 }
             }
-            let now = dropped.count();
+            let now = dropped.load(Ordering::Relaxed);
             if now > reported {
                 let text = format!(
                     "{} deliveries not shown: they came faster than the output is read",

@@ -1,5 +1,10 @@
 //! The signals that end `hookgate listen`.
 
+#[cfg(unix)]
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
+
+use crate::fault::Fault;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
     /// Ctrl-C.
@@ -8,68 +13,52 @@ pub(crate) enum Signal {
     Terminate,
 }
 
-#[cfg(unix)]
-pub(crate) use unix::Signals;
-
-#[cfg(unix)]
-mod unix {
-    use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
-
-    use crate::fault::{Class, Fault};
-    use crate::listen::signals::Signal;
-
-    pub(crate) struct Signals {
-        interrupt: Stream,
-        terminate: Stream,
-        hang_up: Stream,
-    }
-
-    impl Signals {
-        /// Handles these signals, so that they end nothing by themselves. Must be called within a
-        /// runtime.
-        pub(crate) fn listen() -> Result<Self, Fault> {
-            let listen = |kind| {
-                signal(kind).map_err(|error| {
-                    Fault::caused_by(Class::Input, "signals can't be waited for", &error)
-                })
-            };
-            Ok(Self {
-                interrupt: listen(SignalKind::interrupt())?,
-                terminate: listen(SignalKind::terminate())?,
-                hang_up: listen(SignalKind::hangup())?,
-            })
-        }
-
-        pub(crate) async fn next(&mut self) -> Signal {
-            tokio::select! {
-                _ = self.interrupt.recv() => Signal::Interrupt,
-                _ = self.terminate.recv() => Signal::Terminate,
-                _ = self.hang_up.recv() => Signal::Terminate,
-            }
-        }
-    }
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: Stream,
+    #[cfg(unix)]
+    ends: [Stream; 2],
 }
 
-#[cfg(not(unix))]
-pub(crate) use other::Signals;
+impl Signals {
+    /// Handles these signals, so that they end nothing by themselves. Must be called within a runtime.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                let message = "signals can't be waited for";
+                Fault::caused_by(crate::fault::Class::Input, message, &error)
+            })
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            ends: [
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+        })
+    }
 
-#[cfg(not(unix))]
-mod other {
-    use crate::fault::Fault;
-    use crate::listen::signals::Signal;
-
-    pub(crate) struct Signals;
-
-    impl Signals {
-        pub(crate) fn listen() -> Result<Self, Fault> {
-            Ok(Self)
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) -> Signal {
+        let [terminate, hang_up] = &mut self.ends;
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+            _ = hang_up.recv() => Signal::Terminate,
         }
+    }
 
-        pub(crate) async fn next(&mut self) -> Signal {
-            match tokio::signal::ctrl_c().await {
-                Ok(()) => Signal::Interrupt,
-                Err(_) => std::future::pending().await,
-            }
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) -> Signal {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
         }
     }
 }

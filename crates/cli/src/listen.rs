@@ -1,8 +1,6 @@
 //! `hookgate listen`: a receiver on this machine that shows the deliveries it gets.
 
-mod again;
 mod answers;
-mod display_queue;
 mod filter;
 mod forward;
 mod inspected;
@@ -34,12 +32,12 @@ use crate::interrupt::{block_on_until_done, handled_elsewhere};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::send::header;
-use again::Again;
 use answers::Answers;
-use display_queue::DisplayQueue;
 use filter::{EventTypes, Filter};
+use forward::Again;
 use forward::Forward;
 use inspected::{Kept, Settings};
+use lines::DisplayQueue;
 use lines::Lines;
 use server::{Reporter, Server};
 use signals::{Signal, Signals};

@@ -315,20 +315,22 @@ fn age(text: &str) -> Result<i64, String> {
         .saturating_mul(sign))
 }
 
+/// The headers of one connection, which say where a request ends.
+pub(crate) const FRAMES: [&str; 7] = [
+    "connection",
+    "content-length",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// Reads the value of `--header`.
 pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
-    let frames = [
-        "connection",
-        "content-length",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    if frames.contains(&name.as_str()) {
+    if FRAMES.contains(&name.as_str()) {
         return Err(format!(
             "{name} is the connection's own: it says where the request ends"
         ));

@@ -2,8 +2,6 @@
 
 mod capacity;
 mod probe;
-mod race;
-mod retention;
 mod steps;
 mod table;
 
@@ -95,7 +93,7 @@ impl<H: StoreUnderTest> StoreConformance<H> {
         };
         let probe = Probe::new(store, harness.unit());
         let kept = match rule {
-            StoreRule::OneWinner => race::one_winner(&probe, harness.races()).await,
+            StoreRule::OneWinner => steps::one_winner(&probe, harness.races()).await,
             StoreRule::Table => table::every_cell(harness, &probe).await,
             StoreRule::LeaseEnds => steps::lease_ends(harness, &probe).await,
             StoreRule::StaleToken => steps::stale_token(harness, &probe).await,
@@ -103,12 +101,12 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             StoreRule::RenewalHolds => steps::renewal_holds(harness, &probe).await,
             StoreRule::RepeatedCalls => steps::repeated_calls(harness, &probe).await,
             StoreRule::RepeatsEnd => steps::repeats_end(harness, &probe).await,
-            StoreRule::RetentionEnds => retention::retention_ends(harness, &probe).await,
+            StoreRule::RetentionEnds => steps::retention_ends(harness, &probe).await,
             StoreRule::DuplicatesExtendNothing => {
-                retention::duplicates_extend_nothing(harness, &probe).await
+                steps::duplicates_extend_nothing(harness, &probe).await
             }
             StoreRule::RetentionIsEachRecords => {
-                retention::retention_is_each_records(harness, &probe).await
+                steps::retention_is_each_records(harness, &probe).await
             }
             StoreRule::ScopesApart => steps::scopes_are_separate(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,

@@ -11,8 +11,8 @@ use http::header::DATE;
 use http::{Method, Request, Uri};
 
 use super::Doctor;
-use super::check::{Check, Verdict};
 use super::settings;
+use super::{Check, Verdict};
 use crate::fault::Fault;
 use crate::http_client::{self, HttpClient};
 use crate::interrupt;

@@ -1,6 +1,5 @@
 //! `hookgate doctor`: checks settings before the first delivery does.
 
-mod check;
 mod clock;
 mod settings;
 
@@ -8,18 +7,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::styling::{AnsiColor, Style};
 use console::Term;
 use hookgate_testing::DeliveryLog;
 use serde::Serialize;
 
-use crate::durations;
-use crate::fault::{Class, Fault, answer};
+use crate::fault::{Class, Fault, answer, without_secrets};
 use crate::hanging::hanging;
-use crate::http_client;
 use crate::out::Out;
 use crate::printable::printable;
 use crate::secrets::SecretArgs;
-use check::{Check, Verdict};
+use crate::{durations, http_client};
 
 /// Check the settings of a receiver: secret, times, limits, capacity, and the clock
 ///
@@ -157,4 +155,74 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         report.ok, report.warn, report.bad, report.not_measured
     ))?;
     Ok(answer(report.bad == 0))
+}
+
+/// The result of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    Ok,
+    Warn,
+    Bad,
+    NotMeasured,
+}
+
+impl Verdict {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Bad => "bad",
+            Self::NotMeasured => "not measured",
+        }
+    }
+
+    pub(super) fn style(self) -> Style {
+        let colour = match self {
+            Self::Ok => AnsiColor::Green,
+            Self::Warn => AnsiColor::Yellow,
+            Self::Bad => AnsiColor::Red,
+            Self::NotMeasured => return Style::new().dimmed(),
+        };
+        Style::new().fg_color(Some(colour.into()))
+    }
+}
+
+/// One check, in a sentence.
+#[derive(Debug, Serialize)]
+pub(super) struct Check {
+    pub(super) check: String,
+    pub(super) verdict: Verdict,
+    pub(super) says: String,
+    /// The next step for the user. `null` where no step is needed.
+    pub(super) advice: Option<String>,
+}
+
+impl Check {
+    pub(super) fn new(
+        check: impl Into<String>,
+        verdict: Verdict,
+        says: impl Into<String>,
+        advice: impl Into<String>,
+    ) -> Self {
+        let advice = Some(without_secrets(&advice.into()));
+        Self {
+            advice,
+            ..Self::judged(check.into(), verdict, says.into())
+        }
+    }
+
+    pub(super) fn ok(check: impl Into<String>, says: impl Into<String>) -> Self {
+        Self::judged(check.into(), Verdict::Ok, says.into())
+    }
+
+    /// A secret that stands where its variable's name should is a name here.
+    fn judged(check: String, verdict: Verdict, says: String) -> Self {
+        Self {
+            check: without_secrets(&check),
+            verdict,
+            says: without_secrets(&says),
+            advice: None,
+        }
+    }
 }

@@ -1,17 +1,17 @@
 //! Passes verified deliveries on to another server, byte for byte.
 
 use bytes::Bytes;
-use hookgate::HandlerError;
-use hookgate_testing::Transport;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
-};
-use http::{Request, Response, StatusCode, Uri};
+use hookgate::verify::{EVENT_ID, EVENT_TYPE};
+use hookgate::{HandlerError, Scheme, Secret};
+use hookgate_record::LoggedDelivery;
+use hookgate_testing::log::LoggedDeliveryExt;
+use hookgate_testing::{Signer, Transport};
+use http::header::CONNECTION;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri};
 
 use crate::fault::chain;
 use crate::http_client::HttpClient;
-use crate::send::set_headers;
+use crate::send::{FRAMES, set_headers};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Forward {
@@ -56,25 +56,14 @@ pub(crate) fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse::<HeaderName>().ok())
         .collect();
+    const OTHERS: [&str; 4] = [
+        "host",
+        "proxy-connection",
+        "proxy-authenticate",
+        "proxy-authorization",
+    ];
     let is_hop = |name: &HeaderName| {
-        [
-            CONNECTION,
-            HOST,
-            CONTENT_LENGTH,
-            TE,
-            TRAILER,
-            TRANSFER_ENCODING,
-            UPGRADE,
-        ]
-        .contains(name)
-            || [
-                "keep-alive",
-                "proxy-connection",
-                "proxy-authenticate",
-                "proxy-authorization",
-            ]
-            .contains(&name.as_str())
-            || named.contains(name)
+        FRAMES.contains(&name.as_str()) || OTHERS.contains(&name.as_str()) || named.contains(name)
     };
     let kept = headers.iter().filter(|(name, _)| !is_hop(name));
     kept.map(|(name, value)| (name.clone(), value.clone()))
@@ -86,6 +75,63 @@ pub(crate) fn empty(status: StatusCode) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
     response
+}
+
+#[derive(Clone)]
+pub(crate) struct Again {
+    pub(crate) client: HttpClient,
+    pub(crate) secret: Secret,
+}
+
+impl Again {
+    /// Returns the answer.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub(crate) async fn deliver(
+        &self,
+        delivery: &LoggedDelivery,
+        to: &Uri,
+    ) -> Result<Response<Bytes>, String> {
+        let Some(request) = signed_again(delivery, &self.secret, to) else {
+            return Err("its body was not read, so there is nothing to sign".to_owned());
+        };
+        let answered = self.client.deliver(request).await;
+        answered.map_err(|error| format!("{to} can't be reached: {}", chain(&*error)))
+    }
+}
+
+/// The same delivery with another body. The headers that name the event have to fit it, since a receiver compares them.
+pub(crate) fn changed(delivery: &LoggedDelivery, body: Bytes) -> LoggedDelivery {
+    let mut changed = delivery.clone();
+    changed
+        .headers
+        .retain(|(name, _)| ![EVENT_ID, EVENT_TYPE].contains(&&**name));
+    changed.body = Some(body);
+    let head = changed.read_by(Scheme::WORKSPACE);
+    let named = [(EVENT_ID, head.event_id), (EVENT_TYPE, head.event_type)];
+    for (name, text) in named {
+        if let Some(text) = text {
+            changed.headers.push((name.to_owned(), text.into()));
+        }
+    }
+    changed
+}
+
+fn signed_again(delivery: &LoggedDelivery, secret: &Secret, to: &Uri) -> Option<Request<Bytes>> {
+    let delivery = delivery.resigned(&Signer::new(secret.clone()))?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in &delivery.headers {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    }
+    let mut request = Request::new(delivery.body?);
+    *request.method_mut() = delivery.method.parse().ok()?;
+    *request.uri_mut() = to.clone();
+    *request.headers_mut() = end_to_end(&headers);
+    Some(request)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 mod auth;
 mod data_models;
-mod properties;
 mod rows;
 mod things;
 
@@ -66,7 +65,7 @@ endpoints! {
     GET "datamodels/*" READ => data_models::get;
     POST "datamodels" Needs::Switched => data_models::create;
     PATCH "datamodels/*" Needs::Switched => data_models::change;
-    PATCH "datamodels/*/properties" ADMIN => properties::change;
+    PATCH "datamodels/*/properties" ADMIN => data_models::change_properties;
     DELETE "datamodels/*" Needs::Switched => data_models::delete;
     GET "datamodels/*/rows" READ => rows::list;
     POST "datamodels/*/rows" WRITE => rows::create;
@@ -115,6 +114,14 @@ pub(crate) fn matched<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> 
     parts.next().is_none().then_some(ids)
 }
 
+/// The scope of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Scope(Scope),
+    /// The overview says write, the scope list says admin: a switch decides.
+    Switched,
+}
+
 #[cfg(test)]
 mod tests {
     use super::matched;
@@ -126,12 +133,4 @@ mod tests {
             assert_eq!(matched("a/*/b/*", path), None, "{path}");
         }
     }
-}
-
-/// The scope of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
-    Scope(Scope),
-    /// The overview says write, the scope list says admin: a switch decides.
-    Switched,
 }

@@ -55,10 +55,6 @@ impl Auth {
         }
     }
 
-    pub(super) fn is_basic(&self) -> bool {
-        matches!(self, Self::Basic { .. })
-    }
-
     /// Whether a header carries a secret, which the log does not show.
     pub(super) fn hides(&self, name: &HeaderName) -> bool {
         let common = [

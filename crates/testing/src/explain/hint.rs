@@ -160,22 +160,18 @@ pub(super) fn all(
     let document = delivery.body.as_deref().and_then(Node::parse);
     if let (Some(document), Some(body), false) = (document, &delivery.body, is_explained) {
         let sign = written_again(&document, body);
-        let kinds = [
-            (document.is_sorted(), HintKind::KeysSorted),
-            (sign.is_some(), HintKind::WrittenAgain),
-            (
-                sign.is_none() && document.has_number(|_| true),
-                HintKind::NumbersWrittenAgain,
-            ),
-        ];
-        hints.extend(kinds.into_iter().filter(|kind| kind.0).map(|(_, kind)| {
-            Hint {
-                kind,
-                detail: sign
-                    .filter(|_| kind == HintKind::WrittenAgain)
-                    .map(str::to_owned),
-            }
-        }));
+        let mut say = |kind, detail: Option<&str>| {
+            let detail = detail.map(str::to_owned);
+            hints.push(Hint { kind, detail });
+        };
+        if document.is_sorted() {
+            say(HintKind::KeysSorted, None);
+        }
+        if sign.is_some() {
+            say(HintKind::WrittenAgain, sign);
+        } else if document.has_number(|_| true) {
+            say(HintKind::NumbersWrittenAgain, None);
+        }
     }
     hints
 }

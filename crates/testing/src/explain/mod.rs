@@ -14,7 +14,6 @@ mod json;
 mod request;
 mod search;
 mod secret;
-mod trial_key;
 mod writer;
 
 pub use cause::{Cause, CauseGroup, CauseKind};

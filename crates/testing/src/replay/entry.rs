@@ -313,15 +313,10 @@ impl Secrets {
         }
         let unusable = |error| ReplayError::new(Kind::Keys).caused_by(error);
         if self.by_subscription.is_empty() {
-            let mut ring = None;
-            for (name, secret) in &self.ring {
-                let secret = secret.clone();
-                ring = Some(match ring {
-                    None => KeyRing::named(name, secret).map_err(unusable)?,
-                    Some(ring) => KeyRing::with_key(ring, name, secret).map_err(unusable)?,
-                });
+            if self.ring.is_empty() {
+                return Err(ReplayError::new(Kind::NoSecret));
             }
-            let ring = ring.ok_or_else(|| ReplayError::new(Kind::NoSecret))?;
+            let ring = KeyRing::from_keys(self.ring.iter().cloned()).map_err(unusable)?;
             return Ok(Keys::single(ring));
         }
         if !self.ring.is_empty() {

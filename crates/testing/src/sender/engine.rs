@@ -10,7 +10,6 @@ use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::attempt::attempt;
 use super::faults::{NetworkFaults, Way};
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
@@ -260,7 +259,7 @@ impl EventAttempts {
         });
         let limit = settings.schedule.attempt_timeout();
         let began = Instant::now();
-        let ended = attempt(&self.subscription, request, way, limit).await;
+        let ended = self.subscription.attempt_by(request, way, limit).await;
         let over = began + ended.elapsed;
         drop(place);
 

@@ -1,12 +1,13 @@
 //! The rules about one event: its lease, its claim token, its duplicates.
 
-use hookgate::{
-    dedupe::Ownership::{Held, Lost},
-    dedupe::{Claimed, EventKey},
-};
+use std::sync::Arc;
+
+use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::dedupe::{Claimed, EventKey, Ownership};
+use tokio::sync::Barrier;
 
 use super::probe::Answer::{Fresh, Running};
-use super::probe::{Kept, Probe, StoreUnderTest, advance, answered, done_by, token};
+use super::probe::{Kept, Probe, StoreUnderTest, advance, answered, done_by, key, token};
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, lost, successor) = (probe.event("lease"), token(), token());
@@ -195,6 +196,168 @@ pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -
             ));
         }
         advance(harness, probe, 2).await;
+    }
+    Ok(())
+}
+
+pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (event, next) = (probe.event("retention"), token());
+    // The lease is longer than the retention here: the lease must end with the commit.
+    let by = event.finish(probe.units(4)).await?;
+    advance(harness, probe, 3).await;
+    event
+        .claim(
+            next,
+            probe.long(),
+            done_by(by),
+            "before the retention's end",
+        )
+        .await?;
+    advance(harness, probe, 2).await;
+    event
+        .claim(next, probe.long(), Fresh, "after the retention's end")
+        .await?;
+    event
+        .commit(next, probe.long(), Held, "of an event that came again")
+        .await?;
+    event
+        .copy_claims(done_by(next), "of an event that came again")
+        .await?;
+
+    // Here the retention is longer than the lease: the retention begins with the commit.
+    let (event, holder) = (probe.event("retention-long"), token());
+    event.begin(holder, probe.units(2)).await?;
+    event.end(holder, probe.long()).await?;
+    advance(harness, probe, 3).await;
+    event
+        .claim(
+            next,
+            probe.long(),
+            done_by(holder),
+            "after the lease it was done under",
+        )
+        .await
+}
+
+pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let event = probe.event("duplicates");
+    let by = event.finish(probe.units(5)).await?;
+    for _ in 0..4 {
+        advance(harness, probe, 1).await;
+        let lease = probe.long();
+        event
+            .claim(token(), lease, done_by(by), "before the retention's end")
+            .await?;
+    }
+    advance(harness, probe, 2).await;
+    event
+        .copy_claims(Fresh, "after the retention, asked for four times within it")
+        .await
+}
+
+pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let mut done = Vec::new();
+    for (name, units) in [
+        ("longer", 6),
+        ("shortest", 2),
+        ("shorter", 4),
+        ("longest", 1000),
+    ] {
+        let event = probe.event(name);
+        let by = event.finish(probe.units(units)).await?;
+        done.push((event, by));
+    }
+    // After 3 and 5 units: which of the records are still remembered.
+    for remembered in [[true, false, true, true], [true, false, false, true]] {
+        advance(harness, probe, if remembered[2] { 3 } else { 2 }).await;
+        for ((event, by), remembered) in done.iter().zip(remembered) {
+            let asking = token();
+            let (expected, when) = if remembered {
+                (done_by(*by), "before its own retention's end")
+            } else {
+                (Fresh, "after its own, shorter retention")
+            };
+            event.claim(asking, probe.long(), expected, when).await?;
+            if !remembered {
+                event.release(asking, Held, "of a running claim").await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+const RACERS: usize = 64;
+/// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
+/// each other without one.
+const EVENTS_PER_BARRIER: usize = 8;
+
+pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
+    let keys: Arc<Vec<_>> = Arc::new(
+        (0..races)
+            .map(|race| key(&format!("race-{race}")))
+            .collect(),
+    );
+    let (line, lease) = (Arc::new(Barrier::new(RACERS)), probe.long());
+    let racers: Vec<_> = (0..RACERS)
+        .map(|_| {
+            let (store, keys, line) = (
+                Arc::clone(&probe.store),
+                Arc::clone(&keys),
+                Arc::clone(&line),
+            );
+            tokio::spawn(async move {
+                let mut won = Vec::new();
+                // Failures are reported at the end: a racer that left early would make the others wait at the barrier for ever.
+                let mut failure = None;
+                for (start, heat) in keys.chunks(EVENTS_PER_BARRIER).enumerate() {
+                    line.wait().await;
+                    for (lane, key) in heat.iter().enumerate() {
+                        let token = token();
+                        match answered("claim", store.claim(key, token, lease)).await {
+                            Ok(Claimed::Fresh) => {
+                                won.push((start * EVENTS_PER_BARRIER + lane, token))
+                            }
+                            Ok(Claimed::Running { .. }) => {}
+                            Ok(done) => {
+                                failure = Some(format!("claim answered {done:?} before any commit"))
+                            }
+                            Err(error) => failure = Some(error),
+                        }
+                    }
+                }
+                failure.map_or(Ok(won), Err)
+            })
+        })
+        .collect();
+    let mut winners = vec![Vec::new(); races];
+    for racer in racers {
+        let won = racer
+            .await
+            .map_err(|error| format!("a racer failed: {error}"))??;
+        for (race, token) in won {
+            winners[race].push(token);
+        }
+    }
+    for (key, winners) in keys.iter().zip(winners) {
+        let [winner] = *winners else {
+            return Err(format!(
+                "{} of {RACERS} racers won the same event",
+                winners.len()
+            ));
+        };
+        let event = probe.event_of(*key);
+        event
+            .commit(winner, lease, Ownership::Held, "by the winner")
+            .await?;
+        event
+            .claim(token(), lease, done_by(winner), "after the race")
+            .await?;
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! `hookgate api`: reads and changes what the service holds, and `hookgate rows`: what belongs to rows of a data model.
 
 mod connect;
-mod fault;
 mod object;
 mod rows;
 mod rust_struct;
@@ -15,7 +14,7 @@ use object::{CreateArgs, GetArgs};
 #[cfg(feature = "sqlite")]
 pub(crate) use connect::ConnectArgs;
 #[cfg(feature = "sqlite")]
-pub(crate) use fault::fault;
+pub(crate) use connect::fault;
 pub(crate) use rust_struct::RowsArgs;
 pub(crate) use rust_struct::run as run_rows;
 

@@ -1,4 +1,4 @@
-//! Ctrl-C: which work it ends, and which state it must not leave behind.
+//! Ctrl-C and the other signals: which work they end, and which state they must not leave behind.
 
 use std::future::Future;
 use std::process;
@@ -7,6 +7,8 @@ use std::thread;
 
 use tokio::runtime::Builder;
 use tokio::signal::ctrl_c;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use crate::fault::{Class, Fault, INTERRUPTED};
 
@@ -45,12 +47,6 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
-/// Records that other code handles Ctrl-C from now on. Without this, Ctrl-C would end the process after a secret
-/// was asked for.
-pub(crate) fn handled_elsewhere() {
-    AWAITED.store(true, Ordering::SeqCst);
-}
-
 /// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has switched the terminal's echo
 /// off. During the call Ctrl-C does not end the process. Afterwards it does again.
 pub(crate) fn defer_interrupt<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
@@ -70,7 +66,7 @@ fn watch() -> Result<(), Fault> {
         .map_err(no_runtime)?;
     let within = runtime.enter();
     #[cfg(unix)]
-    let pressed = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt());
+    let pressed = signal(SignalKind::interrupt());
     #[cfg(windows)]
     let pressed = tokio::signal::windows::ctrl_c();
     drop(within);
@@ -89,4 +85,65 @@ fn watch() -> Result<(), Fault> {
 
 fn no_runtime(error: std::io::Error) -> Fault {
     Fault::caused_by(Class::Input, "no runtime can be started", &error)
+}
+
+/// A signal that ends a command which serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM, or the terminal is gone.
+    Terminate,
+}
+
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: Stream,
+    #[cfg(unix)]
+    ends: [Stream; 2],
+}
+
+impl Signals {
+    /// Handles these signals, so that they end nothing by themselves. Must be called within a runtime.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                let message = "signals can't be waited for";
+                Fault::caused_by(Class::Input, message, &error)
+            })
+        };
+        AWAITED.store(true, Ordering::SeqCst);
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            ends: [
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+        })
+    }
+
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) -> Signal {
+        let [terminate, hang_up] = &mut self.ends;
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+            _ = hang_up.recv() => Signal::Terminate,
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        AWAITED.store(true, Ordering::SeqCst);
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) -> Signal {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
+        }
+    }
 }

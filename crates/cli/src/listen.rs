@@ -2,13 +2,11 @@
 
 mod answers;
 mod filter;
-mod forward;
 mod inspected;
 pub(crate) mod item;
 mod lines;
 pub(crate) mod pretty;
 mod server;
-mod signals;
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,19 +26,18 @@ use crate::durations;
 use crate::event_types;
 use crate::fault::{Class, Fault, INTERRUPTED, note, warn};
 use crate::http_client::{HttpClient, target};
-use crate::interrupt::{block_on_until_done, handled_elsewhere};
+use crate::interrupt::{Signal, Signals, block_on_until_done};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::send::header;
+use answers::Again;
 use answers::Answers;
+use answers::Forward;
 use filter::{EventTypes, Filter};
-use forward::Again;
-use forward::Forward;
 use inspected::{Kept, Settings};
 use lines::DisplayQueue;
 use lines::Lines;
 use server::{Reporter, Server};
-use signals::{Signal, Signals};
 
 /// The options of `hookgate listen`.
 #[derive(clap::Args, Debug)]
@@ -166,7 +163,6 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
-    handled_elsewhere();
     let (page_queue, page_deliveries, _) = DisplayQueue::new();
     let page = match &args.page {
         Some(page) => {

@@ -124,3 +124,10 @@ pub(crate) fn headers(
     };
     pairs.take_while(fits).collect()
 }
+
+/// Returns whether two texts are equal, in a time that depends on their lengths alone.
+pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let pairs = one.iter().zip(other);
+    let differences = pairs.fold(0, |found, (one, other)| found | (one ^ other));
+    std::hint::black_box(differences) == 0 && one.len() == other.len()
+}

@@ -1,6 +1,5 @@
 //! The conformance suite for stores.
 
-mod capacity;
 mod probe;
 mod steps;
 mod table;
@@ -110,12 +109,12 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             }
             StoreRule::ScopesApart => steps::scopes_are_separate(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,
-            StoreRule::NewestRemembered => capacity::newest_remembered(harness, &probe, 0).await,
+            StoreRule::NewestRemembered => steps::newest_remembered(harness, &probe, 0).await,
             StoreRule::NewestRememberedAfterReads => {
-                capacity::newest_remembered(harness, &probe, 3).await
+                steps::newest_remembered(harness, &probe, 3).await
             }
-            StoreRule::RunningNeverEvicted => capacity::running_never_evicted(&probe).await,
-            StoreRule::FullStoreRefuses => capacity::a_full_store_refuses(harness, &probe).await,
+            StoreRule::RunningNeverEvicted => steps::running_never_evicted(&probe).await,
+            StoreRule::FullStoreRefuses => steps::a_full_store_refuses(harness, &probe).await,
         };
         match kept {
             Ok(()) => Finding::Kept,
@@ -203,8 +202,8 @@ impl StoreRule {
         match self {
             Self::NewestRemembered
             | Self::NewestRememberedAfterReads
-            | Self::RunningNeverEvicted => Some(capacity::EVICTING),
-            Self::FullStoreRefuses => Some(capacity::REFUSING),
+            | Self::RunningNeverEvicted => Some(steps::EVICTING),
+            Self::FullStoreRefuses => Some(steps::REFUSING),
             _ => None,
         }
     }

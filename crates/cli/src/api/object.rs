@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connect::ConnectArgs;
-use super::fault::fault;
+use super::connect::fault;
 use super::rows::{ModelArgs, Shown};
 use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault};

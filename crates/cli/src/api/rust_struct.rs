@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use hookgate_client::{DataModel, Property, PropertyType};
 
 use super::connect::ConnectArgs;
-use super::fault::fault;
+use super::connect::fault;
 use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;

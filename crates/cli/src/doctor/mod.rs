@@ -1,75 +1,23 @@
 //! `hookgate doctor`: checks settings before the first delivery does.
 
+mod args;
+mod check;
 mod clock;
 mod settings;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use clap::builder::styling::{AnsiColor, Style};
 use console::Term;
 use hookgate_testing::DeliveryLog;
 use serde::Serialize;
 
-use crate::fault::{Class, Fault, answer, without_secrets};
-use crate::hanging::hanging;
+use crate::fault::{Class, Fault, answer};
+use crate::http_client;
 use crate::out::Out;
-use crate::printable::printable;
-use crate::secrets::SecretArgs;
-use crate::{durations, http_client};
+use crate::printable::{hanging, printable};
+use check::{Check, Verdict};
 
-/// Check the settings of a receiver: secret, times, limits, capacity, and the clock
-///
-/// Give the settings that your receiver has; each that is not given is checked at its default. Nothing is changed, and nothing
-/// is sent but one HEAD request to --url.
-#[derive(clap::Args, Debug)]
-pub(crate) struct Doctor {
-    #[command(flatten)]
-    secrets: SecretArgs,
-    /// How long a handled event is remembered, such as 48h
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "48h", help_heading = SETTINGS)]
-    retention: Duration,
-    /// The greatest age of a delivery that is accepted, such as 300s
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "300s", help_heading = SETTINGS)]
-    window_past: Duration,
-    /// The furthest that a timestamp may be ahead, such as 300s
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "300s", help_heading = SETTINGS)]
-    window_ahead: Duration,
-    /// How long a claim holds without renewal, such as 30s
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "30s", help_heading = SETTINGS)]
-    lease: Duration,
-    /// The time within which a delivery is answered, such as 4500ms
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "4500ms", help_heading = SETTINGS)]
-    budget: Duration,
-    /// The time within which a body must have arrived, such as 2s
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "2s", help_heading = SETTINGS)]
-    body_deadline: Duration,
-    /// The time after which a run is cut off, such as 10min
-    #[arg(long, value_name = "DURATION", value_parser = durations::parse, default_value = "10min", help_heading = SETTINGS)]
-    run_limit: Duration,
-    /// The longest body that is accepted, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, help_heading = SETTINGS)]
-    max_body: usize,
-    /// The most runs at a time
-    #[arg(long, value_name = "RUNS", default_value_t = 1_024, help_heading = SETTINGS)]
-    max_runs: usize,
-    /// How many handled events the store in memory holds
-    #[arg(long, value_name = "EVENTS", default_value_t = hookgate::dedupe::Capacity::DEFAULT_RECORDS, help_heading = SETTINGS)]
-    capacity: usize,
-    /// How many events are expected in a second, such as 0.2. Without it, the capacity is checked against nothing
-    #[arg(long, value_name = "EVENTS_PER_SECOND", value_parser = durations::per_second, help_heading = "Measured against")]
-    rate: Option<f64>,
-    /// A delivery log: for the clock's offset, and the longest body in it
-    #[arg(long, value_name = "LOG", help_heading = "Measured against")]
-    log: Option<PathBuf>,
-    /// A URL: this machine's clock is compared with the Date header of its answer to a HEAD request, waited for 30 seconds at
-    /// most
-    #[arg(long, value_name = "URL", help_heading = "Measured against")]
-    url: Option<String>,
-}
-
-const SETTINGS: &str = "Settings of the receiver";
+pub(crate) use args::Doctor;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -155,74 +103,4 @@ fn print(checks: &[Check], out: &mut Out) -> Result<ExitCode, Fault> {
         report.ok, report.warn, report.bad, report.not_measured
     ))?;
     Ok(answer(report.bad == 0))
-}
-
-/// The result of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
-    Ok,
-    Warn,
-    Bad,
-    NotMeasured,
-}
-
-impl Verdict {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Bad => "bad",
-            Self::NotMeasured => "not measured",
-        }
-    }
-
-    pub(super) fn style(self) -> Style {
-        let colour = match self {
-            Self::Ok => AnsiColor::Green,
-            Self::Warn => AnsiColor::Yellow,
-            Self::Bad => AnsiColor::Red,
-            Self::NotMeasured => return Style::new().dimmed(),
-        };
-        Style::new().fg_color(Some(colour.into()))
-    }
-}
-
-/// One check, in a sentence.
-#[derive(Debug, Serialize)]
-pub(super) struct Check {
-    pub(super) check: String,
-    pub(super) verdict: Verdict,
-    pub(super) says: String,
-    /// The next step for the user. `null` where no step is needed.
-    pub(super) advice: Option<String>,
-}
-
-impl Check {
-    pub(super) fn new(
-        check: impl Into<String>,
-        verdict: Verdict,
-        says: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Self {
-        let advice = Some(without_secrets(&advice.into()));
-        Self {
-            advice,
-            ..Self::judged(check.into(), verdict, says.into())
-        }
-    }
-
-    pub(super) fn ok(check: impl Into<String>, says: impl Into<String>) -> Self {
-        Self::judged(check.into(), Verdict::Ok, says.into())
-    }
-
-    /// A secret that stands where its variable's name should is a name here.
-    fn judged(check: String, verdict: Verdict, says: String) -> Self {
-        Self {
-            check: without_secrets(&check),
-            verdict,
-            says: without_secrets(&says),
-            advice: None,
-        }
-    }
 }

@@ -10,8 +10,8 @@ use hookgate::{
 };
 use hookgate_testing::DeliveryLog;
 
-use super::Doctor;
-use super::{Check, Verdict};
+use super::args::Doctor;
+use super::check::{Check, Verdict};
 use crate::durations::seconds;
 use crate::secrets::{SecretArgs, advice, reason};
 

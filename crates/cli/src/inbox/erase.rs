@@ -249,18 +249,13 @@ fn say(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<(), Fault> {
 
 fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
     say(args, counts, out)?;
-    let Counts {
-        entries,
-        kept,
-        last_errors,
-    } = counts;
-    if entries == 0 && kept == 0 && last_errors == 0 {
+    if counts.entries + counts.kept + counts.last_errors == 0 {
         note(
             "nothing was found with that id. An entry that is done has no body, and can't be searched",
         );
         return Ok(answer(false));
     }
-    if args.yes && kept > 0 {
+    if args.yes && counts.kept > 0 {
         note(
             "run it again when the entries are handled or dead, or with --including-waiting, which erases them unhandled",
         );

@@ -23,8 +23,8 @@ use tokio::net::{TcpListener, lookup_host};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Receiver;
 
+use super::answers::{Again, changed};
 use super::filter::{EventTypes, Filter};
-use super::forward::{Again, changed};
 use super::item::{Item, answer_text};
 use crate::address::cannot_listen;
 use crate::explain::ExplanationOutput;

@@ -1,20 +1,19 @@
 //! The service's API at `/api/v1`: section *Endpoints* of the specification as one table.
 
 mod auth;
+mod call;
 mod data_models;
 mod rows;
 mod things;
 
-use bytes::Bytes;
 use http::Method;
 
 pub(crate) use auth::{Caller, identify};
+pub(crate) use call::Call;
 pub(crate) use rows::{created_rows, deleted_row, list_rows, updated_row};
 
 use crate::answer::{Answer, ApiError};
-use crate::hub::Hub;
 use crate::model::{Kind, Scope};
-use crate::query::Query;
 
 /// A row of the specification's endpoint overview.
 pub(crate) struct Endpoint {
@@ -23,23 +22,6 @@ pub(crate) struct Endpoint {
     pub(crate) path: &'static str,
     pub(crate) scope: Needs,
     pub(crate) run: fn(&Call<'_>) -> Result<Answer, ApiError>,
-}
-
-/// A request to one endpoint.
-#[derive(Debug)]
-pub(crate) struct Call<'a> {
-    pub(crate) hub: &'a Hub,
-    /// The ids of the path, in order.
-    pub(crate) ids: Vec<&'a str>,
-    pub(crate) query: &'a Query,
-    pub(crate) body: &'a Bytes,
-}
-
-impl Call<'_> {
-    /// Returns an id of the path.
-    pub(crate) fn id(&self, at: usize) -> &str {
-        self.ids.get(at).copied().unwrap_or_default()
-    }
 }
 
 const READ: Needs = Needs::Scope(Scope::Read);

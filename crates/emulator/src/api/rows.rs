@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Call;
+use super::call::Call;
 use crate::answer::{Answer, ApiError};
 use crate::body;
 use crate::changes::{self, By};

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::Call;
+use super::call::Call;
 use super::rows::Meta;
 use crate::answer::{Answer, ApiError};
 use crate::body;

@@ -1,10 +1,8 @@
 //! The control API under `/_emulator`: one table of endpoints, which the page and the docs show too.
 
-mod clock;
 mod deliveries;
 mod faults;
 mod keys;
-mod rows;
 mod subscriptions;
 mod table;
 mod triggers;

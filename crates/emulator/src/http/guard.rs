@@ -7,6 +7,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use crate::answer::ApiError;
+use crate::body::is_same;
 
 /// The cookie that keeps the token of the page, which an EventSource can't send otherwise.
 pub(super) const COOKIE_NAME: &str = "hookgate_emulator_token";
@@ -156,13 +157,6 @@ impl Access {
             .as_deref()
             .is_some_and(|token| is_same(token.as_bytes(), text.as_bytes()))
     }
-}
-
-/// Returns whether two texts are equal, in a time that depends on their lengths alone.
-pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let pairs = one.iter().zip(other);
-    let differences = pairs.fold(0, |found, (one, other)| found | (one ^ other));
-    std::hint::black_box(differences) == 0 && one.len() == other.len()
 }
 
 /// `[::1]:8080` is `::1`, and `localhost:8080` is `localhost`. `None` if it is not a host with an optional port: a user name before the

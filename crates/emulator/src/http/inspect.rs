@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use super::serve::{paged, response};
 use super::server::{Closed, Serve};
-use super::{Access, Reply, guard, is_same, read, stream};
+use super::{Access, Reply, guard, read, stream};
 use crate::answer::{Answer, ApiError};
+use crate::body::is_same;
 use crate::inspector::{DeliveryFilter, Inspected, Shown};
 use crate::page;
 use crate::query::{Query, decoded};

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::answer::ApiError;
 use crate::live::Live;
-pub(crate) use guard::{Access, is_same};
+pub(crate) use guard::Access;
 pub(crate) use server::Server;
 
 /// The body of an answer.

@@ -140,10 +140,6 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn row_count(&self) -> usize {
-        self.models.iter().map(|model| model.rows.len()).sum()
-    }
-
     /// Returns the length of the workspace as JSON.
     fn length(&self) -> usize {
         let things = [&self.pages, &self.blocks, &self.workflows, &self.stats];

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Serialize};
 
-use crate::http::is_same;
+use crate::body::is_same;
 
 /// The authentication that a trigger asks for, as in a seed. `Debug` shows no secret.
 #[derive(Clone, Serialize, Deserialize)]

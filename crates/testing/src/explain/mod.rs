@@ -14,6 +14,7 @@ mod json;
 mod request;
 mod search;
 mod secret;
+mod trial_key;
 mod writer;
 
 pub use cause::{Cause, CauseGroup, CauseKind};

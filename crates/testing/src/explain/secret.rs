@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::body::utf16_decoded;
 use super::cause::{Cause, CauseKind as Kind};
-use super::search::TrialKey;
+use super::trial_key::TrialKey;
 
 const PREFIX: &[u8] = b"whsec_";
 const QUOTES: [char; 9] = ['"', '\'', '`', '“', '”', '‘', '’', '«', '»'];

@@ -274,7 +274,7 @@ impl Entry {
 pub(super) struct Secrets {
     pub(super) scheme: Scheme,
     ring: Vec<(String, Secret)>,
-    by_subscription: Vec<(String, Secret)>,
+    pub(super) by_subscription: Vec<(String, Secret)>,
     /// These verify in place of the secrets.
     pub(super) keys: Option<Keys>,
 }
@@ -296,10 +296,6 @@ impl Secrets {
             None => format!("secret {}", self.ring.len() + 1),
         };
         self.ring.push((name, secret));
-    }
-
-    pub(super) fn add_subscription(&mut self, id: &str, secret: Secret) {
-        self.by_subscription.push((id.to_owned(), secret));
     }
 
     pub(super) fn are_given(&self) -> bool {

@@ -178,7 +178,8 @@ impl<M: Mode> Replay<M> {
     /// Adds the secret of a subscription, for a log of several. The `X-Service-Webhook-Id` of a delivery selects the secret that
     /// verifies and signs it.
     pub fn subscription(mut self, id: &str, secret: Secret) -> Self {
-        self.secrets.add_subscription(id, secret);
+        let by_subscription = &mut self.secrets.by_subscription;
+        by_subscription.push((id.to_owned(), secret));
         self
     }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::{Clock, SystemClock, UnixSeconds};
-use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -275,7 +274,9 @@ impl EventAttempts {
             timestamp,
             end: ended.end,
             elapsed: over - started,
-            replayed: ended.answer.is_some_and(is_replayed),
+            replayed: ended
+                .answer
+                .is_some_and(|answer| answer.headers().contains_key("idempotent-replayed")),
             fault: way.fault(),
             copy: ended.copy,
         };
@@ -283,10 +284,6 @@ impl EventAttempts {
         self.shared.note(self.place, attempt, disposition, wait);
         (disposition != Disposition::Delivered).then_some(over)
     }
-}
-
-fn is_replayed(answer: Response<Bytes>) -> bool {
-    answer.headers().contains_key("idempotent-replayed")
 }
 
 fn pass_panic_on(ended: Result<(), JoinError>) {

@@ -1,8 +1,7 @@
 //! The sources of a delivery: files, or a line of a log.
 
-use std::error::Error;
 use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use hookgate::verify::EVENT_ID;
@@ -12,7 +11,7 @@ use hookgate::{
     event::Date,
 };
 use hookgate_record::LoggedDelivery;
-use hookgate_testing::log::{DeliveryLog, LoggedDeliveryExt};
+use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::read;
 use hookgate_testing::read::ReadErrorKind;
 
@@ -97,37 +96,46 @@ impl DeliveryArgs {
     /// Reads the log line by line, so that an invalid line elsewhere in it does no harm.
     fn of_log(&self, path: &Path) -> Result<LoggedDelivery, Fault> {
         let origin = path.display();
-        let cannot = |error: &dyn Error| {
-            let message = format!("the log {origin} can't be read");
-            Fault::caused_by(Class::Input, &message, error)
-                .advise("check the path; a log has one delivery a line")
+        let cannot = |error: &io::Error| {
+            Fault::caused_by(
+                Class::Input,
+                &format!("the log {origin} can't be read"),
+                error,
+            )
+            .advise("check the path; a log has one delivery a line")
         };
-        let file = File::open(path).map_err(|error| cannot(&error))?;
-        let mut lines = DeliveryLog::lines(BufReader::new(file));
+        let mut lines = BufReader::new(File::open(path).map_err(|error| cannot(&error))?);
         let mut found = Vec::new();
-        while let Some(read) = lines.next() {
-            match read {
-                Ok(delivery) => {
-                    let number = lines.line();
-                    let is_line = self.line.is_none_or(|wanted| wanted == number);
-                    if is_line && self.id.as_ref().is_none_or(|id| has_id(&delivery, id)) {
-                        found.push((number, delivery));
-                    }
+        let mut last = 0;
+        for number in 1_u64.. {
+            let mut line = Vec::new();
+            let read = lines
+                .by_ref()
+                .take(LONGEST + 1)
+                .read_until(b'\n', &mut line);
+            let read = read.and_then(|_| not_too_long(&line));
+            read.map_err(|error| cannot(&error))?;
+            if line.is_empty() {
+                break;
+            }
+            last = number;
+            if self.line.is_some_and(|wanted| wanted != number) || line.trim_ascii().is_empty() {
+                continue;
+            }
+            match (LoggedDelivery::from_line(&line), self.line, &self.id) {
+                (Ok(delivery), _, Some(id)) if !has_id(&delivery, id) => {}
+                (Ok(delivery), ..) => found.push((number, delivery)),
+                (Err(error), Some(_), _) => {
+                    let what = format!("line {number} of {origin}");
+                    return Err(
+                        Fault::caused_by(Class::Input, &what, &error).advise(format!(
+                            "list the deliveries of the log: hookgate log list {origin}"
+                        )),
+                    );
                 }
-                Err(error) if error.line().is_none() => {
-                    return Err(cannot(error.source().unwrap_or(&error)));
-                }
-                Err(error) if error.line() == self.line => {
-                    let what = format!("line {} of {origin}", self.line.unwrap_or_default());
-                    let cause = error.source().unwrap_or(&error);
-                    return Err(Fault::caused_by(Class::Input, &what, cause).advise(format!(
-                        "list the deliveries of the log: hookgate log list {origin}"
-                    )));
-                }
-                Err(_) => {}
+                (Err(_), None, _) => {}
             }
         }
-        let last = lines.line();
         let numbers: Vec<_> = found.iter().map(|(number, _)| number.to_string()).collect();
         let none = |what: String| {
             Fault::new(Class::Input, what).advise(format!(

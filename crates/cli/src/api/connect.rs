@@ -1,4 +1,4 @@
-//! The address and the key.
+//! The address and the key of the API, and its errors with their exit codes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! The answers to deliveries: a fixed answer, or the answer of a server behind this one.
+//! The answers to deliveries: a fixed answer, or the answer of a server behind this one, to which they are passed on byte for byte.
+//! And deliveries that are signed again for now.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Deliveries as lines: one a delivery.
+//! Deliveries as lines, one a delivery, and the queue to them: it never waits, and counts the reports that did not fit.
 
 use std::io;
 use std::sync::Arc;

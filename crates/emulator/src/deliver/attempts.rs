@@ -1,4 +1,4 @@
-//! Attempts: each begins at its time, and its end decides about the next one.
+//! Attempts: each begins at its time, goes its way with its fault, and its end decides about the next one.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Subscriptions are made, changed and deleted.
+//! Subscriptions are made, changed and deleted; and deliveries in a snapshot. The time of the next attempt is saved relative to now, so
+//! that a restored clock may show any time.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Faults that are asked for: by the first N or by a seed, never by chance.
+//! Faults that are asked for: by the first N or by a seed, never by chance. Their table makes the control API, the options, the page and the docs.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

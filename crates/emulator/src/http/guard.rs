@@ -1,4 +1,4 @@
-//! The checks that every request passes before anything of it is done.
+//! The checks that every request passes before anything of it is done: the names in `Host`, the origin, the token of an exposed emulator.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

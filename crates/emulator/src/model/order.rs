@@ -1,4 +1,4 @@
-//! `orderBy`: one page of the rows in the order of their values.
+//! The choice and the order of the rows of a list: words that are searched for, and `orderBy`.
 
 use std::cmp::Ordering;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! Properties: the columns of a data model.
+//! Properties: the columns of a data model, and the check of a value against the type of its property.
 
 use hookgate::event::Date;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The rows of one data model, in the order of a list.
+//! The rows of one data model, in the order of a list, and the values of a row.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The state of the workspace, behind one lock.
+//! The state of the workspace, behind one lock. Of pages, blocks, workflows and stats the specification shows no payload, so they are kept
+//! as the JSON that came.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Inbound workflow triggers: calls at `/webhooks/<workflow_id>`.
+//! Inbound workflow triggers: calls at `/webhooks/<workflow_id>`, and a bounded log of them.
 
 mod auth;
 mod template;

@@ -243,7 +243,7 @@ mod tests {
             json!({ "targetDataModelId": 1 }),
         ];
         let mut refused = 0;
-        let names = PROPERTY.iter().map(|field| field.name);
+        let names = PROPERTY.iter().map(|Field(name, ..)| *name);
         for name in names.chain(["other"]) {
             for value in values.iter().map(Some).chain([None]) {
                 let mut property = json!({ "name": "N", "type": "TEXT" });

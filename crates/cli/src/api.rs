@@ -1,12 +1,9 @@
 //! `hookgate api`: reads and changes what the service holds, and `hookgate rows`: what belongs to rows of a data model.
 
 mod connect;
-mod fault;
-mod input;
 mod object;
 mod rows;
 mod rust_struct;
-mod structs;
 
 use std::process::ExitCode;
 
@@ -17,9 +14,9 @@ use object::{CreateArgs, GetArgs};
 #[cfg(feature = "sqlite")]
 pub(crate) use connect::ConnectArgs;
 #[cfg(feature = "sqlite")]
-pub(crate) use fault::fault;
-pub(crate) use structs::RowsArgs;
-pub(crate) use structs::run as run_rows;
+pub(crate) use connect::fault;
+pub(crate) use rust_struct::RowsArgs;
+pub(crate) use rust_struct::run as run_rows;
 
 /// Read and change rows, data models, pages, blocks, workflows and stats through the service's API
 ///

@@ -280,30 +280,30 @@ fn tell(
     let secret = (!has_own_secret).then_some(RECEIVER.1);
     let mut json =
         serde_json::json!({ "listening": url, "api": emulator.base_url(), "token": token });
+    let mut lines = vec![format!("listening on {url}")];
+    match token {
+        Some(token) => lines.extend([
+            format!("page    {url}/?token={token}"),
+            format!("token   {token}"),
+        ]),
+        None => lines.push(format!("page    {url}/")),
+    }
+    lines.push(format!("api     {}", emulator.base_url()));
     if let Some(receiver) = sample {
         json["keys"] = KEYS.into();
         json["webhooks"] = serde_json::json!({ "url": receiver, "secret": secret });
-    }
-    out.say(&format!("listening on {url}"), &json)?;
-    if !out.is_json() {
-        if let Some(token) = token {
-            out.line(&format!("page    {url}/?token={token}"))?;
-            out.line(&format!("token   {token}"))?;
-        } else {
-            out.line(&format!("page    {url}/"))?;
-        }
-        out.line(&format!("api     {}", emulator.base_url()))?;
-    }
-    if let Some(receiver) = sample.filter(|_| !out.is_json()) {
-        out.line(&format!("keys    {}", KEYS.join(", ")))?;
         let (shown, given) = match secret {
             Some(secret) => (secret, format!("{SECRET}={secret} ")),
             None => ("of WEBHOOK_SECRET", String::new()),
         };
-        out.line(&format!("hooks   to {receiver}, with the secret {shown}"))?;
-        let next = format!("next    {given}hookgate listen --page");
-        out.line(&(next + &listening_at(receiver)))?;
+        let options = listening_at(receiver);
+        lines.extend([
+            format!("keys    {}", KEYS.join(", ")),
+            format!("hooks   to {receiver}, with the secret {shown}"),
+            format!("next    {given}hookgate listen --page") + &options,
+        ]);
     }
+    out.say(&lines.join("\n"), &json)?;
     Ok(out.flush()?)
 }
 

@@ -7,7 +7,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
 use hookgate_record::LoggedAnswer;
-use hookgate_testing::explain::{Explainer, Explanation};
+use hookgate_testing::explain::{Cause, Explainer, Explanation, Hint, Tried};
 
 use crate::delivery_input::DeliveryArgs;
 use crate::fault::{Fault, answer, chain};
@@ -82,12 +82,12 @@ pub(crate) struct ExplanationOutput<'e> {
     /// The answer that the log has.
     answer: Option<AnswerOutput<'e>>,
     conclusion: String,
-    causes: Vec<CauseOutput<'e>>,
+    causes: &'e [Cause],
     /// Not proven.
-    hints: Vec<HintOutput<'e>>,
+    hints: &'e [Hint],
     /// Why a handler that takes `Event` answers 422.
     event_error: Option<String>,
-    tried: TriedOutput,
+    tried: Tried,
 }
 
 #[derive(Serialize)]
@@ -107,65 +107,18 @@ impl<'e> AnswerOutput<'e> {
     }
 }
 
-#[derive(Serialize)]
-struct CauseOutput<'e> {
-    name: &'static str,
-    group: &'static str,
-    what: &'static str,
-    detail: Option<&'e str>,
-    fix: &'static str,
-}
-
-#[derive(Serialize)]
-struct HintOutput<'e> {
-    name: &'static str,
-    what: &'static str,
-    detail: Option<&'e str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TriedOutput {
-    keys: usize,
-    bodies: usize,
-    timestamps: usize,
-    signatures: usize,
-    combinations: u64,
-    capped: bool,
-}
-
 impl<'e> ExplanationOutput<'e> {
     pub(crate) fn of(explanation: &'e Explanation) -> Self {
-        let tried = explanation.tried();
-        let causes = explanation.causes().iter().map(|cause| CauseOutput {
-            name: cause.kind().name(),
-            group: cause.kind().group().name(),
-            what: cause.kind().description(),
-            detail: cause.detail(),
-            fix: cause.kind().fix(),
-        });
-        let hints = explanation.hints().iter().map(|hint| HintOutput {
-            name: hint.kind().name(),
-            what: hint.kind().description(),
-            detail: hint.detail(),
-        });
         Self {
             authentic: explanation.is_authentic(),
             key: explanation.key_name(),
             error: explanation.refusal().map(ErrorOutput::of),
             answer: explanation.logged_answer().map(AnswerOutput::of),
             conclusion: explanation.conclusion(),
-            causes: causes.collect(),
-            hints: hints.collect(),
+            causes: explanation.causes(),
+            hints: explanation.hints(),
             event_error: explanation.event_error().map(|error| chain(error)),
-            tried: TriedOutput {
-                keys: tried.secrets,
-                bodies: tried.bodies,
-                timestamps: tried.timestamps,
-                signatures: tried.signatures,
-                combinations: tried.combinations,
-                capped: tried.capped,
-            },
+            tried: explanation.tried(),
         }
     }
 }

@@ -169,61 +169,36 @@ pub(crate) fn unreachable(target: &Uri, error: &TransportError) -> Fault {
         &format!("no answer from {host}"),
         error.as_ref(),
     );
-    fault.advise(match causes(error.as_ref()) {
-        Cause::Refused => format!("is the receiver running, and does it listen at {host}?"),
-        Cause::UnknownHost => "check the host's name".into(),
-        Cause::Certificate => {
-            "if you issued the certificate yourself, name the certificate of its issuer: SSL_CERT_FILE=ca.pem".into()
-        }
-        Cause::NoCertificates => {
-            "install the system's certificates (Debian: ca-certificates), or name a file of them: SSL_CERT_FILE=ca.pem".into()
-        }
-        Cause::TooSlow => "is the receiver overloaded, or does a firewall drop what you send?".into(),
-        Cause::TooLong => "is it a receiver? an answer to a delivery needs no body".into(),
-        Cause::Other => "is the port right, and is it http or https?".into(),
-    })
+    fault.advise(advice(host, error.as_ref()))
 }
 
-enum Cause {
-    Refused,
-    UnknownHost,
-    Certificate,
-    NoCertificates,
-    TooSlow,
-    TooLong,
-    Other,
-}
-
-fn causes(error: &(dyn Error + 'static)) -> Cause {
+fn advice(host: &str, error: &(dyn Error + 'static)) -> String {
     let mut next = match error.downcast_ref() {
         Some(Unreached(error)) => error.source(),
         None => Some(error),
     };
     while let Some(error) = next {
-        if error.is::<NoAnswer>() {
-            return Cause::TooSlow;
-        }
-        if error.is::<TooLong>() {
-            return Cause::TooLong;
-        }
-        if error.is::<NoCertificates>() {
-            return Cause::NoCertificates;
-        }
         let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
-        match kind {
-            Some(io::ErrorKind::ConnectionRefused) => return Cause::Refused,
-            Some(io::ErrorKind::TimedOut) => return Cause::TooSlow,
-            _ => {}
+        if kind == Some(io::ErrorKind::ConnectionRefused) {
+            return format!("is the receiver running, and does it listen at {host}?");
         }
-        // The libraries below keep these two kinds private.
+        // The libraries below keep two kinds private: those that are told by their text.
         let text = error.to_string();
-        if text.contains("dns error") {
-            return Cause::UnknownHost;
-        }
-        if text.contains("certificate") {
-            return Cause::Certificate;
-        }
-        next = error.source();
+        let found = if error.is::<NoAnswer>() || kind == Some(io::ErrorKind::TimedOut) {
+            "is the receiver overloaded, or does a firewall drop what you send?"
+        } else if error.is::<TooLong>() {
+            "is it a receiver? an answer to a delivery needs no body"
+        } else if error.is::<NoCertificates>() {
+            "install the system's certificates (Debian: ca-certificates), or name a file of them: SSL_CERT_FILE=ca.pem"
+        } else if text.contains("dns error") {
+            "check the host's name"
+        } else if text.contains("certificate") {
+            "if you issued the certificate yourself, name the certificate of its issuer: SSL_CERT_FILE=ca.pem"
+        } else {
+            next = error.source();
+            continue;
+        };
+        return found.to_owned();
     }
-    Cause::Other
+    "is the port right, and is it http or https?".to_owned()
 }

@@ -1,15 +1,14 @@
-//! Ctrl-C: which work it ends, and which state it must not leave behind.
+//! Ctrl-C and the other signals: which work they end, and which state they must not leave behind.
 
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::future::Future;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::task::Poll;
 use std::thread;
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::signal::ctrl_c;
+#[cfg(unix)]
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use crate::fault::{Class, Fault, INTERRUPTED};
 
@@ -48,12 +47,6 @@ pub(crate) async fn or_interrupted<F: Future>(future: F) -> Result<F::Output, Fa
     }
 }
 
-/// Records that other code handles Ctrl-C from now on. Without this, Ctrl-C would end the process after a secret
-/// was asked for.
-pub(crate) fn handled_elsewhere() {
-    AWAITED.store(true, Ordering::SeqCst);
-}
-
 /// Calls a function that must clean up by itself when it is interrupted, such as a prompt that has switched the terminal's echo
 /// off. During the call Ctrl-C does not end the process. Afterwards it does again.
 pub(crate) fn defer_interrupt<T>(call: impl FnOnce() -> T) -> Result<T, Fault> {
@@ -71,40 +64,86 @@ fn watch() -> Result<(), Fault> {
         .enable_io()
         .build()
         .map_err(no_runtime)?;
-    let (taken_over, is_taken_over) = mpsc::channel();
-    thread::spawn(move || end_when_interrupted(&runtime, &taken_over));
-    // The thread has either sent or gone.
-    let _ = is_taken_over.recv();
+    let within = runtime.enter();
+    #[cfg(unix)]
+    let pressed = signal(SignalKind::interrupt());
+    #[cfg(windows)]
+    let pressed = tokio::signal::windows::ctrl_c();
+    drop(within);
+    // Without a handler, Ctrl-C ends the process as it ends any.
+    if let Ok(mut pressed) = pressed {
+        thread::spawn(move || {
+            while runtime.block_on(pressed.recv()).is_some() {
+                if !AWAITED.load(Ordering::SeqCst) {
+                    process::exit(INTERRUPTED.into());
+                }
+            }
+        });
+    }
     Ok(())
-}
-
-fn end_when_interrupted(runtime: &Runtime, taken_over: &mpsc::Sender<()>) {
-    runtime.block_on(async {
-        loop {
-            let mut next = pin!(ctrl_c());
-            // The first poll installs the handler.
-            let first = poll_fn(|context| {
-                Poll::Ready(match Pin::new(&mut next).poll(context) {
-                    Poll::Ready(pressed) => Some(pressed),
-                    Poll::Pending => None,
-                })
-            });
-            let first = first.await;
-            let _ = taken_over.send(());
-            let pressed = match first {
-                Some(pressed) => pressed,
-                None => next.await,
-            };
-            if pressed.is_err() {
-                return;
-            }
-            if !AWAITED.load(Ordering::SeqCst) {
-                process::exit(INTERRUPTED.into());
-            }
-        }
-    });
 }
 
 fn no_runtime(error: std::io::Error) -> Fault {
     Fault::caused_by(Class::Input, "no runtime can be started", &error)
+}
+
+/// A signal that ends a command which serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// SIGTERM, or the terminal is gone.
+    Terminate,
+}
+
+pub(crate) struct Signals {
+    #[cfg(unix)]
+    interrupt: Stream,
+    #[cfg(unix)]
+    ends: [Stream; 2],
+}
+
+impl Signals {
+    /// Handles these signals, so that they end nothing by themselves. Must be called within a runtime.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                let message = "signals can't be waited for";
+                Fault::caused_by(Class::Input, message, &error)
+            })
+        };
+        AWAITED.store(true, Ordering::SeqCst);
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            ends: [
+                listen(SignalKind::terminate())?,
+                listen(SignalKind::hangup())?,
+            ],
+        })
+    }
+
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) -> Signal {
+        let [terminate, hang_up] = &mut self.ends;
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = terminate.recv() => Signal::Terminate,
+            _ = hang_up.recv() => Signal::Terminate,
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> Result<Self, Fault> {
+        AWAITED.store(true, Ordering::SeqCst);
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) -> Signal {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
+        }
+    }
 }

@@ -1,16 +1,12 @@
 //! `hookgate listen`: a receiver on this machine that shows the deliveries it gets.
 
-mod again;
 mod answers;
-mod display_queue;
 mod filter;
-mod forward;
 mod inspected;
 pub(crate) mod item;
 mod lines;
 pub(crate) mod pretty;
 mod server;
-mod signals;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,19 +26,18 @@ use crate::durations;
 use crate::event_types;
 use crate::fault::{Class, Fault, INTERRUPTED, note, warn};
 use crate::http_client::{HttpClient, target};
-use crate::interrupt::handled_elsewhere;
+use crate::interrupt::{Signal, Signals, block_on_until_done};
 use crate::out::Out;
 use crate::secrets::SecretArgs;
 use crate::send::header;
-use again::Again;
+use answers::Again;
 use answers::Answers;
-use display_queue::DisplayQueue;
+use answers::Forward;
 use filter::{EventTypes, Filter};
-use forward::Forward;
 use inspected::{Kept, Settings};
+use lines::DisplayQueue;
 use lines::Lines;
 use server::{Reporter, Server};
-use signals::{Signal, Signals};
 
 /// The options of `hookgate listen`.
 #[derive(clap::Args, Debug)]
@@ -145,12 +140,8 @@ fn status(text: &str) -> Result<StatusCode, String> {
 const TO_END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
-    let runtime = tokio::runtime::Runtime::new()
-        .map_err(|error| Fault::caused_by(Class::Input, "no runtime can be started", &error))?;
-    let ended = runtime.block_on(listen(args, out));
-    // Tasks that still run, such as a request to a server that hangs, are not waited for.
-    runtime.shutdown_background();
-    ended
+    // Tasks that still run at the end, such as a request to a server that hangs, are not waited for.
+    block_on_until_done(listen(args, out))
 }
 
 async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
@@ -172,7 +163,6 @@ async fn listen(args: Listen, out: &mut Out) -> Result<ExitCode, Fault> {
         refuse_a_circle(forward, address)?;
     }
     let mut signals = Signals::listen()?;
-    handled_elsewhere();
     let (page_queue, page_deliveries, _) = DisplayQueue::new();
     let page = match &args.page {
         Some(page) => {

@@ -13,7 +13,6 @@ mod emulate;
 mod event_types;
 mod explain;
 mod fault;
-mod hanging;
 mod http_client;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod inbox;
@@ -28,7 +27,6 @@ mod printable;
 #[cfg(feature = "sqlite")]
 mod reconcile;
 mod replay;
-mod request_text;
 mod secrets;
 mod send;
 mod sign;
@@ -45,9 +43,8 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use console::Term;
 
 use fault::{Class, Fault, without_secrets};
-use hanging::hanging;
 use out::Out;
-use printable::{printable, printable_lines};
+use printable::{hanging, printable, printable_lines};
 
 /// Receives, signs, replays and explains the webhooks of the Workspace Data Service.
 #[derive(Parser)]

@@ -8,11 +8,6 @@ use serde::Serialize;
 use crate::fault::{Class, Fault};
 use crate::printable::{has_control_characters, printable_json};
 
-/// Whether colours are wanted: NO_COLOR is not set, or empty.
-pub(crate) fn wants_colour() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-}
-
 pub(crate) struct Out {
     json: bool,
     stdout: BufWriter<Stdout>,
@@ -39,7 +34,8 @@ impl Out {
     /// The text in this style on a terminal, unless NO_COLOR is set.
     pub(crate) fn painted(&self, text: &str, style: Style) -> String {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        if text.is_empty() || !self.is_terminal() || is_dumb || !wants_colour() {
+        let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        if text.is_empty() || !self.is_terminal() || is_dumb || is_plain {
             return text.to_owned();
         }
         format!("{style}{text}{style:#}")

@@ -29,7 +29,7 @@ use crate::durations;
 use crate::event_types::is_of_type;
 use crate::fault::{Class, Fault, INTERRUPTED, answer, chain, note};
 use crate::http_client::{HttpClient, target, unreachable};
-use crate::interrupt::or_interrupted;
+use crate::interrupt::{block_on_until_done, or_interrupted};
 use crate::out::Out;
 use crate::printable::{printable, printable_lines};
 use crate::secrets::{SchemeArgs, SecretArgs};
@@ -114,13 +114,9 @@ pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         failed: Arc::default(),
     };
     let failed = Arc::clone(&transport.failed);
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .map_err(|error| Fault::caused_by(Class::Network, "no runtime can be started", &error))?;
     let unwritable = Notify::new();
-    let ended = runtime.block_on(async {
+    // A host name that is still being looked up does not delay the end of the program.
+    let ended = block_on_until_done(async {
         let stop = or_interrupted(unwritable.notified());
         let mut sender = Sender {
             args,
@@ -141,8 +137,6 @@ pub(crate) fn run(args: &ReplayArgs, out: &mut Out) -> Result<ExitCode, Fault> {
         sender.totals.elapsed = sender.began.elapsed();
         Ok::<_, Fault>((ended, sender.totals, sender.differing))
     });
-    // A host name that is still being looked up would delay the end of the program.
-    runtime.shutdown_background();
     bar.finish_and_clear();
     let (ended, totals, differing) = ended?;
     let Some(summary) = totals.summary() else {

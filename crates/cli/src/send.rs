@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, Uri};
 use serde::Serialize;
@@ -12,7 +14,9 @@ use hookgate::{
     clock::{Clock, ManualClock, SystemClock, UnixSeconds},
     dedupe::RetrySchedule,
 };
+use hookgate_record::LoggedDelivery;
 use hookgate_testing::factory::{EVENT_TYPES, EventFactory, SampleEvent};
+use hookgate_testing::log::LoggedDeliveryExt;
 use hookgate_testing::sender::{Tamper, meaning};
 use hookgate_testing::{Signer, Transport};
 
@@ -22,7 +26,6 @@ use crate::fault::{Class, Fault, answer, note};
 use crate::http_client::{HttpClient, target, unreachable};
 use crate::out::Out;
 use crate::printable::printable;
-use crate::request_text::{self, Form};
 use crate::secrets::{SchemeArgs, SecretArgs};
 use crate::{durations, interrupt};
 
@@ -89,7 +92,7 @@ pub(crate) fn run(args: &SendArgs, out: &mut Out) -> Result<ExitCode, Fault> {
     let signer = signer(args)?;
     let body = body(args)?;
     if let Some(form) = args.dry_run {
-        request_text::print(form, &request(args, &to, &signer, body), out)?;
+        print(form, &request(args, &to, &signer, body), out)?;
         return Ok(answer(true));
     }
     let client = HttpClient::new()?;
@@ -114,9 +117,9 @@ async fn deliver_all(
         let answered = tokio::time::timeout(limit, client.deliver(request)).await;
         let elapsed = started.elapsed();
         let line = match answered {
-            Ok(Ok(response)) => Line::answered(&sent, &response, elapsed),
+            Ok(Ok(response)) => Line::new(&sent, Some(&response), elapsed),
             Ok(Err(error)) => return Err(unreachable(to, &error)),
-            Err(_) => Line::unanswered(&sent, elapsed),
+            Err(_) => Line::new(&sent, None, elapsed),
         };
         all_accepted &= line.accepted;
         out.say(&line.text(), &line)?;
@@ -136,44 +139,33 @@ struct Line {
     accepted: bool,
     replayed: bool,
     elapsed_ms: u128,
-    meaning: String,
+    meaning: &'static str,
     /// The receiver's answer, where it did not accept.
     said: Option<String>,
 }
 
 impl Line {
-    fn answered(sent: &SampleEvent, response: &Response<Bytes>, elapsed: Duration) -> Self {
+    /// Without a response, no answer came in time.
+    fn new(sent: &SampleEvent, response: Option<&Response<Bytes>>, elapsed: Duration) -> Self {
         const LONGEST: usize = 300;
-        let status = response.status();
-        let replayed = response.headers().contains_key("idempotent-replayed");
-        let said = String::from_utf8_lossy(response.body());
-        let said: String = said.chars().take(LONGEST).collect();
+        let status = response.map(Response::status);
+        let accepted = status.is_some_and(|status| status.is_success());
+        let replayed = response.is_some_and(|it| it.headers().contains_key("idempotent-replayed"));
+        let said = response.map(|response| String::from_utf8_lossy(response.body()));
+        let said = said.map(|text| text.chars().take(LONGEST).collect::<String>());
         Self {
             event_id: sent.event_id(),
             event_type: sent.event_type(),
-            status: Some(status.as_u16()),
-            accepted: status.is_success(),
+            status: status.map(|status| status.as_u16()),
+            accepted,
             replayed,
             elapsed_ms: elapsed.as_millis(),
-            meaning: if replayed {
-                "handled before: this copy ran nothing".to_owned()
-            } else {
-                meaning(status.as_u16()).to_owned()
+            meaning: match status {
+                _ if replayed => "handled before: this copy ran nothing",
+                Some(status) => meaning(status.as_u16()),
+                None => "no answer within 5 s: the service hangs up and sends it again",
             },
-            said: (!status.is_success() && !said.is_empty()).then_some(said),
-        }
-    }
-
-    fn unanswered(sent: &SampleEvent, elapsed: Duration) -> Self {
-        Self {
-            event_id: sent.event_id(),
-            event_type: sent.event_type(),
-            status: None,
-            accepted: false,
-            replayed: false,
-            elapsed_ms: elapsed.as_millis(),
-            meaning: "no answer within 5 s: the service hangs up and sends it again".to_owned(),
-            said: None,
+            said: said.filter(|said| !accepted && !said.is_empty()),
         }
     }
 
@@ -323,24 +315,96 @@ fn age(text: &str) -> Result<i64, String> {
         .saturating_mul(sign))
 }
 
+/// The headers of one connection, which say where a request ends.
+pub(crate) const FRAMES: [&str; 7] = [
+    "connection",
+    "content-length",
+    "keep-alive",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// Reads the value of `--header`.
 pub(crate) fn header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("write NAME: VALUE")?;
     let name = HeaderName::try_from(name.trim()).map_err(|error| error.to_string())?;
-    let frames = [
-        "connection",
-        "content-length",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    if frames.contains(&name.as_str()) {
+    if FRAMES.contains(&name.as_str()) {
         return Err(format!(
             "{name} is the connection's own: it says where the request ends"
         ));
     }
     let value = HeaderValue::try_from(value.trim()).map_err(|error| error.to_string())?;
     Ok((name, value))
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Form {
+    /// As it goes over the wire.
+    Http,
+    /// As a curl command.
+    Curl,
+}
+
+/// A request as text: as it goes over the wire, as a curl command, as JSON.
+fn print(form: Form, request: &Request<Bytes>, out: &mut Out) -> Result<(), Fault> {
+    let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers: Vec<(&str, String)> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.as_str(), text(value)))
+        .collect();
+    if out.is_json() {
+        return as_json(request, &headers, out);
+    }
+    match form {
+        Form::Http => as_http(request, &headers, out),
+        Form::Curl => Ok(out.line(&as_curl(request))?),
+    }
+}
+
+fn as_json(
+    request: &Request<Bytes>,
+    headers: &[(&str, String)],
+    out: &mut Out,
+) -> Result<(), Fault> {
+    let mut value = serde_json::json!({
+        "method": request.method().as_str(),
+        "url": request.uri().to_string(),
+        "headers": headers,
+    });
+    match std::str::from_utf8(request.body()) {
+        Ok(text) => value["body"] = text.into(),
+        Err(_) => value["bodyBase64"] = STANDARD.encode(request.body()).into(),
+    }
+    Ok(out.json_line(&value)?)
+}
+
+fn as_http(
+    request: &Request<Bytes>,
+    headers: &[(&str, String)],
+    out: &mut Out,
+) -> Result<(), Fault> {
+    let uri = request.uri();
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    out.line(&format!("{} {path} HTTP/1.1", request.method()))?;
+    let host = uri.authority().map_or("", |host| host.as_str());
+    out.line(&format!("host: {host}"))?;
+    for (name, value) in headers {
+        out.line(&format!("{name}: {value}"))?;
+    }
+    out.line(&format!("content-length: {}\n", request.body().len()))?;
+    out.raw(request.body())?;
+    Ok(out.line("")?)
+}
+
+fn as_curl(request: &Request<Bytes>) -> String {
+    let headers = request.headers().iter();
+    let headers =
+        headers.map(|(name, value)| (name.as_str(), Bytes::copy_from_slice(value.as_bytes())));
+    // No time belongs to it: a command has none.
+    let delivery = LoggedDelivery::new(UnixSeconds::new(0), headers, request.body().clone());
+    let command = delivery.to_curl(&request.uri().to_string());
+    command.unwrap_or_default() // it has a body
 }

@@ -31,7 +31,7 @@ impl By {
     }
 
     /// A change made on the page or by a test.
-    pub(crate) fn page(state: &State) -> Self {
+    pub(crate) fn page(_: &Hub, state: &State) -> Self {
         Self {
             actor: state.actor(),
             emits: true,
@@ -51,7 +51,8 @@ pub(crate) fn create(
     by: &By,
 ) -> Result<Arc<Row>, ApiError> {
     state.check_room(values.length())?;
-    if state.row_count() >= MAX_ROWS {
+    let rows = state.models.iter().map(|model| model.rows.len());
+    if rows.sum::<usize>() >= MAX_ROWS {
         let message = format!("the emulator holds at most {MAX_ROWS} rows");
         return Err(ApiError::validation(message));
     }

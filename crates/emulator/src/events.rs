@@ -3,20 +3,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+pub(crate) use hookgate_testing::factory::EVENT_TYPES;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// The event types of the specification (*Events*, *Event types*).
-pub(crate) const EVENT_TYPES: [&str; 8] = [
-    "row.created",
-    "row.updated",
-    "row.deleted",
-    "page.created",
-    "page.updated",
-    "page.deleted",
-    "member.invited",
-    "member.removed",
-];
 
 /// An event that is ready to be delivered.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -150,7 +151,11 @@ impl Hub {
         let (subscriptions, deliveries) = (seed.subscriptions.clone(), seed.deliveries.clone());
         let position = self.ids.position();
         self.deliveries
-            .load(subscriptions, deliveries, seed.clock_offset())
+            .load(
+                subscriptions,
+                deliveries,
+                Duration::from_millis(seed.clock_offset_ms),
+            )
             .inspect_err(|_| self.ids.set_position(position))?;
         if let Some(position) = seed.ids {
             self.ids.set_position(position);

@@ -72,7 +72,6 @@ mod deliver;
 mod emulator;
 mod events;
 mod faults;
-mod handles;
 mod http;
 mod hub;
 mod ids;
@@ -87,8 +86,7 @@ mod switches;
 mod time;
 mod trigger;
 
-pub use emulator::{Emulator, EmulatorBuilder};
-pub use handles::{Refused, RowsHandle};
+pub use emulator::{Emulator, EmulatorBuilder, Refused, RowsHandle};
 pub use hub::StartError;
 pub use inspector::{DeliveryFilter, Inspected, Inspector};
 pub use seed::{Seed, SeedError};

@@ -30,7 +30,7 @@ impl Live {
 
     /// Tells a change. Without listeners, nothing is written as JSON. Never waits.
     pub(crate) fn tell(&self, kind: &'static str, data: impl Serialize) {
-        if self.0.receiver_count() == 0 {
+        if !self.is_heard() {
             return;
         }
         if let Ok(json) = serde_json::to_string(&data) {
@@ -41,6 +41,11 @@ impl Live {
             };
             let _ = self.0.send(Told { kind, data });
         }
+    }
+
+    /// Returns whether there is a listener.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.0.receiver_count() > 0
     }
 
     pub(crate) fn listen(&self) -> broadcast::Receiver<Told> {

@@ -12,54 +12,31 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
+const fn kind(name: &str) -> &'static str {
+    match name.as_bytes() {
+        [.., b'j', b's'] => SCRIPT,
+        [.., b's', b's'] => CSS,
+        _ => SVG,
+    }
+}
+
 macro_rules! files {
-    ($($kind:ident $name:literal)*) => {
+    ($($name:literal)*) => {
         /// Each file below `/_page/`, with its kind.
         const FILES: &[(&str, File)] = &[$((
             $name,
-            File { kind: $kind, text: include_str!(concat!("page/", $name)) },
+            File { kind: kind($name), text: include_str!(concat!("page/", $name)) },
         )),*];
     };
 }
 
 files! {
-    SCRIPT "api.js"
-    SCRIPT "connection.js"
-    SCRIPT "curl.js"
-    SCRIPT "deliveries.js"
-    SCRIPT "delivery_actions.js"
-    SCRIPT "delivery_detail.js"
-    SCRIPT "delivery_filter.js"
-    SCRIPT "delivery_list.js"
-    SCRIPT "dom.js"
-    SCRIPT "emulate.js"
-    SCRIPT "event_types.js"
-    SCRIPT "explained.js"
-    SCRIPT "faults.js"
-    SCRIPT "form.js"
-    SCRIPT "grid.js"
-    SVG "icon.svg"
-    SCRIPT "json.js"
-    SCRIPT "keys.js"
-    SCRIPT "listen.js"
-    SCRIPT "live.js"
-    CSS "page.css"
-    SCRIPT "people.js"
-    SCRIPT "place.js"
-    SCRIPT "requests.js"
-    SCRIPT "resource.js"
-    SCRIPT "rows.js"
-    SCRIPT "search.js"
-    SCRIPT "store.js"
-    SCRIPT "ticking.js"
-    SCRIPT "times.js"
-    SCRIPT "told.js"
-    SCRIPT "top.js"
-    SCRIPT "trigger_form.js"
-    SCRIPT "triggers.js"
-    SCRIPT "values.js"
-    SCRIPT "webhooks.js"
-    SCRIPT "workspace.js"
+    "api.js" "connection.js" "curl.js" "deliveries.js" "delivery_actions.js" "delivery_detail.js"
+    "delivery_filter.js" "delivery_list.js" "dom.js" "emulate.js" "event_types.js" "explained.js"
+    "faults.js" "form.js" "grid.js" "icon.svg" "json.js" "keys.js" "listen.js" "live.js" "page.css"
+    "people.js" "place.js" "requests.js" "resource.js" "rows.js" "search.js" "store.js" "ticking.js"
+    "times.js" "told.js" "top.js" "trigger_form.js" "triggers.js" "values.js" "webhooks.js"
+    "workspace.js"
 }
 
 /// The page of `hookgate emulate`.

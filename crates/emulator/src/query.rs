@@ -41,3 +41,9 @@ impl Query {
         }
     }
 }
+
+/// A part of a path, as `encodeURIComponent` of the pages writes it: a key's name may hold a space.
+pub(crate) fn decoded(part: &str) -> String {
+    let query = Query::parse(&format!("part={}", part.replace('+', "%2B")));
+    query.text("part").unwrap_or_default().to_owned()
+}

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use hookgate::{
-    Delivery, Event, Receiver, Verified, Verifier,
+    Delivery, Event, Receiver, Refusal, Verified, Verifier,
     clock::{ManualClock, UnixSeconds},
     event::{EventError, EventHead},
     receiver::RequestHead,
@@ -10,7 +10,7 @@ use hookgate::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::signer::made_up;
+use crate::signer::{Signer, made_up};
 
 /// The time at which these deliveries were signed and received: 2025-11-21T01:53:20Z.
 const MOMENT: UnixSeconds = UnixSeconds::new(1_763_690_000);
@@ -78,9 +78,6 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
     let json = json.as_ref();
     EventHead::from_verified(&verified(json))?;
     let (signer, secret) = made_up();
-    let headers = signer.at(MOMENT).headers(json);
-    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
-    let head = RequestHead::new("POST", headers);
     let receiver = Receiver::builder()
         .secret(secret)
         .without_deduplication()
@@ -88,15 +85,25 @@ pub fn delivery(json: impl AsRef<[u8]>) -> Result<Delivery, EventError> {
         .max_body(json.len().max(1))
         .body_budget(2 * json.len().max(1))
         .build();
-    let recognised = receiver.ok().and_then(|receiver| {
-        let mut received = receiver.check_head(&head).ok()?;
-        received.push(Bytes::copy_from_slice(json)).ok()?;
-        receiver.verify(received, &head).ok()
-    });
+    let receiver = receiver.ok();
+    let delivery = receiver.and_then(|it| delivery_by(&it, &signer.at(MOMENT), json).ok());
     #[allow(clippy::expect_used)]
     // the settings are valid, and signature and head were checked above
-    let delivery = recognised.expect("a receiver recognises what the signer signs");
-    Ok(delivery)
+    Ok(delivery.expect("a receiver recognises what the signer signs"))
+}
+
+/// Signs the body, and has the receiver verify it.
+pub(crate) fn delivery_by(
+    receiver: &Receiver,
+    signer: &Signer,
+    body: &[u8],
+) -> Result<Delivery, Refusal> {
+    let headers = signer.headers(body);
+    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
+    let head = RequestHead::new("POST", headers);
+    let mut received = receiver.check_head(&head)?;
+    received.push(Bytes::copy_from_slice(body))?;
+    receiver.verify(received, &head)
 }
 
 fn verified(json: &[u8]) -> Verified {

@@ -1,7 +1,5 @@
 //! Signs deliveries as the service does.
 
-use std::fmt;
-
 use hookgate::{
     Scheme, Secret,
     clock::{Clock, SystemClock, UnixSeconds},
@@ -55,7 +53,7 @@ use hookgate::{
 /// assert!(Verifier::new(secret).verify(&head, body, at).is_ok());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Signer {
     secret: Secret,
@@ -204,17 +202,6 @@ impl Signer {
         }
         #[allow(clippy::expect_used)] // documented, and a fault of the test itself
         request.body(body).expect("a URI and values for headers")
-    }
-}
-
-impl fmt::Debug for Signer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signer")
-            .field("scheme", &self.scheme.name())
-            .field("subscription", &self.subscription)
-            .field("id", &self.id)
-            .field("at", &self.at)
-            .finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,5 @@
 //! The conformance suite for sinks.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +8,14 @@ use hookgate::{
     Delivery, Receiver, Secret,
     dedupe::{StoreError, StoreErrorKind},
     internal::catch_store_panic,
-    receiver::{RequestHead, StoredDelivery},
+    receiver::StoredDelivery,
     sink::{Accepted, Sink},
 };
 use tokio::task::JoinSet;
 
 use crate::Signer;
-use crate::store::{Finding, Report, assert_multi_thread};
+use crate::event::delivery_by;
+use crate::store::{Finding, Report, assert_multi_thread, rules};
 
 /// Tells the suite how to open a sink, how to read the stored deliveries, and how to let its time pass.
 pub trait SinkUnderTest: Send + Sync + 'static {
@@ -48,42 +48,19 @@ pub struct SinkConformance<H> {
     harness: Arc<H>,
 }
 
-/// A rule of the contract that every sink keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SinkRule {
-    /// A delivery is stored before it is answered, also if the answer is that it is a duplicate.
-    Durable,
-    /// Of several copies at the same time, one is new, also if their bodies differ.
-    OneNew,
-    /// An id is remembered for the retention.
-    Remembered,
-    /// The same id under two scopes is two events.
-    ScopesApart,
-    /// A stored delivery can be verified again, and its body has the same bytes.
-    Authentic,
-}
-
-impl SinkRule {
-    /// Every rule, in the order in which they are checked.
-    pub const ALL: &[Self] = &[
-        Self::Durable,
-        Self::OneNew,
-        Self::Remembered,
-        Self::ScopesApart,
-        Self::Authentic,
-    ];
-}
-
-impl fmt::Display for SinkRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Durable => "what is answered is stored by then",
-            Self::OneNew => "of copies at the same time one is new",
-            Self::Remembered => "an id is remembered for the retention",
-            Self::ScopesApart => "the same id under two scopes is two events",
-            Self::Authentic => "a stored delivery can be verified again",
-        })
+rules! {
+    /// A rule of the contract that every sink keeps.
+    SinkRule {
+        /// A delivery is stored before it is answered, also if the answer is that it is a duplicate.
+        Durable "what is answered is stored by then";
+        /// Of several copies at the same time, one is new, also if their bodies differ.
+        OneNew "of copies at the same time one is new";
+        /// An id is remembered for the retention.
+        Remembered "an id is remembered for the retention";
+        /// The same id under two scopes is two events.
+        ScopesApart "the same id under two scopes is two events";
+        /// A stored delivery can be verified again, and its body has the same bytes.
+        Authentic "a stored delivery can be verified again";
     }
 }
 
@@ -269,17 +246,9 @@ fn receiver(scope: &str) -> Receiver {
 }
 
 /// `id` is written into the JSON as it is.
-#[allow(clippy::expect_used)]
+#[allow(clippy::expect_used)] // the values are this file's own
 fn delivery(scope: &str, id: &str, note: &str) -> Delivery {
     let body = format!(r#"{{ "id":"{id}","type":"page.created", "data":{{"note":"{note}"}}}}"#);
     let signer = Signer::new(Secret::new(SECRET).expect("a secret"));
-    let headers = signer.headers(&body);
-    let headers = headers.iter().map(|(name, value)| (*name, value.as_str()));
-    let head = RequestHead::new("POST", headers);
-    let receiver = receiver(scope);
-    let mut received = receiver.check_head(&head).expect("a head of this file");
-    received.push(body.into()).expect("a small body");
-    receiver
-        .verify(received, &head)
-        .expect("an authentic delivery")
+    delivery_by(&receiver(scope), &signer, body.as_bytes()).expect("an authentic delivery")
 }

@@ -1,9 +1,6 @@
 //! The conformance suite for stores.
 
-mod capacity;
 mod probe;
-mod race;
-mod retention;
 mod steps;
 mod table;
 
@@ -95,7 +92,7 @@ impl<H: StoreUnderTest> StoreConformance<H> {
         };
         let probe = Probe::new(store, harness.unit());
         let kept = match rule {
-            StoreRule::OneWinner => race::one_winner(&probe, harness.races()).await,
+            StoreRule::OneWinner => steps::one_winner(&probe, harness.races()).await,
             StoreRule::Table => table::every_cell(harness, &probe).await,
             StoreRule::LeaseEnds => steps::lease_ends(harness, &probe).await,
             StoreRule::StaleToken => steps::stale_token(harness, &probe).await,
@@ -103,21 +100,21 @@ impl<H: StoreUnderTest> StoreConformance<H> {
             StoreRule::RenewalHolds => steps::renewal_holds(harness, &probe).await,
             StoreRule::RepeatedCalls => steps::repeated_calls(harness, &probe).await,
             StoreRule::RepeatsEnd => steps::repeats_end(harness, &probe).await,
-            StoreRule::RetentionEnds => retention::retention_ends(harness, &probe).await,
+            StoreRule::RetentionEnds => steps::retention_ends(harness, &probe).await,
             StoreRule::DuplicatesExtendNothing => {
-                retention::duplicates_extend_nothing(harness, &probe).await
+                steps::duplicates_extend_nothing(harness, &probe).await
             }
             StoreRule::RetentionIsEachRecords => {
-                retention::retention_is_each_records(harness, &probe).await
+                steps::retention_is_each_records(harness, &probe).await
             }
             StoreRule::ScopesApart => steps::scopes_are_separate(&probe).await,
             StoreRule::RetryAfter => steps::retry_after(harness, &probe).await,
-            StoreRule::NewestRemembered => capacity::newest_remembered(harness, &probe, 0).await,
+            StoreRule::NewestRemembered => steps::newest_remembered(harness, &probe, 0).await,
             StoreRule::NewestRememberedAfterReads => {
-                capacity::newest_remembered(harness, &probe, 3).await
+                steps::newest_remembered(harness, &probe, 3).await
             }
-            StoreRule::RunningNeverEvicted => capacity::running_never_evicted(&probe).await,
-            StoreRule::FullStoreRefuses => capacity::a_full_store_refuses(harness, &probe).await,
+            StoreRule::RunningNeverEvicted => steps::running_never_evicted(&probe).await,
+            StoreRule::FullStoreRefuses => steps::a_full_store_refuses(harness, &probe).await,
         };
         match kept {
             Ok(()) => Finding::Kept,
@@ -135,104 +132,80 @@ pub(crate) fn assert_multi_thread() {
     );
 }
 
-/// A rule of the contract that every store keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum StoreRule {
-    /// 64 racers for one event have one winner.
-    OneWinner,
-    /// Every call answers each state of the record as the table of [`DedupeStore`](hookgate::DedupeStore) says.
-    Table,
-    /// A lease that has ended lets another claim succeed, and not before.
-    LeaseEnds,
-    /// Calls with a claim token that lost its claim change nothing.
-    StaleToken,
-    /// A released event can be claimed at once.
-    ReleaseReopens,
-    /// A renewed claim holds until its new end.
-    RenewalHolds,
-    /// A call that is repeated because its reply was lost gets the true answer.
-    RepeatedCalls,
-    /// A commit can be repeated for one lease, and is `Lost` after that.
-    RepeatsEnd,
-    /// A done record is forgotten when its retention ends, and not before.
-    RetentionEnds,
-    /// A duplicate does not extend the retention.
-    DuplicatesExtendNothing,
-    /// Each record keeps its own retention, shorter or longer than the others'.
-    RetentionIsEachRecords,
-    /// The same id under two scopes is two events.
-    ScopesApart,
-    /// The time that the store reports for a running claim is no longer than the rest of its lease.
-    RetryAfter,
-    /// At capacity, the newest events are remembered.
-    NewestRemembered,
-    /// At capacity, the newest events are remembered, also after each of the older ones was read.
-    NewestRememberedAfterReads,
-    /// Running claims are not evicted, even in a full store.
-    RunningNeverEvicted,
-    /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
-    FullStoreRefuses,
+/// Makes an enum of rules of this table: with `ALL`, in the order in which they are checked, and what each says as its `Display`.
+macro_rules! rules {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $rule:ident $says:literal;)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $rule,)*
+        }
+
+        impl $name {
+            /// Every rule, in the order in which they are checked.
+            pub const ALL: &[Self] = &[$(Self::$rule,)*];
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self { $(Self::$rule => $says,)* })
+            }
+        }
+    };
+}
+
+pub(crate) use rules;
+
+rules! {
+    /// A rule of the contract that every store keeps.
+    StoreRule {
+        /// 64 racers for one event have one winner.
+        OneWinner "64 racers have one winner";
+        /// Every call answers each state of the record as the table of [`DedupeStore`](hookgate::DedupeStore) says.
+        Table "every call answers as the table says";
+        /// A lease that has ended lets another claim succeed, and not before.
+        LeaseEnds "the end of a lease lets a successor in, and not before";
+        /// Calls with a claim token that lost its claim change nothing.
+        StaleToken "a stale token changes nothing";
+        /// A released event can be claimed at once.
+        ReleaseReopens "release reopens";
+        /// A renewed claim holds until its new end.
+        RenewalHolds "renewal holds";
+        /// A call that is repeated because its reply was lost gets the true answer.
+        RepeatedCalls "every call repeated after a lost reply tells the truth";
+        /// A commit can be repeated for one lease, and is `Lost` after that.
+        RepeatsEnd "a commit is repeatable for one lease, and then lost";
+        /// A done record is forgotten when its retention ends, and not before.
+        RetentionEnds "retention forgets then and not before";
+        /// A duplicate does not extend the retention.
+        DuplicatesExtendNothing "a duplicate does not extend the retention";
+        /// Each record keeps its own retention, shorter or longer than the others'.
+        RetentionIsEachRecords "each record keeps its own retention";
+        /// The same id under two scopes is two events.
+        ScopesApart "the same id under two scopes is two events";
+        /// The time that the store reports for a running claim is no longer than the rest of its lease.
+        RetryAfter "a running claim is reported with what is left of its lease";
+        /// At capacity, the newest events are remembered.
+        NewestRemembered "the newest are remembered at capacity";
+        /// At capacity, the newest events are remembered, also after each of the older ones was read.
+        NewestRememberedAfterReads "the newest are remembered at capacity, also after each old one was read";
+        /// Running claims are not evicted, even in a full store.
+        RunningNeverEvicted "running claims survive a full store";
+        /// A store that is set to refuse accepts no fresh event when it is full, and can commit every event that it accepted.
+        FullStoreRefuses "a full store told to refuse refuses, and commits what it took";
+    }
 }
 
 impl StoreRule {
-    /// Every rule, in the order in which they are checked.
-    pub const ALL: &[Self] = &[
-        Self::OneWinner,
-        Self::Table,
-        Self::LeaseEnds,
-        Self::StaleToken,
-        Self::ReleaseReopens,
-        Self::RenewalHolds,
-        Self::RepeatedCalls,
-        Self::RepeatsEnd,
-        Self::RetentionEnds,
-        Self::DuplicatesExtendNothing,
-        Self::RetentionIsEachRecords,
-        Self::ScopesApart,
-        Self::RetryAfter,
-        Self::NewestRemembered,
-        Self::NewestRememberedAfterReads,
-        Self::RunningNeverEvicted,
-        Self::FullStoreRefuses,
-    ];
-
     fn capacity(self) -> Option<Capacity> {
         match self {
             Self::NewestRemembered
             | Self::NewestRememberedAfterReads
-            | Self::RunningNeverEvicted => Some(capacity::EVICTING),
-            Self::FullStoreRefuses => Some(capacity::REFUSING),
+            | Self::RunningNeverEvicted => Some(steps::EVICTING),
+            Self::FullStoreRefuses => Some(steps::REFUSING),
             _ => None,
         }
-    }
-}
-
-impl fmt::Display for StoreRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::OneWinner => "64 racers have one winner",
-            Self::Table => "every call answers as the table says",
-            Self::LeaseEnds => "the end of a lease lets a successor in, and not before",
-            Self::StaleToken => "a stale token changes nothing",
-            Self::ReleaseReopens => "release reopens",
-            Self::RenewalHolds => "renewal holds",
-            Self::RepeatedCalls => "every call repeated after a lost reply tells the truth",
-            Self::RepeatsEnd => "a commit is repeatable for one lease, and then lost",
-            Self::RetentionEnds => "retention forgets then and not before",
-            Self::DuplicatesExtendNothing => "a duplicate does not extend the retention",
-            Self::RetentionIsEachRecords => "each record keeps its own retention",
-            Self::ScopesApart => "the same id under two scopes is two events",
-            Self::RetryAfter => "a running claim is reported with what is left of its lease",
-            Self::NewestRemembered => "the newest are remembered at capacity",
-            Self::NewestRememberedAfterReads => {
-                "the newest are remembered at capacity, also after each old one was read"
-            }
-            Self::RunningNeverEvicted => "running claims survive a full store",
-            Self::FullStoreRefuses => {
-                "a full store told to refuse refuses, and commits what it took"
-            }
-        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! `hookgate api get`, `create`, `update` and `delete`.
 
+use std::io::Read as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use hookgate_client::{Client, Objects, Row};
@@ -7,9 +9,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connect::ConnectArgs;
-use super::fault::fault;
-use super::input::InputArg;
+use super::connect::fault;
 use super::rows::{ModelArgs, Shown};
+use crate::delivery_input::bytes_of;
 use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;
@@ -39,6 +41,11 @@ fn objects(client: &Client, kind: Kind) -> Option<Objects> {
 
 fn impossible(what: &str, advice: &str) -> Fault {
     Fault::new(Class::Usage, format!("the API has no request that {what}")).advise(advice)
+}
+
+fn no_page(verb: &str, done: &str) -> Fault {
+    let advice = format!("pages are {done} in the workspace");
+    impossible(&format!("{verb} a page"), &advice)
 }
 
 /// Print an object: a data model with its properties, a page, a block, a workflow or a stat
@@ -118,12 +125,7 @@ pub(crate) fn create(args: &CreateArgs, out: &mut Out) -> Result<ExitCode, Fault
             let rows = args.model.rows::<Box<RawValue>>(&client)?;
             return print_row(&ask(rows.create(&json))?, out);
         }
-        _ => {
-            return Err(impossible(
-                "creates a page",
-                "pages are made in the workspace",
-            ));
-        }
+        _ => return Err(no_page("creates", "made")),
     };
     print(&made, out)
 }
@@ -138,12 +140,7 @@ pub(crate) fn update(args: &UpdateArgs, out: &mut Out) -> Result<ExitCode, Fault
             let rows = args.model.rows::<Box<RawValue>>(&client)?;
             return print_row(&ask(rows.update(&args.id, &json))?, out);
         }
-        _ => {
-            return Err(impossible(
-                "changes a page",
-                "pages are changed in the workspace",
-            ));
-        }
+        _ => return Err(no_page("changes", "changed")),
     };
     print(&changed, out)
 }
@@ -154,12 +151,7 @@ pub(crate) fn delete(args: &DeleteArgs, out: &mut Out) -> Result<ExitCode, Fault
         (_, Some(objects)) => ask(objects.delete(&args.id))?,
         (Kind::Row, None) => ask(args.model.rows::<Value>(&client)?.delete(&args.id))?,
         (Kind::Model, None) => ask(client.delete_data_model(&args.id))?,
-        _ => {
-            return Err(impossible(
-                "deletes a page",
-                "pages are deleted in the workspace",
-            ));
-        }
+        _ => return Err(no_page("deletes", "deleted")),
     };
     let json = serde_json::json!({ "id": args.id, "deleted": true });
     out.say(&format!("deleted {}", printable(&args.id)), &json)?;
@@ -187,4 +179,45 @@ fn print_row(row: &Row<Box<RawValue>>, out: &mut Out) -> Result<ExitCode, Fault>
     let shown = Shown::of(row);
     out.say(&shown.text(), &shown)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Far more than a request needs.
+const LONGEST: u64 = 64 << 20;
+
+/// The JSON of a request.
+#[derive(clap::Args)]
+struct InputArg {
+    /// Read the JSON from this file, in place of standard input
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
+}
+
+impl InputArg {
+    /// Returns the JSON as it was written, so that numbers keep their digits.
+    #[expect(clippy::disallowed_methods, reason = "only a raw text is made of it")]
+    fn json(&self) -> Result<Box<RawValue>, Fault> {
+        let (name, bytes) = match &self.from {
+            Some(path) => (path.display().to_string(), bytes_of("the JSON", path)?),
+            None => ("standard input".to_owned(), standard_input()?),
+        };
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let message = format!(
+                "{name} is not JSON, at line {} column {}",
+                error.line(),
+                error.column()
+            );
+            Fault::new(Class::Input, message)
+                .advise("a row is an object of values by property: {\"Customer\": \"Ada\"}")
+        })
+    }
+}
+
+fn standard_input() -> Result<Vec<u8>, Fault> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin()
+        .lock()
+        .take(LONGEST)
+        .read_to_end(&mut bytes);
+    read.map_err(|error| Fault::caused_by(Class::Input, "standard input can't be read", &error))?;
+    Ok(bytes)
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::connect::ConnectArgs;
-use super::fault::fault;
+use super::connect::fault;
 use crate::fault::{Class, Fault};
 use crate::interrupt;
 use crate::out::Out;

@@ -1,11 +1,16 @@
-//! The Rust struct of a data model, for `Event<R>` and for rows of the API.
+//! `hookgate rows struct`: the Rust struct of a data model, for `Event<R>` and for rows of the API.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::process::ExitCode;
 
 use hookgate_client::{DataModel, Property, PropertyType};
 
+use super::connect::ConnectArgs;
+use super::connect::fault;
 use crate::fault::{Class, Fault};
+use crate::interrupt;
+use crate::out::Out;
 
 /// The words that can't be names of fields as they are.
 const KEYWORDS: &str = " abstract as async await become box break const continue do dyn else enum extern false final fn for gen if \
@@ -14,11 +19,50 @@ const KEYWORDS: &str = " abstract as async await become box break const continue
 /// Those that no prefix makes names.
 const RESERVED: &str = " crate self super ";
 
+/// Write what a program needs for the rows of a data model: struct
+#[derive(clap::Args)]
+pub(crate) struct RowsArgs {
+    #[command(subcommand)]
+    command: RowsCommand,
+}
+
+#[derive(clap::Subcommand)]
+enum RowsCommand {
+    Struct(StructArgs),
+}
+
+/// Print the Rust struct of a data model, a field for each property, for events and for rows of the API
+#[derive(clap::Args)]
+struct StructArgs {
+    /// The id of the data model
+    model: String,
+    /// The struct's name [default: the data model's title]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Make the field of this property no Option, since it is never empty. May be given several times
+    #[arg(long, value_name = "PROPERTY")]
+    required: Vec<String>,
+    #[command(flatten)]
+    connect: ConnectArgs,
+}
+
+pub(crate) fn run(args: &RowsArgs, out: &mut Out) -> Result<ExitCode, Fault> {
+    let RowsCommand::Struct(args) = &args.command;
+    let client = args.connect.client()?;
+    let model = interrupt::block_on(async {
+        let model = client.data_model(&args.model).await;
+        model.map_err(|error| fault(&error))
+    })?;
+    let code = rust_struct(&model, args.name.as_deref(), &args.required)?;
+    out.say(code.trim_end(), &serde_json::json!({ "rust": code }))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Writes the Rust struct of a data model, with a field for each property. Its name is the data model's title where none is given.
 ///
 /// A field is an `Option`, because each property can be empty; `required` names properties that are never empty. Dates, numbers, files
 /// and relations have types of the crate `hookgate`.
-pub(super) fn rust_struct(
+fn rust_struct(
     model: &DataModel,
     name: Option<&str>,
     required: &[String],

@@ -125,16 +125,12 @@ pub(super) fn by_log(doctor: &Doctor, log: Option<&DeliveryLog>, ring: Option<Ke
         offset.least,
         offset.most,
     );
-    if offset.measurements < MANY {
-        let mut check = judged(CHECK, &offset, &settings::window(doctor), says);
-        if check.verdict == Verdict::Ok {
-            check.advice = Some(format!(
-                "the result is reliable with {MANY} deliveries or more"
-            ));
-        }
-        return check;
+    let mut check = judged(CHECK, &offset, &settings::window(doctor), says);
+    if offset.measurements < MANY && check.verdict == Verdict::Ok {
+        let advice = format!("the result is reliable with {MANY} deliveries or more");
+        check.advice = Some(advice);
     }
-    judged(CHECK, &offset, &settings::window(doctor), says)
+    check
 }
 
 /// Whether a delivery that is signed now is accepted now; and whether it would be accepted with a tenth of the window.

@@ -12,10 +12,9 @@ use hookgate_testing::DeliveryLog;
 use serde::Serialize;
 
 use crate::fault::{Class, Fault, answer};
-use crate::hanging::hanging;
 use crate::http_client;
 use crate::out::Out;
-use crate::printable::printable;
+use crate::printable::{hanging, printable};
 use check::{Check, Verdict};
 
 pub(crate) use args::Doctor;

@@ -65,14 +65,16 @@ pub(super) fn secrets(given: &SecretArgs) -> (Vec<Check>, Option<KeyRing>) {
 }
 
 pub(super) fn all(doctor: &Doctor, log: Option<&DeliveryLog>) -> Vec<Check> {
-    vec![
+    let checks = [
         retention(doctor),
         lease(doctor),
         budget(doctor),
         deadlines(doctor),
         body(doctor, log),
-        capacity(doctor),
-    ]
+        Ok(capacity(doctor)),
+    ];
+    let checks = checks.map(|check| check.unwrap_or_else(|refused| refused));
+    checks.into()
 }
 
 pub(super) fn window(doctor: &Doctor) -> Window {
@@ -82,12 +84,22 @@ pub(super) fn window(doctor: &Doctor) -> Window {
 }
 
 /// Builds a receiver that differs from the default in the settings that `set` changes. Its secret is made up.
-fn built(set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder) -> Result<Receiver, ConfigError> {
+///
+/// # Errors
+/// The check of a receiver that can't be built, with the methods that set this.
+fn built(
+    check: &str,
+    option: &str,
+    set: impl FnOnce(ReceiverBuilder) -> ReceiverBuilder,
+) -> Result<(), Check> {
     let mut builder = Receiver::builder().store(MemoryStore::default());
     if let Ok(secret) = Secret::new("whsec_made_up_to_check_settings") {
         builder = builder.secret(secret);
     }
-    set(builder).build()
+    let built = set(builder).build();
+    built
+        .map(drop)
+        .map_err(|error| refused(check, option, &error))
 }
 
 /// The check for a receiver that could not be built: the reason, and the advice.
@@ -111,29 +123,24 @@ fn refused(check: &str, option: &str, error: &ConfigError) -> Check {
     Check::new(check, Verdict::Bad, error.to_string(), advice)
 }
 
-fn retention(doctor: &Doctor) -> Check {
+fn retention(doctor: &Doctor) -> Result<Check, Check> {
     let window = window(doctor);
-    let built = built(|builder| builder.window(window).retention(doctor.retention));
-    match built {
-        Err(error) => refused("retention", ".retention(…)", &error),
-        Ok(_) => Check::ok(
-            "retention",
-            format!(
-                "{} cover the sender's retries, and its window: {}",
-                seconds(doctor.retention),
-                seconds(RetrySchedule::default().minimum_retention(&window))
-            ),
-        ),
-    }
+    built("retention", ".retention(…)", |builder| {
+        builder.window(window).retention(doctor.retention)
+    })?;
+    let least = RetrySchedule::default().minimum_retention(&window);
+    let (held, least) = (seconds(doctor.retention), seconds(least));
+    let says = format!("{held} cover the sender's retries, and its window: {least}");
+    Ok(Check::ok("retention", says))
 }
 
-fn lease(doctor: &Doctor) -> Check {
-    if let Err(error) = built(|builder| builder.lease(doctor.lease)) {
-        return refused("lease", ".lease(…)", &error);
-    }
+fn lease(doctor: &Doctor) -> Result<Check, Check> {
+    built("lease", ".lease(…)", |builder| {
+        builder.lease(doctor.lease)
+    })?;
     let held = seconds(doctor.lease);
     if doctor.lease <= STORE_CALL {
-        return Check::new(
+        return Ok(Check::new(
             "lease",
             Verdict::Warn,
             format!("{held} may end before a slow store has answered, which refuses the delivery"),
@@ -141,26 +148,26 @@ fn lease(doctor: &Doctor) -> Check {
                 "longer than {}, or keep the default of 30 s: .lease(…)",
                 seconds(STORE_CALL)
             ),
-        );
+        ));
     }
     let first_retry = RetrySchedule::default().first_wait().unwrap_or_default();
-    Check::ok(
+    Ok(Check::ok(
         "lease",
         format!(
             "{held}: what is lost with its process can be claimed again {} before the first retry",
             seconds(first_retry.saturating_sub(doctor.lease))
         ),
-    )
+    ))
 }
 
-fn budget(doctor: &Doctor) -> Check {
-    if let Err(error) = built(|builder| builder.answer_within(doctor.budget)) {
-        return refused("budget", ".answer_within(…)", &error);
-    }
+fn budget(doctor: &Doctor) -> Result<Check, Check> {
+    built("budget", ".answer_within(…)", |builder| {
+        builder.answer_within(doctor.budget)
+    })?;
     let limit = RetrySchedule::default().attempt_timeout();
     let left = limit.saturating_sub(doctor.budget);
     if left.is_zero() {
-        return Check::new(
+        return Ok(Check::new(
             "budget",
             Verdict::Warn,
             format!(
@@ -168,27 +175,27 @@ fn budget(doctor: &Doctor) -> Check {
                 seconds(doctor.budget)
             ),
             "leave half a second for the network: .answer_within(…)",
-        );
+        ));
     }
     let (budget, limit, left) = (seconds(doctor.budget), seconds(limit), seconds(left));
-    Check::ok(
+    Ok(Check::ok(
         "budget",
         format!("{budget} of the {limit} that the sender waits: {left} for the network"),
-    )
+    ))
 }
 
-fn deadlines(doctor: &Doctor) -> Check {
-    let built = built(|builder| {
-        builder
-            .body_deadline(doctor.body_deadline)
-            .run_limit(doctor.run_limit)
-    });
-    if let Err(error) = built {
-        return refused("deadlines", ".body_deadline(…), .run_limit(…)", &error);
-    }
+fn deadlines(doctor: &Doctor) -> Result<Check, Check> {
+    built(
+        "deadlines",
+        ".body_deadline(…), .run_limit(…)",
+        |builder| {
+            let builder = builder.body_deadline(doctor.body_deadline);
+            builder.run_limit(doctor.run_limit)
+        },
+    )?;
     let body = seconds(doctor.body_deadline);
     if doctor.body_deadline >= doctor.budget {
-        return Check::new(
+        return Ok(Check::new(
             "deadlines",
             Verdict::Warn,
             format!(
@@ -196,19 +203,18 @@ fn deadlines(doctor: &Doctor) -> Check {
                 seconds(doctor.budget)
             ),
             "leave the handler a part of the budget: .body_deadline(…)",
-        );
+        ));
     }
-    Check::ok(
+    Ok(Check::ok(
         "deadlines",
         format!("{body} for a body, {} for a run", seconds(doctor.run_limit)),
-    )
+    ))
 }
 
-fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Check {
-    let built = built(|builder| builder.max_body(doctor.max_body).max_runs(doctor.max_runs));
-    if let Err(error) = built {
-        return refused("limits", ".max_body(…), .max_runs(…)", &error);
-    }
+fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Result<Check, Check> {
+    built("limits", ".max_body(…), .max_runs(…)", |builder| {
+        builder.max_body(doctor.max_body).max_runs(doctor.max_runs)
+    })?;
     let limit = bytes(doctor.max_body);
     let at_once = bytes(doctor.max_body.saturating_mul(doctor.max_runs));
     let limits = format!(
@@ -220,7 +226,7 @@ fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Check {
         .filter_map(|it| Some(it.body.as_ref()?.len()))
         .collect();
     let Some(longest) = bodies.iter().copied().max() else {
-        return Check::ok("limits", limits);
+        return Ok(Check::ok("limits", limits));
     };
     let seen = format!(
         "{limits}; the longest of {} in the log has {}",
@@ -228,22 +234,22 @@ fn body(doctor: &Doctor, log: Option<&DeliveryLog>) -> Check {
         bytes(longest)
     );
     if longest > doctor.max_body {
-        return Check::new(
+        return Ok(Check::new(
             "limits",
             Verdict::Bad,
             seen,
             format!("a delivery like that is refused with 413: .max_body({longest}) or more"),
-        );
+        ));
     }
     if longest > doctor.max_body / 2 {
-        return Check::new(
+        return Ok(Check::new(
             "limits",
             Verdict::Warn,
             seen,
             "rows grow: leave room for twice the longest: .max_body(…)",
-        );
+        ));
     }
-    Check::ok("limits", seen)
+    Ok(Check::ok("limits", seen))
 }
 
 fn capacity(doctor: &Doctor) -> Check {

@@ -1,12 +1,11 @@
 //! The choice of entries, and the fields that are shown of each.
 
-use std::fmt;
 use std::process::ExitCode;
-use std::str::FromStr;
 use std::time::Duration;
 
 use hookgate::clock::UnixSeconds;
-use hookgate_inbox::{EntryId, EntryState, Listed, Selection};
+use hookgate::dedupe::StoreError;
+use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Page, Selection};
 use hookgate_testing::iso8601;
 use serde::Serialize;
 
@@ -29,8 +28,11 @@ pub(crate) struct SelectionArgs {
 }
 
 impl SelectionArgs {
-    pub(super) fn selection(&self) -> Selection {
+    pub(super) fn selection(&self, state: Option<EntryState>) -> Selection {
         let mut selection = Selection::all();
+        if let Some(state) = state {
+            selection = selection.state(state);
+        }
         if let Some(entry) = self.entry {
             selection = selection.id(entry);
         }
@@ -67,38 +69,45 @@ pub(super) fn number(text: &str) -> Result<EntryId, &'static str> {
         .map_err(|_| "a number is expected, as hookgate inbox list shows it: list --event-id ID finds that of an event")
 }
 
-/// The state of an entry, as a word.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State(pub(super) EntryState);
-
-impl State {
-    const ALL: [EntryState; 4] = [
-        EntryState::Queued,
-        EntryState::Running,
-        EntryState::Done,
-        EntryState::Dead,
-    ];
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.0 {
-            EntryState::Queued => "queued",
-            EntryState::Running => "running",
-            EntryState::Done => "done",
-            EntryState::Dead => "dead",
-        })
+/// The word of a state.
+pub(super) fn word(state: EntryState) -> &'static str {
+    match state {
+        EntryState::Queued => "queued",
+        EntryState::Running => "running",
+        EntryState::Done => "done",
+        EntryState::Dead => "dead",
     }
 }
 
-impl FromStr for State {
-    type Err = &'static str;
+/// The state of a word.
+pub(super) fn state(text: &str) -> Result<EntryState, &'static str> {
+    use EntryState::{Dead, Done, Queued, Running};
+    let mut states = [Queued, Running, Done, Dead].into_iter();
+    let found = states.find(|state| word(*state) == text);
+    found.ok_or("write queued, running, done or dead")
+}
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let mut states = Self::ALL.into_iter().map(Self);
-        states
-            .find(|state| state.to_string() == text)
-            .ok_or("write queued, running, done or dead")
+/// Gives each entry of a selection to `take`, page by page.
+pub(super) async fn each<E>(
+    inbox: &Inbox,
+    selection: Selection,
+    unreadable: impl Fn(StoreError) -> E,
+    mut take: impl AsyncFnMut(Listed) -> Result<(), E>,
+) -> Result<(), E> {
+    const PAGE: usize = 1_000;
+    let mut page = Page::first(PAGE);
+    loop {
+        let listed = inbox.list(selection.clone(), page).await;
+        let listed = listed.map_err(&unreadable)?;
+        let last = listed.last().map(|last| last.id);
+        let is_full = listed.len() == PAGE;
+        for one in listed {
+            take(one).await?;
+        }
+        match last {
+            Some(last) if is_full => page = Page::after(last, PAGE),
+            _ => return Ok(()),
+        }
     }
 }
 
@@ -125,7 +134,7 @@ impl EntrySummary {
         let accepted_at = seconds(listed.accepted_at);
         Self {
             entry: listed.id.to_string(),
-            state: State(listed.state).to_string(),
+            state: word(listed.state).to_owned(),
             accepted_at: iso8601(accepted_at),
             age_seconds: now.since(accepted_at).unwrap_or_default().as_secs(),
             tries: listed.tries,

@@ -8,12 +8,12 @@ use hookgate::{
     clock::{Clock, SystemClock},
     dedupe::StoreError,
 };
-use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Page, Selection, StoredEntry};
+use hookgate_inbox::{EntryId, EntryState, Inbox, Listed, Selection, StoredEntry};
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::json;
 
-use super::choice::{EntrySummary, entries};
+use super::choice::{EntrySummary, each, entries};
 use super::list;
 use super::place::InboxArg;
 use crate::fault::{Fault, answer, note};
@@ -183,23 +183,16 @@ async fn find(
     inbox: &Inbox,
     subject: &Subject<'_>,
 ) -> Result<Vec<(Listed, Holds)>, Fault> {
-    const PAGE: usize = 1_000;
-    let (mut found, mut page) = (Vec::new(), Page::first(PAGE));
-    loop {
-        let listed = inbox.list(Selection::all(), page).await;
-        let listed = listed.map_err(|error| args.place.fault(&error))?;
-        let end = listed.last().map(|last: &Listed| last.id);
-        let is_full = listed.len() == PAGE;
-        for listed in listed {
-            if let Some(holds) = holds(args, inbox, subject, &listed).await? {
-                found.push((listed, holds));
-            }
+    let mut found = Vec::new();
+    let unreadable = |error| args.place.fault(&error);
+    each(inbox, Selection::all(), unreadable, async |listed| {
+        if let Some(holds) = holds(args, inbox, subject, &listed).await? {
+            found.push((listed, holds));
         }
-        match end {
-            Some(end) if is_full => page = Page::after(end, PAGE),
-            _ => return Ok(found),
-        }
-    }
+        Ok(())
+    })
+    .await?;
+    Ok(found)
 }
 
 async fn holds(
@@ -256,18 +249,13 @@ fn say(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<(), Fault> {
 
 fn conclude(args: &EraseArgs, counts: Counts, out: &mut Out) -> Result<ExitCode, Fault> {
     say(args, counts, out)?;
-    let Counts {
-        entries,
-        kept,
-        last_errors,
-    } = counts;
-    if entries == 0 && kept == 0 && last_errors == 0 {
+    if counts.entries + counts.kept + counts.last_errors == 0 {
         note(
             "nothing was found with that id. An entry that is done has no body, and can't be searched",
         );
         return Ok(answer(false));
     }
-    if args.yes && kept > 0 {
+    if args.yes && counts.kept > 0 {
         note(
             "run it again when the entries are handled or dead, or with --including-waiting, which erases them unhandled",
         );

@@ -4,13 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use hookgate::clock::{Clock, SystemClock};
-use hookgate_inbox::{EntryId, Page};
+use hookgate_inbox::{EntryId, EntryState, Page};
 
-use super::choice::{EntrySummary, SelectionArgs, State, number};
+use super::choice::{EntrySummary, SelectionArgs, number, state};
 use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Fault, note};
-use crate::interrupt;
 use crate::out::Out;
 use crate::printable::table_row;
 
@@ -22,8 +21,8 @@ pub(crate) struct ListArgs {
     #[command(flatten)]
     choice: SelectionArgs,
     /// Only entries that stand there: queued, running, done or dead
-    #[arg(long, value_name = "STATE")]
-    state: Option<State>,
+    #[arg(long, value_name = "STATE", value_parser = state)]
+    state: Option<EntryState>,
     /// Only entries behind this one: the last that the list before has shown
     #[arg(long, value_name = "NUMBER", value_parser = number)]
     after: Option<EntryId>,
@@ -33,34 +32,28 @@ pub(crate) struct ListArgs {
 }
 
 pub(crate) fn run(args: &ListArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    interrupt::block_on(async {
-        let inbox = args.place.open().await?;
-        let mut selection = args.choice.selection();
-        if let Some(State(state)) = args.state {
-            selection = selection.state(state);
-        }
-        let most = usize::from(args.limit);
-        let page = match args.after {
-            Some(last) => Page::after(last, most),
-            None => Page::first(most),
-        };
-        let listed = inbox.list(selection, page).await;
-        let listed = listed.map_err(|error| args.place.fault(&error))?;
-        if !out.is_json() {
-            out.line(&row(&HEAD))?;
-        }
-        let now = SystemClock.now();
-        for entry in &listed {
-            let shown = EntrySummary::of(entry, now);
-            out.say(&text(&shown), &shown)?;
-        }
-        if let Some(last) = listed.last().filter(|_| listed.len() == most) {
-            out.flush()?;
-            note(&format!("there may be more: --after {}", last.id));
-        }
-        inbox.close().await;
-        Ok(ExitCode::SUCCESS)
-    })
+    let most = usize::from(args.limit);
+    let page = match args.after {
+        Some(last) => Page::after(last, most),
+        None => Page::first(most),
+    };
+    let selection = args.choice.selection(args.state);
+    let listed = args
+        .place
+        .call(async |inbox| inbox.list(selection, page).await)?;
+    if !out.is_json() {
+        out.line(&row(&HEAD))?;
+    }
+    let now = SystemClock.now();
+    for entry in &listed {
+        let shown = EntrySummary::of(entry, now);
+        out.say(&text(&shown), &shown)?;
+    }
+    if let Some(last) = listed.last().filter(|_| listed.len() == most) {
+        out.flush()?;
+        note(&format!("there may be more: --after {}", last.id));
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(super) const HEAD: [&str; 7] = ["ENTRY", "STATE", "AGE", "TRIES", "TYPE", "ID", "LAST ERROR"];

@@ -6,6 +6,7 @@ use hookgate::dedupe::{StoreError, StoreErrorKind};
 use hookgate_inbox::Inbox;
 
 use crate::fault::{Class, Fault};
+use crate::interrupt;
 #[cfg(not(all(feature = "postgres", feature = "sqlite")))]
 use crate::left_out::left_out;
 
@@ -40,6 +41,19 @@ impl InboxArg {
             Some(path) => open_file(path),
             None => open_table(&self.url()?, self.name.as_deref()).await,
         }
+    }
+
+    /// Opens the inbox, makes the call, and closes it. Ctrl-C ends the wait.
+    pub(super) fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(&Inbox) -> Result<T, StoreError>,
+    ) -> Result<T, Fault> {
+        interrupt::block_on(async {
+            let inbox = self.open().await?;
+            let called = call(&inbox).await.map_err(|error| self.fault(&error))?;
+            inbox.close().await;
+            Ok(called)
+        })
     }
 
     /// The error for a failed call of the inbox.

@@ -16,7 +16,6 @@ use super::choice::{EntrySummary, number};
 use super::place::InboxArg;
 use crate::durations;
 use crate::fault::{Class, Fault};
-use crate::interrupt;
 use crate::listen::pretty;
 use crate::out::Out;
 use crate::printable::printable;
@@ -35,13 +34,9 @@ pub(crate) struct ShowArgs {
 }
 
 pub(crate) fn run(args: &ShowArgs, out: &mut Out) -> Result<ExitCode, Fault> {
-    let found = interrupt::block_on(async {
-        let inbox = args.place.open().await?;
-        let found = inbox.show(args.entry).await;
-        let found = found.map_err(|error| args.place.fault(&error))?;
-        inbox.close().await;
-        Ok(found)
-    })?;
+    let found = args
+        .place
+        .call(async |inbox| inbox.show(args.entry).await)?;
     let Some(stored) = found else {
         let message = format!("there is no entry {}, or none any more", args.entry);
         return Err(Fault::new(Class::Input, message)

@@ -27,9 +27,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::answers::Answers;
-use super::display_queue::DisplayQueue;
+use super::answers::empty;
 use super::filter::EventTypes;
-use super::forward::empty;
+use super::lines::DisplayQueue;
 use crate::fault::{Class, Fault, note};
 use crate::printable::{beginning, printable};
 

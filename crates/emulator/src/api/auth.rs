@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use super::Needs;
 use crate::answer::ApiError;
 use crate::hub::Hub;
-use crate::model::{KEY_FORMS, Key, Rate, Scope};
+use crate::model::{KEY_FORMS, Rate, Scope};
 use crate::switches::Switch;
 
 /// The key of a request, found valid, and the rate after it.
@@ -28,7 +28,12 @@ pub(crate) fn identify(hub: &Hub, headers: &HeaderMap) -> Result<Caller, ApiErro
     let now = hub.clock.now();
     let key = state.keys.iter().find(|key| key.key == text);
     let key = key.ok_or_else(|| refused("the API key is not valid"))?;
-    usable(key, now)?;
+    if key.disabled {
+        return Err(refused("the API key is disabled"));
+    }
+    if key.is_expired(now) {
+        return Err(refused("the API key has expired"));
+    }
     let (name, scope) = (key.name.clone(), key.scope);
     let whose = if hub.switches.is(Switch::RateCountedBy, "workspace") {
         state.workspace.id.clone()
@@ -42,16 +47,6 @@ pub(crate) fn identify(hub: &Hub, headers: &HeaderMap) -> Result<Caller, ApiErro
         rate.exceeded = false;
     }
     Ok(Caller { name, scope, rate })
-}
-
-fn usable(key: &Key, now: hookgate::clock::UnixSeconds) -> Result<(), ApiError> {
-    if key.disabled {
-        return Err(refused("the API key is disabled"));
-    }
-    if key.is_expired(now) {
-        return Err(refused("the API key has expired"));
-    }
-    Ok(())
 }
 
 fn bearer(headers: &HeaderMap) -> Result<&str, ApiError> {

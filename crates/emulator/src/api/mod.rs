@@ -3,7 +3,6 @@
 mod auth;
 mod call;
 mod data_models;
-mod properties;
 mod rows;
 mod things;
 
@@ -22,7 +21,7 @@ pub(crate) struct Endpoint {
     /// Below `/api/v1/`; `*` stands for an id.
     pub(crate) path: &'static str,
     pub(crate) scope: Needs,
-    run: fn(&Call<'_>) -> Result<Answer, ApiError>,
+    pub(crate) run: fn(&Call<'_>) -> Result<Answer, ApiError>,
 }
 
 const READ: Needs = Needs::Scope(Scope::Read);
@@ -48,7 +47,7 @@ endpoints! {
     GET "datamodels/*" READ => data_models::get;
     POST "datamodels" Needs::Switched => data_models::create;
     PATCH "datamodels/*" Needs::Switched => data_models::change;
-    PATCH "datamodels/*/properties" ADMIN => properties::change;
+    PATCH "datamodels/*/properties" ADMIN => data_models::change_properties;
     DELETE "datamodels/*" Needs::Switched => data_models::delete;
     GET "datamodels/*/rows" READ => rows::list;
     POST "datamodels/*/rows" WRITE => rows::create;
@@ -67,16 +66,6 @@ endpoints! {
     DELETE "stats/*" WRITE => |call| things::delete(call, Kind::Stat);
     POST "stats/*/run" WRITE => |call| things::run(call, Kind::Stat);
     GET "pages/*" READ => |call| things::get(call, Kind::Page);
-}
-
-impl Endpoint {
-    /// Runs the endpoint for a caller with its scope.
-    ///
-    /// # Errors
-    /// As the specification's table says.
-    pub(crate) fn run(&self, call: &Call<'_>) -> Result<Answer, ApiError> {
-        (self.run)(call)
-    }
 }
 
 /// Finds the endpoint of a path below `/api/v1/`, with the ids in it.
@@ -107,6 +96,14 @@ pub(crate) fn matched<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> 
     parts.next().is_none().then_some(ids)
 }
 
+/// The scope of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Scope(Scope),
+    /// The overview says write, the scope list says admin: a switch decides.
+    Switched,
+}
+
 #[cfg(test)]
 mod tests {
     use super::matched;
@@ -118,12 +115,4 @@ mod tests {
             assert_eq!(matched("a/*/b/*", path), None, "{path}");
         }
     }
-}
-
-/// The scope of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
-    Scope(Scope),
-    /// The overview says write, the scope list says admin: a switch decides.
-    Switched,
 }

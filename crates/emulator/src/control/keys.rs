@@ -10,9 +10,6 @@ use crate::hub::Hub;
 use crate::model::{KEY_FORMS, Key, Scope, State};
 use crate::switches::Switch;
 
-/// A limit of memory.
-const MAX_KEYS: usize = 10_000;
-
 pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
     let state = call.hub.state();
     let shown = state
@@ -64,11 +61,6 @@ pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
         return Err(ApiError::conflict(format!(
             "a key with the name {:?} exists",
             key.name
-        )));
-    }
-    if state.keys.len() >= MAX_KEYS {
-        return Err(ApiError::validation(format!(
-            "the emulator holds at most {MAX_KEYS} keys"
         )));
     }
     let mut shown = key.shown();

@@ -1,10 +1,8 @@
 //! The control API under `/_emulator`: one table of endpoints, which the page and the docs show too.
 
-mod clock;
 mod deliveries;
 mod faults;
 mod keys;
-mod rows;
 mod subscriptions;
 mod table;
 mod triggers;
@@ -22,7 +20,7 @@ pub(crate) use table::CONTROLS;
 use crate::answer::{Answer, ApiError};
 use crate::api::matched;
 use crate::hub::{Hub, Shared};
-use crate::query::Query;
+use crate::query::{Query, decoded};
 
 /// A request to one control.
 #[derive(Debug)]
@@ -59,16 +57,6 @@ pub(crate) async fn answer(
         body,
     };
     (control.run)(call).await
-}
-
-/// A key's name may hold a space.
-fn decoded(part: &str) -> String {
-    let pair = format!("x={}", part.replace('+', "%2B"));
-    let mut pairs = form_urlencoded::parse(pair.as_bytes());
-    pairs
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
 }
 
 impl Call {

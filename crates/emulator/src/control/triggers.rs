@@ -26,7 +26,7 @@ pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
 pub(super) async fn change(call: Call) -> Result<Answer, ApiError> {
     let patch = body::object(&call.body)?;
     let method = call.query.text("method");
-    let changed = call.hub.triggers.change(call.id(0), method, patch);
+    let changed = call.hub.triggers.change(call.id(0), method, &patch);
     let changed = changed.ok_or_else(|| missing(&call))?;
     told(&call, &changed.map_err(ApiError::validation)?.shown())
 }

@@ -1,16 +1,14 @@
-//! `workspace`, `members` and `pages`: what a person does in the service beside rows. Changes emit their events.
+//! `workspace`, `members`, `pages`, `models` with their rows, and `requests`: what a person does in the service. Changes emit their events.
 
 use serde_json::{Map, Value, json};
 
 use super::Call;
 use crate::answer::{Answer, ApiError};
-use crate::body;
+use crate::changes::By;
 use crate::events::Actor;
 use crate::hub::Hub;
 use crate::model::{Kind, State};
-
-/// A limit of memory.
-const MAX_MEMBERS: usize = 10_000;
+use crate::{api, body};
 
 pub(super) async fn get(call: Call) -> Result<Answer, ApiError> {
     Ok(shown(&call.hub.state()))
@@ -42,10 +40,6 @@ pub(super) async fn invite(call: Call) -> Result<Answer, ApiError> {
     if state.members.iter().any(|member| member.email == email) {
         let message = format!("a member with the email {email:?} exists");
         return Err(ApiError::conflict(message));
-    }
-    if state.members.len() >= MAX_MEMBERS {
-        let message = format!("the emulator holds at most {MAX_MEMBERS} members");
-        return Err(ApiError::validation(message));
     }
     let by = state.actor();
     let id = hub.ids.make("usr_");
@@ -80,12 +74,7 @@ pub(super) async fn create_page(call: Call) -> Result<Answer, ApiError> {
     let mut state = call.hub.state();
     state.check_room(call.body.len())?;
     let id = call.hub.ids.make(Kind::Page.prefix());
-    let pages = state.things(Kind::Page);
-    if !pages.add(&id, page) {
-        let message = format!("the emulator holds at most {} pages", pages.len());
-        return Err(ApiError::validation(message));
-    }
-    let page = pages.find(&id).cloned().unwrap_or_default();
+    let page = state.things(Kind::Page).add(id, page).clone();
     Ok(emitted(
         &call.hub,
         &state,
@@ -130,4 +119,40 @@ fn emitted(
     hub.emit(state, event_type, None, data);
     hub.live.tell("page", json!({ "id": page.get("id") }));
     Answer::data(&page)
+}
+
+pub(super) async fn models(call: Call) -> Result<Answer, ApiError> {
+    let state = call.hub.state();
+    let shown = state.models.iter().map(|model| model.shown(true, true));
+    Ok(Answer::data(&shown.collect::<Vec<_>>()))
+}
+
+pub(super) async fn list(call: Call) -> Result<Answer, ApiError> {
+    let search = call.query.text("search").unwrap_or_default();
+    let (rows, meta) = api::list_rows(&call.hub, call.id(0), &call.query, search)?;
+    Ok(Answer::list(&rows, &meta))
+}
+
+pub(super) async fn create(call: Call) -> Result<Answer, ApiError> {
+    api::created_rows(&call.hub, call.id(0), &call.body, By::page)
+}
+
+pub(super) async fn update(call: Call) -> Result<Answer, ApiError> {
+    api::updated_row(&call.hub, call.id(0), call.id(1), &call.body, By::page)
+}
+
+pub(super) async fn delete(call: Call) -> Result<Answer, ApiError> {
+    api::deleted_row(&call.hub, call.id(0), call.id(1), By::page)
+}
+
+pub(super) async fn requests(call: Call) -> Result<Answer, ApiError> {
+    let search = call.query.text("search").unwrap_or_default();
+    Ok(Answer::data(&call.hub.requests.found(search)))
+}
+
+pub(super) async fn request(call: Call) -> Result<Answer, ApiError> {
+    let found = call.hub.requests.find(call.id(0));
+    found
+        .map(|found| Answer::data(&found))
+        .ok_or_else(|| ApiError::not_found("request", call.id(0)))
 }

@@ -198,10 +198,9 @@ impl Inner {
     }
 
     pub(super) fn tell(&self, delivery: Option<&Delivery>) {
-        if let Some(delivery) = delivery {
-            self.parts
-                .live
-                .tell("delivery", Told(delivery, &self.parts.clock));
+        let Parts { live, clock, .. } = &self.parts;
+        if let Some(delivery) = delivery.filter(|_| live.is_heard()) {
+            live.tell("delivery", delivery.record(clock));
         }
     }
 
@@ -273,15 +272,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // What waits for the next attempt finds that the engine is gone.
         self.wake.notify_one();
-    }
-}
-
-/// A delivery that is written as JSON only where someone listens.
-struct Told<'a>(&'a Delivery, &'a EmulatorClock);
-
-impl serde::Serialize for Told<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.record(self.1).serialize(serializer)
     }
 }
 

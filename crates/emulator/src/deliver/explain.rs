@@ -2,7 +2,7 @@
 
 use hookgate::clock::UnixSeconds;
 use hookgate_record::{LoggedAnswer, LoggedDelivery};
-use hookgate_testing::explain::{Explainer, Explanation};
+use hookgate_testing::explain::Explainer;
 use serde_json::{Value, json};
 
 use super::attempts::WRONG_SECRET;
@@ -104,23 +104,12 @@ impl Explained {
         if explanation.none_fits() {
             explanation = self.with_others.explain(&self.delivery);
         }
-        shown(&explanation, &self.remarks)
+        json!({
+            "authentic": explanation.is_authentic(),
+            "conclusion": explanation.conclusion(),
+            "causes": explanation.causes(),
+            "hints": explanation.hints(),
+            "remarks": self.remarks,
+        })
     }
-}
-
-fn shown(explanation: &Explanation, remarks: &[String]) -> Value {
-    let causes = explanation.causes().iter().map(|cause| {
-        let kind = cause.kind();
-        json!({ "name": kind.name(), "what": kind.description(), "detail": cause.detail(), "fix": kind.fix() })
-    });
-    let hints = explanation.hints().iter().map(|hint| {
-        json!({ "name": hint.kind().name(), "what": hint.kind().description(), "detail": hint.detail() })
-    });
-    json!({
-        "authentic": explanation.is_authentic(),
-        "conclusion": explanation.conclusion(),
-        "causes": causes.collect::<Vec<_>>(),
-        "hints": hints.collect::<Vec<_>>(),
-        "remarks": remarks,
-    })
 }

@@ -1,15 +1,18 @@
-//! Subscriptions are made, changed and deleted.
+//! Subscriptions are made, changed and deleted; and deliveries in a snapshot. The time of the next attempt is saved relative to now, so
+//! that a restored clock may show any time.
+
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::engine::{Deliveries, Inner};
+use super::record::{Delivery, DeliveryState};
 use super::route::short;
 use super::state::{Lane, State};
 use super::subscription::Subscription;
-
-/// More subscriptions are refused.
-const SUBSCRIPTIONS: usize = 200;
+use crate::body;
+use crate::time::Moment;
 
 impl Deliveries {
     pub(crate) fn subscriptions(&self) -> Vec<Subscription> {
@@ -37,11 +40,6 @@ impl Deliveries {
         if state.lane(&settings.id).is_some() {
             let id = short(&settings.id);
             return Err(format!("there is a subscription {id} already"));
-        }
-        if state.lanes.len() >= SUBSCRIPTIONS {
-            return Err(format!(
-                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
-            ));
         }
         state.lanes.push(lane);
         drop(state);
@@ -99,11 +97,6 @@ impl Inner {
     }
 
     pub(super) fn lanes(&self, settings: Vec<Subscription>) -> Result<Vec<Lane>, String> {
-        if settings.len() > SUBSCRIPTIONS {
-            return Err(format!(
-                "a workspace has at most {SUBSCRIPTIONS} subscriptions here"
-            ));
-        }
         let mut lanes: Vec<Lane> = Vec::new();
         for settings in settings {
             let id = short(&settings.id);
@@ -118,14 +111,10 @@ impl Inner {
 
     fn patched(&self, before: &Subscription, patch: &Value) -> Result<Lane, String> {
         let patch = patch.as_object().ok_or("expected an object")?;
-        let mut whole = serde_json::to_value(before).map_err(|error| error.to_string())?;
-        for (name, value) in patch {
-            if name == "id" && *value != before.id {
-                return Err("the id of a subscription can't be changed".to_owned());
-            }
-            whole[name] = value.clone();
+        if patch.get("id").is_some_and(|id| *id != before.id) {
+            return Err("the id of a subscription can't be changed".to_owned());
         }
-        let settings = Subscription::deserialize(whole).map_err(|error| error.to_string())?;
+        let settings = body::patched(before, patch).map_err(|error| error.to_string())?;
         self.lane(settings)
     }
 
@@ -141,4 +130,69 @@ impl Inner {
         self.parts.live.tell("subscription", settings.shown());
         self.tell_changed();
     }
+}
+
+/// In milliseconds.
+const TEN_YEARS: u64 = 10 * 365 * 86_400_000;
+
+impl Deliveries {
+    /// Returns the subscriptions with their secrets, and the deliveries.
+    pub(crate) fn saved(&self) -> (Vec<Subscription>, Vec<Delivery>) {
+        let state = self.inner.state();
+        let now = self.inner.parts.clock.moment();
+        let deliveries = state.deliveries.values();
+        let settings = state.lanes.iter().map(|lane| lane.settings.clone());
+        (
+            settings.collect(),
+            deliveries.map(|delivery| saved(delivery, now)).collect(),
+        )
+    }
+
+    /// Replaces everything by what a seed holds, and sets the clock's offset. Subscriptions without a secret get one.
+    ///
+    /// # Errors
+    /// A sentence that states the expected form. Then nothing has changed.
+    pub(crate) fn load(
+        &self,
+        subscriptions: Vec<Subscription>,
+        deliveries: Vec<Delivery>,
+        offset: Duration,
+    ) -> Result<(), String> {
+        let lanes = self.inner.lanes(subscriptions)?;
+        let clock = &self.inner.parts.clock;
+        let mut state = self.inner.state();
+        state.clear();
+        state.lanes = lanes;
+        clock.set_offset(offset);
+        let now = clock.moment();
+        for mut delivery in deliveries {
+            let (end, reordered) = (delivery.state, delivery.reordered);
+            // At most ten years, so that no sum overflows.
+            let due_in = delivery.due_in_ms.take().unwrap_or_default();
+            let due = now + Duration::from_millis(due_in.min(TEN_YEARS));
+            let subscription = delivery.subscription.clone();
+            let number = state.add(delivery, due);
+            if end != DeliveryState::Pending {
+                state.end(number, end);
+            } else if reordered && let Some(lane) = state.lane(&subscription) {
+                lane.held.insert(number);
+            }
+        }
+        drop(state);
+        self.inner.tell_changed();
+        Ok(())
+    }
+}
+
+fn saved(delivery: &Delivery, now: Moment) -> Delivery {
+    let due = delivery.due.unwrap_or(now).saturating_sub(now);
+    let pending = delivery.state == DeliveryState::Pending;
+    Delivery {
+        due_in_ms: pending.then(|| as_millis(due)),
+        ..delivery.clone()
+    }
+}
+
+pub(super) fn as_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -6,12 +6,10 @@
 mod attempts;
 mod engine;
 mod explain;
-mod flight;
 mod manage;
 mod passing;
 mod record;
 mod route;
-mod snapshot;
 mod state;
 mod subscription;
 

@@ -122,7 +122,9 @@ async fn watch(engine: Weak<Inner>, wake: Arc<Notify>) {
             }
             inner.begin(&mut state);
             let clock = &inner.parts.clock;
-            (state.next_due(clock.moment()), clock.base_moment())
+            let next = state.due.first();
+            let next = next.map(|(due, _)| due.saturating_sub(clock.moment()));
+            (next, clock.base_moment())
         };
         let Some(next) = next.filter(|_| !by_hand) else {
             wake.notified().await;

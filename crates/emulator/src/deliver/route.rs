@@ -42,7 +42,7 @@ pub(super) struct Reset;
 /// The way of all deliveries of an emulator. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Route {
-    way: Arc<dyn DynTransport>,
+    way: Way,
     given: bool,
 }
 
@@ -50,7 +50,7 @@ impl Route {
     /// Returns the way over a transport of the program, which decides itself where deliveries may go.
     pub(crate) fn to(transport: impl Transport) -> Self {
         Self {
-            way: Arc::new(transport),
+            way: way(transport),
             given: true,
         }
     }
@@ -60,7 +60,7 @@ impl Route {
         connector.set_nodelay(true);
         let client = Client::builder(TokioExecutor::new()).build(connector);
         Self {
-            way: Arc::new(Http { client, reach }),
+            way: way(Http { client, reach }),
             given: false,
         }
     }
@@ -75,7 +75,7 @@ impl Transport for Route {
         if self.given && request.extensions().get::<Reset>().is_some() {
             return Err("the connection was reset".into());
         }
-        self.way.deliver_boxed(request).await
+        (self.way)(request).await
     }
 }
 
@@ -85,17 +85,15 @@ impl fmt::Debug for Route {
     }
 }
 
-type DeliverFuture<'a> =
-    Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send + 'a>>;
+type DeliverFuture = Pin<Box<dyn Future<Output = Result<Response<Bytes>, TransportError>> + Send>>;
+type Way = Arc<dyn Fn(Request<Bytes>) -> DeliverFuture + Send + Sync>;
 
-trait DynTransport: Send + Sync {
-    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_>;
-}
-
-impl<T: Transport> DynTransport for T {
-    fn deliver_boxed(&self, request: Request<Bytes>) -> DeliverFuture<'_> {
-        Box::pin(self.deliver(request))
-    }
+/// A transport of any type, which clones itself for each request.
+fn way(transport: impl Transport) -> Way {
+    Arc::new(move |request| {
+        let transport = transport.clone();
+        Box::pin(async move { transport.deliver(request).await })
+    })
 }
 
 /// Checks the URL of a subscription.

@@ -1,7 +1,6 @@
 //! What the engine knows: subscriptions, deliveries, and which attempt comes when. Nothing here waits or sends.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
 
 use hookgate_testing::sender;
 use tokio::task::JoinSet;
@@ -242,11 +241,5 @@ impl State {
             tasks,
             ..Self::default()
         };
-    }
-
-    /// The time until the next attempt that is not ready yet.
-    pub(super) fn next_due(&self, now: Moment) -> Option<Duration> {
-        let (due, _) = self.due.first()?;
-        Some(due.saturating_sub(now))
     }
 }

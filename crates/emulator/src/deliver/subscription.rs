@@ -40,14 +40,9 @@ fn all_types() -> Vec<String> {
 impl Subscription {
     /// Returns the settings without the secret, which is shown at creation alone.
     pub(crate) fn shown(&self) -> Value {
-        json!({
-            "id": self.id,
-            "name": self.name,
-            "url": self.url,
-            "events": self.events,
-            "dataModelId": self.data_model_id,
-            "disabled": self.disabled,
-        })
+        let mut shown = json!(self);
+        shown.as_object_mut().map(|fields| fields.remove("secret"));
+        shown
     }
 
     pub(super) fn takes(&self, event_type: &str, model: Option<&str>) -> bool {

@@ -8,14 +8,14 @@ use http::{Method, Request, Response, request};
 use hyper::body::Incoming;
 use serde_json::Value;
 
-use super::access::is_same;
 use super::serve::{paged, response};
 use super::server::{Closed, Serve};
 use super::{Access, Reply, guard, read, stream};
 use crate::answer::{Answer, ApiError};
+use crate::body::is_same;
 use crate::inspector::{DeliveryFilter, Inspected, Shown};
 use crate::page;
-use crate::query::Query;
+use crate::query::{Query, decoded};
 
 /// The number of deliveries in a list if the request has no `limit`.
 const SOME: u64 = 100;
@@ -112,7 +112,7 @@ impl Shown {
     fn is_signer(&self, head: &request::Parts) -> bool {
         let given = head.headers.get(AUTHORIZATION);
         let token = given.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
-        token.is_some_and(|token| is_same(&self.token, token))
+        token.is_some_and(|token| is_same(self.token.as_bytes(), token.as_bytes()))
     }
 
     /// Makes a call that may block, on a thread for such calls.
@@ -134,10 +134,4 @@ fn data(found: Option<Value>) -> Option<Answer> {
 fn told(done: Option<Result<Value, String>>) -> Option<Result<Answer, ApiError>> {
     let told = |told: Value| Answer::data(&told);
     done.map(|done| done.map(told).map_err(ApiError::conflict))
-}
-
-/// A part of a path, which JavaScript's `encodeURIComponent` wrote.
-fn decoded(part: &str) -> String {
-    let query = Query::parse(&format!("part={}", part.replace('+', "%2B")));
-    query.text("part").unwrap_or_default().to_owned()
 }

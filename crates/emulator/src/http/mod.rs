@@ -1,6 +1,5 @@
 //! HTTP/1.1 over hyper: who may call, what is read of a request, and where it goes.
 
-mod access;
 mod guard;
 mod inspect;
 mod serve;
@@ -20,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::answer::ApiError;
 use crate::live::Live;
-pub(crate) use access::Access;
+pub(crate) use guard::Access;
 pub(crate) use server::Server;
 
 /// The body of an answer.

@@ -160,7 +160,7 @@ async fn called(
     caller.may(hub, endpoint.scope)?;
     *sent = read(body, API_BODY).await?;
     let query = Query::parse(head.uri.query().unwrap_or_default());
-    endpoint.run(&Call {
+    (endpoint.run)(&Call {
         hub,
         ids,
         query: &query,

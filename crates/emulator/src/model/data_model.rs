@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Property, RowData, Rows, value};
+use super::property::check as check_of_type;
+use super::{Property, RowData, Rows};
 
 /// A data model with its rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -121,5 +122,5 @@ pub(crate) fn check_value(
             "property `{id}` does not exist in data model `{model}`, expected one of: {known}"
         ));
     };
-    value::check(property, value)
+    check_of_type(property, value)
 }

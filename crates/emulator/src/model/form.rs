@@ -32,29 +32,29 @@ const TYPES: [&str; 9] = [
 ];
 
 const ICON: &[Field] = &[
-    Field::optional("type", Form::Text),
-    Field::optional("name", Form::Text),
+    Field("type", Form::Text, Needed::No),
+    Field("name", Form::Text, Needed::No),
 ];
 
 const PROPERTY: &[Field] = &[
-    Field::optional("id", Form::Text),
-    Field::required("name", Form::Text),
-    Field::required("type", Form::Type),
-    Field::or_null("order", Form::Integer),
-    Field::optional("visible", Form::Flag),
-    Field::or_null("options", Form::List(OPTION)),
-    Field::or_null("relationConfig", Form::Object(RELATION)),
+    Field("id", Form::Text, Needed::No),
+    Field("name", Form::Text, Needed::Always),
+    Field("type", Form::Type, Needed::Always),
+    Field("order", Form::Integer, Needed::OrNull),
+    Field("visible", Form::Flag, Needed::No),
+    Field("options", Form::List(OPTION), Needed::OrNull),
+    Field("relationConfig", Form::Object(RELATION), Needed::OrNull),
 ];
 
 const OPTION: &[Field] = &[
-    Field::required("value", Form::Text),
-    Field::optional("label", Form::Text),
-    Field::optional("color", Form::Text),
+    Field("value", Form::Text, Needed::Always),
+    Field("label", Form::Text, Needed::No),
+    Field("color", Form::Text, Needed::No),
 ];
 
 const RELATION: &[Field] = &[
-    Field::required("targetDataModelId", Form::Text),
-    Field::optional("relationshipType", Form::Text),
+    Field("targetDataModelId", Form::Text, Needed::Always),
+    Field("relationshipType", Form::Text, Needed::No),
 ];
 
 enum Form {
@@ -67,40 +67,14 @@ enum Form {
     List(&'static [Field]),
 }
 
-struct Field {
-    name: &'static str,
-    form: Form,
-    is_required: bool,
-    may_be_null: bool,
-}
+/// A field of an object: its name, its form, and whether it may be left out.
+struct Field(&'static str, Form, Needed);
 
-impl Field {
-    const fn required(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            is_required: true,
-            may_be_null: false,
-        }
-    }
-
-    const fn optional(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            is_required: false,
-            may_be_null: false,
-        }
-    }
-
-    const fn or_null(name: &'static str, form: Form) -> Self {
-        Self {
-            name,
-            form,
-            is_required: false,
-            may_be_null: true,
-        }
-    }
+enum Needed {
+    Always,
+    No,
+    /// It may be null too.
+    OrNull,
 }
 
 /// Names a property in a message: by its name, or by its place where it has none.
@@ -149,29 +123,28 @@ fn check_object(
     value: &Value,
     path: &mut Vec<Step<'static>>,
 ) -> Result<(), String> {
-    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
-    let names = names.join(", ");
+    let known: Vec<_> = fields.iter().map(|Field(name, ..)| *name).collect();
+    let names = known.join(", ");
     let Value::Object(object) = value else {
         let got = described(value);
         return Err(format!("{subject} is {got}, expected an object of {names}"));
     };
-    let is_other = |name: &&String| fields.iter().all(|field| field.name != name.as_str());
+    let is_other = |name: &&String| !known.contains(&name.as_str());
     if let Some(other) = object.keys().find(is_other) {
         let other: String = other.chars().take(40).collect();
         return Err(format!(
             "{subject}: unknown field {other:?}, expected one of {names}"
         ));
     }
-    for field in fields {
-        path.push(Step::Field(field.name));
-        let name = format!("{subject}: `{}`", field.name);
-        match object.get(field.name) {
-            None if field.is_required => {
-                return Err(format!("{name} is missing, expected {}", field.form.told()));
+    for Field(field, form, needed) in fields {
+        path.push(Step::Field(field));
+        let name = format!("{subject}: `{field}`");
+        match (object.get(*field), needed) {
+            (None, Needed::Always) => {
+                return Err(format!("{name} is missing, expected {}", form.told()));
             }
-            None => {}
-            Some(Value::Null) if field.may_be_null => {}
-            Some(value) => field.form.check(&name, value, path)?,
+            (None, _) | (Some(Value::Null), Needed::OrNull) => {}
+            (Some(value), _) => form.check(&name, value, path)?,
         }
         path.pop();
     }
@@ -270,7 +243,7 @@ mod tests {
             json!({ "targetDataModelId": 1 }),
         ];
         let mut refused = 0;
-        let names = PROPERTY.iter().map(|field| field.name);
+        let names = PROPERTY.iter().map(|Field(name, ..)| *name);
         for name in names.chain(["other"]) {
             for value in values.iter().map(Some).chain([None]) {
                 let mut property = json!({ "name": "N", "type": "TEXT" });

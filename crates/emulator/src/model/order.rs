@@ -1,25 +1,20 @@
-//! `orderBy`: one page of the rows in the order of their values.
+//! The choice and the order of the rows of a list: words that are searched for, and `orderBy`.
 
 use std::cmp::Ordering;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hookgate::event::Date;
 use serde_json::Value;
 
-use super::{Property, PropertyType, Row};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Asc,
-    Desc,
-}
+use super::{DataModel, Property, PropertyType, Row};
 
 /// One item of `orderBy`.
 #[derive(Clone, Debug)]
 pub(crate) struct OrderBy {
     pub(crate) property: String,
     is_date: bool,
-    direction: Direction,
+    is_descending: bool,
 }
 
 /// A value in the form in which it is compared. Values of before a property's type was changed are in the order of their kinds.
@@ -48,11 +43,11 @@ impl OrderBy {
             .trim()
             .rsplit_once(':')
             .ok_or_else(|| format!("orderBy has {item:?}, {expected}"))?;
-        let direction = match direction {
-            "asc" => Direction::Asc,
-            "desc" => Direction::Desc,
-            other => return Err(format!("orderBy has the direction {other:?}, {expected}")),
-        };
+        if !["asc", "desc"].contains(&direction) {
+            return Err(format!(
+                "orderBy has the direction {direction:?}, {expected}"
+            ));
+        }
         let property = properties.iter().find(|property| property.id == id);
         let property = property.ok_or_else(|| {
             format!("orderBy names property `{id}`, which the data model has not")
@@ -60,7 +55,7 @@ impl OrderBy {
         Ok(Self {
             property: property.id.clone(),
             is_date: property.r#type == PropertyType::Date,
-            direction,
+            is_descending: direction == "desc",
         })
     }
 
@@ -88,9 +83,9 @@ impl OrderBy {
             (_, SortKey::None) => Ordering::Less,
             _ => {
                 let ordering = one.partial_cmp(other).unwrap_or(Ordering::Equal);
-                match self.direction {
-                    Direction::Asc => ordering,
-                    Direction::Desc => ordering.reverse(),
+                match self.is_descending {
+                    true => ordering.reverse(),
+                    false => ordering,
                 }
             }
         }
@@ -133,6 +128,49 @@ pub(crate) fn page(
     }
     page.sort_unstable_by(compare);
     page.iter().map(|place| Arc::clone(rows[*place])).collect()
+}
+
+/// Words, each of which has to occur in a row: in its id, in its values or in the label of an option. No words fit each row.
+#[derive(Debug)]
+pub(crate) struct Search(Vec<String>);
+
+impl Search {
+    pub(crate) fn parse(text: &str) -> Self {
+        Self(text.split_whitespace().map(str::to_lowercase).collect())
+    }
+
+    pub(crate) fn takes(&self, model: &DataModel, row: &Row) -> bool {
+        if self.0.is_empty() {
+            return true;
+        }
+        let mut text = row.id.clone();
+        for (id, value) in row.data.iter() {
+            write(&mut text, value);
+            let options = model.property(id).and_then(|one| one.options.as_ref());
+            let chosen = options.into_iter().flatten().filter(|option| {
+                let mut items = value.as_array().into_iter().flatten();
+                *value == *option.value || items.any(|item| *item == *option.value)
+            });
+            chosen.for_each(|option| text.extend([" ", &option.label]));
+        }
+        let text = text.to_lowercase();
+        self.0.iter().all(|word| text.contains(word))
+    }
+}
+
+/// Writes the texts and numbers of a value, each after a space.
+fn write(text: &mut String, value: &Value) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| write(text, item)),
+        Value::Object(fields) => fields.values().for_each(|field| write(text, field)),
+        Value::String(string) => {
+            text.extend([" ", string]);
+        }
+        // As the page shows a checkbox.
+        Value::Bool(is_set) => text.push_str(if *is_set { " yes" } else { " no" }),
+        // Writing to a text does not fail.
+        other => drop(write!(text, " {other}")),
+    }
 }
 
 #[cfg(test)]
@@ -188,7 +226,7 @@ mod tests {
                     .unwrap()
                     .to_owned(),
                 is_date: false,
-                direction: numbers.choice([Direction::Asc, Direction::Desc]).unwrap(),
+                is_descending: numbers.bool(),
             });
             let mut order: Vec<_> = items.take(count).collect();
             for item in &mut order {

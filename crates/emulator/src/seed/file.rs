@@ -1,7 +1,6 @@
 //! The form of a seed. A snapshot is a seed too: it has all that has happened since.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,10 +42,6 @@ pub(crate) struct SeedFile {
 }
 
 impl SeedFile {
-    pub(crate) fn clock_offset(&self) -> Duration {
-        Duration::from_millis(self.clock_offset_ms)
-    }
-
     /// Returns the state that this seed describes. What it leaves out gets a name, an id, a place, or the time `now`.
     pub(crate) fn state(&self, now: &str, ids: &Ids) -> State {
         let mut keys = self.keys.clone();

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Serialize};
 
+use crate::body::is_same;
+
 /// The authentication that a trigger asks for, as in a seed. `Debug` shows no secret.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "camelCase", deny_unknown_fields)]
@@ -41,20 +43,16 @@ impl Auth {
             Self::None {} => true,
             Self::Header { value, .. } => {
                 let given = self.header_name().and_then(|name| only(headers, &name));
-                given.is_some_and(|given| same(given, value.as_bytes()))
+                given.is_some_and(|given| is_same(given, value.as_bytes()))
             }
             Self::Basic { username, password } => {
                 let given = only(headers, &header::AUTHORIZATION).unwrap_or_default();
                 let (scheme, given) = given.split_at(given.len().min(6));
                 let expected = STANDARD.encode(format!("{username}:{password}"));
                 scheme.eq_ignore_ascii_case(b"basic ")
-                    && same(given.trim_ascii(), expected.as_bytes())
+                    && is_same(given.trim_ascii(), expected.as_bytes())
             }
         }
-    }
-
-    pub(super) fn is_basic(&self) -> bool {
-        matches!(self, Self::Basic { .. })
     }
 
     /// Whether a header carries a secret, which the log does not show.
@@ -97,13 +95,6 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.as_bytes())
-}
-
-/// Compares in a time that depends on the lengths alone.
-fn same(given: &[u8], expected: &[u8]) -> bool {
-    let bytes = given.iter().zip(expected);
-    let differs = bytes.fold(0, |differs, (one, other)| differs | (one ^ other));
-    std::hint::black_box(differs) == 0 && given.len() == expected.len()
 }
 
 #[cfg(test)]

@@ -1,25 +1,22 @@
-//! Inbound workflow triggers: calls at `/webhooks/<workflow_id>`.
+//! Inbound workflow triggers: calls at `/webhooks/<workflow_id>`, and a bounded log of them.
 
 mod auth;
-mod log;
-mod manage;
 mod template;
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use auth::Auth;
 use bytes::Bytes;
 use hookgate::internal::{from_foreign_json, has_reserved_key};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::body;
 use crate::live::Live;
 use crate::switches::{Switch, Switches};
 use crate::time::EmulatorClock;
-use auth::Auth;
-use log::Log;
-pub(crate) use log::TriggerCall;
-pub(crate) use manage::checked;
 
 /// The methods that a trigger can have.
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -207,9 +204,9 @@ impl Triggers {
             workflow_id: trigger.workflow_id.clone(),
             method: method.to_string(),
             path: path.to_owned(),
-            query: log::cut(query),
-            headers: crate::body::headers(headers, log::KEPT, |name| trigger.auth.hides(name)),
-            body: log::cut(&String::from_utf8_lossy(body)),
+            query: cut(query),
+            headers: crate::body::headers(headers, KEPT, |name| trigger.auth.hides(name)),
+            body: cut(&String::from_utf8_lossy(body)),
             status: answer.status().as_u16(),
         };
         self.live.tell("trigger", &call);
@@ -226,7 +223,7 @@ impl Triggers {
             return error(StatusCode::FORBIDDEN, "FORBIDDEN", told);
         }
         let mut answer = error(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", told);
-        if trigger.auth.is_basic() {
+        if matches!(trigger.auth, Auth::Basic { .. }) {
             let basic = HeaderValue::from_static("Basic realm=\"trigger\"");
             answer.headers_mut().insert(header::WWW_AUTHENTICATE, basic);
         }
@@ -299,6 +296,128 @@ fn answer(status: StatusCode, value: &Value) -> Response<Bytes> {
         answer.headers_mut().insert(header::CONTENT_TYPE, json);
     }
     answer
+}
+
+/// Calls that are kept, the newest ones.
+const CALLS: usize = 500;
+/// What is kept of a query, a body and the headers of a call.
+pub(super) const KEPT: usize = 8 << 10;
+
+/// One call of a trigger. Headers that carry a secret are not shown.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct TriggerCall {
+    pub(super) at: String,
+    pub(super) workflow_id: String,
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) query: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: String,
+    pub(super) status: u16,
+}
+
+/// The newest calls, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Log(VecDeque<TriggerCall>);
+
+impl Log {
+    /// Makes a log of these calls, the newest first.
+    pub(super) fn of(mut calls: Vec<TriggerCall>) -> Self {
+        calls.truncate(CALLS);
+        Self(calls.into_iter().rev().collect())
+    }
+
+    pub(super) fn add(&mut self, call: TriggerCall) {
+        if self.0.len() >= CALLS {
+            self.0.pop_front();
+        }
+        self.0.push_back(call);
+    }
+
+    pub(super) fn calls(&self) -> Vec<TriggerCall> {
+        self.0.iter().rev().cloned().collect()
+    }
+}
+
+/// Cuts a long text off at the end of a character.
+pub(super) fn cut(text: &str) -> String {
+    let mut end = text.len().min(KEPT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+impl Triggers {
+    /// Adds a trigger.
+    ///
+    /// # Errors
+    /// It is none, or its workflow has one of the same method.
+    pub(crate) fn add(&self, trigger: Trigger) -> Result<(), String> {
+        let mut list = self.locked();
+        list.push(trigger);
+        checked(&list).map_err(|(_, field, told)| {
+            list.pop();
+            format!("`{field}`: {told}")
+        })
+    }
+
+    /// Changes the fields that the patch names, of a workflow's trigger. If the workflow has several, changes the one with this method.
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// A sentence that states the expected form. Then nothing has changed.
+    pub(crate) fn change(
+        &self,
+        workflow: &str,
+        method: Option<&str>,
+        patch: &Map<String, Value>,
+    ) -> Option<Result<Trigger, String>> {
+        let mut list = self.locked();
+        let at = list.iter().position(|one| {
+            one.workflow_id == workflow && method.is_none_or(|method| one.method == method)
+        })?;
+        Some(changed(&mut list, at, patch))
+    }
+
+    /// Deletes the triggers of a workflow. Returns whether there was one.
+    pub(crate) fn remove(&self, workflow: &str) -> bool {
+        let mut list = self.locked();
+        let before = list.len();
+        list.retain(|one| one.workflow_id != workflow);
+        list.len() < before
+    }
+}
+
+/// Checks a list of triggers.
+///
+/// # Errors
+/// The place of the first wrong one, the field, and a sentence that states the expected form.
+pub(crate) fn checked(list: &[Trigger]) -> Result<(), (usize, &'static str, String)> {
+    for (at, trigger) in list.iter().enumerate() {
+        let same = |other: &Trigger| {
+            other.workflow_id == trigger.workflow_id && other.method == trigger.method
+        };
+        trigger.check().map_err(|(field, told)| (at, field, told))?;
+        if list[..at].iter().any(same) {
+            let told = "the workflow has a trigger of this method, expected each method once";
+            return Err((at, "workflowId", told.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn changed(list: &mut [Trigger], at: usize, patch: &Map<String, Value>) -> Result<Trigger, String> {
+    let trigger = body::patched(&list[at], patch).map_err(|error| body::told(&error))?;
+    let before = std::mem::replace(&mut list[at], trigger);
+    match checked(list) {
+        Ok(()) => Ok(list[at].clone()),
+        Err((_, field, told)) => {
+            list[at] = before;
+            Err(format!("`{field}`: {told}"))
+        }
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// The part of a delivery that a mistake concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -192,6 +194,20 @@ impl Cause {
     #[must_use]
     pub fn detail(&self) -> Option<&str> {
         self.detail.as_deref()
+    }
+}
+
+/// With name, group, description, details and repair.
+impl Serialize for Cause {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kind = self.kind;
+        serializer.collect_map([
+            ("name", Some(kind.name())),
+            ("group", Some(kind.group().name())),
+            ("what", Some(kind.description())),
+            ("detail", self.detail()),
+            ("fix", Some(kind.fix())),
+        ])
     }
 }
 

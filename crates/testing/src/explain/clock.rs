@@ -70,25 +70,18 @@ fn smaller_unit(
         ("microseconds", 1_000_000),
         ("nanoseconds", 1_000_000_000),
     ];
-    let as_unit = |&(_, a_second): &(&'static str, i64)| {
-        let seconds = UnixSeconds::new(signed.as_i64() / a_second);
-        // A recorded delivery may be judged long after it was signed: a time that is this near is still no coincidence.
-        let near = |limit| {
-            seconds
-                .since(received)
-                .or(received.since(seconds))
-                .is_some_and(|off| off < limit)
-        };
-        match window.check(seconds, received).is_ok() {
-            true => Some("fresh"),
-            false => {
-                near(Duration::from_secs(400 * 24 * 3_600)).then_some("nearer, and still not fresh")
-            }
-        }
-    };
+    // A recorded delivery may be judged long after it was signed: a time that is this near is still no coincidence.
+    let near = Duration::from_secs(400 * 24 * 3_600);
     let is_far = signed.as_i64() > received.as_i64().saturating_mul(100);
-    let unit = units.iter().find(|unit| as_unit(unit).is_some())?;
-    is_far.then(|| (unit.0, as_unit(unit).unwrap_or_default()))
+    let found = units.into_iter().find_map(|(unit, a_second)| {
+        let seconds = UnixSeconds::new(signed.as_i64() / a_second);
+        if window.check(seconds, received).is_ok() {
+            return Some((unit, "fresh"));
+        }
+        let off = seconds.since(received).or(received.since(seconds))?;
+        (off < near).then_some((unit, "nearer, and still not fresh"))
+    });
+    found.filter(|_| is_far)
 }
 
 /// Returns the number of the attempt that is made at this age after the first, where there is one.

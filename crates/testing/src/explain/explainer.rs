@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::cause::CauseKind;
 use super::explanation::Explanation;
 use super::request::RequestFault;
-use super::search::Search;
+use super::search::{Search, Tried};
 use super::secret::KnownSecret;
 use super::trial_key::TrialKey;
 use super::{clock, header, hint, request, secret};
@@ -125,6 +125,8 @@ impl Explainer {
             claims: &claims,
             body,
             limit: self.limit,
+            tried: Tried::default(),
+            fit: None,
         }
         .run();
         let is_right = fit.as_ref().is_some_and(|fit| fit.causes.is_empty());

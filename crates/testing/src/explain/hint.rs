@@ -5,6 +5,7 @@ use std::fmt;
 use hookgate::verify::SIGNATURE;
 use hookgate::{Scheme, Secret};
 use hookgate_record::LoggedDelivery;
+use serde::{Serialize, Serializer};
 
 use super::body::utf16_decoded;
 use super::cause::Cause;
@@ -82,6 +83,17 @@ impl Hint {
     }
 }
 
+/// With name, description and details.
+impl Serialize for Hint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([
+            ("name", Some(self.kind.name())),
+            ("what", Some(self.kind.description())),
+            ("detail", self.detail()),
+        ])
+    }
+}
+
 impl fmt::Display for Hint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.description())?;
@@ -148,22 +160,18 @@ pub(super) fn all(
     let document = delivery.body.as_deref().and_then(Node::parse);
     if let (Some(document), Some(body), false) = (document, &delivery.body, is_explained) {
         let sign = written_again(&document, body);
-        let kinds = [
-            (document.is_sorted(), HintKind::KeysSorted),
-            (sign.is_some(), HintKind::WrittenAgain),
-            (
-                sign.is_none() && document.has_number(|_| true),
-                HintKind::NumbersWrittenAgain,
-            ),
-        ];
-        hints.extend(kinds.into_iter().filter(|kind| kind.0).map(|(_, kind)| {
-            Hint {
-                kind,
-                detail: sign
-                    .filter(|_| kind == HintKind::WrittenAgain)
-                    .map(str::to_owned),
-            }
-        }));
+        let mut say = |kind, detail: Option<&str>| {
+            let detail = detail.map(str::to_owned);
+            hints.push(Hint { kind, detail });
+        };
+        if document.is_sorted() {
+            say(HintKind::KeysSorted, None);
+        }
+        if sign.is_some() {
+            say(HintKind::WrittenAgain, sign);
+        } else if document.has_number(|_| true) {
+            say(HintKind::NumbersWrittenAgain, None);
+        }
     }
     hints
 }

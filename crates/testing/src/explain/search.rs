@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 use hookgate::clock::UnixSeconds;
+use serde::Serialize;
 
 use super::body;
 use super::cause::Cause;
@@ -13,10 +14,11 @@ use super::header::{Claim, Stamp};
 use super::secret::KeyVariant;
 
 /// The numbers of the search.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Tried {
     /// The keys, those as configured included.
+    #[serde(rename = "keys")]
     pub secrets: usize,
     /// The bodies with different bytes, the received one included.
     pub bodies: usize,
@@ -27,6 +29,7 @@ pub struct Tried {
     /// The combinations of those: each is one HMAC.
     pub combinations: u64,
     /// The bytes that were hashed or written for it.
+    #[serde(skip)]
     pub bytes: u64,
     /// Whether the limit of bytes ended the search before all was tried.
     pub capped: bool,
@@ -50,65 +53,65 @@ pub(super) struct Search<'s> {
     pub(super) body: &'s [u8],
     /// The highest number of bytes that may be hashed or written.
     pub(super) limit: u64,
+    pub(super) tried: Tried,
+    /// The combination that was found.
+    pub(super) fit: Option<Fit>,
 }
 
 impl Search<'_> {
-    pub(super) fn run(self) -> (Option<Fit>, Tried) {
-        let mut tried = Tried {
+    pub(super) fn run(mut self) -> (Option<Fit>, Tried) {
+        self.tried = Tried {
             secrets: self.keys.len(),
             timestamps: self.stamps.len(),
             signatures: self.claims.len(),
             bodies: 1,
             ..Tried::default()
         };
-        let mut fit = None;
         if !self.claims.is_empty() {
             // Broken by a fit or by the limit.
-            let _ = self.all(&mut tried, &mut fit);
+            let _ = self.all();
         }
-        (fit, tried)
+        (self.fit, self.tried)
     }
 
-    fn all(&self, tried: &mut Tried, fit: &mut Option<Fit>) -> ControlFlow<()> {
+    fn all(&mut self) -> ControlFlow<()> {
         // The mistakes of secret and timestamp, which are tried with the received body.
-        self.with_body((0, 0), None, self.body, tried, fit)?;
-        self.with_body((1, 0), None, self.body, tried, fit)?;
-        self.bodies(0, tried, fit)?;
-        self.with_body((0, 1), None, self.body, tried, fit)?;
-        self.bodies(1, tried, fit)
+        self.with_body((0, 0), None, self.body)?;
+        self.with_body((1, 0), None, self.body)?;
+        self.bodies(0)?;
+        self.with_body((0, 1), None, self.body)?;
+        self.bodies(1)
     }
 
     /// Tries the bodies with one mistake, with this number of mistakes of the secret.
-    fn bodies(&self, secrets: usize, tried: &mut Tried, fit: &mut Option<Fit>) -> ControlFlow<()> {
+    fn bodies(&mut self, secrets: usize) -> ControlFlow<()> {
         let mut seen = HashSet::from([hash(self.body)]);
         body::each(self.body, &mut |cause, body| {
-            tried.bytes = tried.bytes.saturating_add(body.len() as u64);
+            self.tried.bytes = self.tried.bytes.saturating_add(body.len() as u64);
             if !seen.insert(hash(body)) {
-                return self.within_limit(tried);
+                return self.within_limit();
             }
-            tried.bodies = tried.bodies.max(seen.len());
-            self.with_body((secrets, 0), Some(&cause), body, tried, fit)
+            self.tried.bodies = self.tried.bodies.max(seen.len());
+            self.with_body((secrets, 0), Some(&cause), body)
         })
     }
 
     /// Tries one body, with this number of mistakes of the secret and of the timestamp.
     fn with_body(
-        &self,
+        &mut self,
         (secrets, times): (usize, usize),
         of_body: Option<&Cause>,
         body: &[u8],
-        tried: &mut Tried,
-        fit: &mut Option<Fit>,
     ) -> ControlFlow<()> {
         let claimed: Vec<_> = self.claims.iter().map(|claim| claim.signature).collect();
         let keys = self.keys.iter().filter(|key| key.distance == secrets);
         for key in keys {
             let stamps = self.stamps.iter();
             for stamp in stamps.filter(|stamp| stamp.distance == times) {
-                tried.combinations += 1;
+                self.tried.combinations += 1;
                 // Each HMAC also hashes two blocks of padding and length.
                 let length = stamp.text.len() + 1 + body.len() + 128;
-                tried.bytes = tried.bytes.saturating_add(length as u64);
+                self.tried.bytes = self.tried.bytes.saturating_add(length as u64);
                 if let Some(claim) = key.key.signed(&stamp.text, body, &claimed) {
                     let of_header = self.claims.get(claim).map(|claim| &*claim.causes);
                     let mut causes = key.causes.clone();
@@ -116,7 +119,7 @@ impl Search<'_> {
                     causes.extend_from_slice(&stamp.causes);
                     causes.extend_from_slice(of_header.unwrap_or_default());
                     causes.dedup();
-                    *fit = Some(Fit {
+                    self.fit = Some(Fit {
                         causes,
                         name: key.name.clone(),
                         at: stamp.at,
@@ -124,17 +127,17 @@ impl Search<'_> {
                     });
                     return ControlFlow::Break(());
                 }
-                self.within_limit(tried)?;
+                self.within_limit()?;
             }
         }
         ControlFlow::Continue(())
     }
 
-    fn within_limit(&self, tried: &mut Tried) -> ControlFlow<()> {
-        if tried.bytes < self.limit {
+    fn within_limit(&mut self) -> ControlFlow<()> {
+        if self.tried.bytes < self.limit {
             return ControlFlow::Continue(());
         }
-        tried.capped = true;
+        self.tried.capped = true;
         ControlFlow::Break(())
     }
 }

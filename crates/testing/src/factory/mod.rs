@@ -29,16 +29,14 @@
 //! of `page.*` and `member.*`, nor of the test event: their `data` is an invention of this crate, and the service's `data`
 //! will differ. Use them to test that your receiver accepts such events, not how it reads them.
 
-mod error;
 mod sample;
 mod tree;
 mod value;
 
-pub use error::{PathError, PathErrorKind};
 pub use sample::SampleEvent;
+pub use tree::{PathError, PathErrorKind};
 pub use value::JsonText;
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,28 +62,18 @@ pub const EVENT_TYPES: [&str; 8] = [
 ];
 
 /// Makes events. Clones share one counter. See the [module docs](self).
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 pub struct EventFactory {
     prefix: Arc<str>,
     made: Arc<AtomicU64>,
     clock: Option<Arc<dyn Clock>>,
 }
 
-impl Default for EventFactory {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl EventFactory {
     /// Makes a factory whose events are `evt_1`, `evt_2` and so on, one second apart.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            prefix: "".into(),
-            made: Arc::default(),
-            clock: None,
-        }
+        Self::default()
     }
 
     /// Makes a factory whose ids contain the seed, so that the ids of two seeds differ: `evt_7_1` for the seed 7.
@@ -226,13 +214,4 @@ fn properties() -> String {
         .iter()
         .map(|(name, value)| format!("{}:{}", quoted(name), value.as_str()));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
-}
-
-impl fmt::Debug for EventFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventFactory")
-            .field("prefix", &self.prefix)
-            .field("made", &self.made.load(Ordering::Relaxed))
-            .finish_non_exhaustive()
-    }
 }

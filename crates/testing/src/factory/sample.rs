@@ -152,27 +152,9 @@ impl SampleEvent {
     /// assert_eq!(error.kind(), PathErrorKind::NoContainer);
     /// # Ok::<(), hookgate_testing::factory::PathError>(())
     /// ```
-    pub fn set(self, path: &str, value: &str) -> Result<Self, PathError> {
-        self.set_json(path, JsonText::lenient(value))
-    }
-
-    /// Sets the value at a path to exactly this text.
-    ///
-    /// # Errors
-    /// As [`set`](Self::set).
-    pub fn set_json(mut self, path: &str, value: JsonText) -> Result<Self, PathError> {
-        self.tree
-            .change(path, Change::Set(Tree::text(value.into_text())))?;
-        Ok(self)
-    }
-
-    /// Adds a field even if its name exists already. JSON allows this, and the service never does it.
-    ///
-    /// # Errors
-    /// As [`set`](Self::set).
-    pub fn repeat_key(mut self, path: &str, value: JsonText) -> Result<Self, PathError> {
-        self.tree
-            .change(path, Change::Repeat(Tree::text(value.into_text())))?;
+    pub fn set(mut self, path: &str, value: &str) -> Result<Self, PathError> {
+        let value = Tree::text(JsonText::lenient(value).into_text());
+        self.tree.change(path, Change::Set(value))?;
         Ok(self)
     }
 

@@ -6,8 +6,6 @@ use serde::Deserializer as _;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{PathError, PathErrorKind};
-
 /// A value. It is opened only where a part of it is changed: unchanged parts are written as they were given.
 #[derive(Clone)]
 pub(super) enum Tree {
@@ -23,8 +21,6 @@ pub(super) enum Tree {
 pub(super) enum Change {
     /// Replaces the value, or adds the field.
     Set(Tree),
-    /// Adds the value after the existing one, with the same name.
-    Repeat(Tree),
     /// Removes the field.
     Remove,
 }
@@ -161,7 +157,7 @@ fn change_field(fields: &mut Vec<(String, Tree)>, name: &str, change: Change) {
     let found = fields.iter().position(|(other, _)| other == name);
     match (change, found) {
         (Change::Set(value), Some(at)) => fields[at].1 = value,
-        (Change::Set(value) | Change::Repeat(value), _) => fields.push((name.to_owned(), value)),
+        (Change::Set(value), None) => fields.push((name.to_owned(), value)),
         (Change::Remove, _) => fields.retain(|(other, _)| other != name),
     }
 }
@@ -169,7 +165,7 @@ fn change_field(fields: &mut Vec<(String, Tree)>, name: &str, change: Change) {
 fn change_item(items: &mut Vec<Tree>, index: usize, change: Change) {
     match change {
         Change::Set(value) if index < items.len() => items[index] = value,
-        Change::Set(value) | Change::Repeat(value) => items.insert(index, value),
+        Change::Set(value) => items.insert(index, value),
         Change::Remove if index < items.len() => drop(items.remove(index)),
         Change::Remove => {}
     }
@@ -210,5 +206,56 @@ impl<'de> Visitor<'de> for Opened {
             items.push(Tree::text(value.get()));
         }
         Ok(Some(Tree::List(items)))
+    }
+}
+
+/// The reason why no value can be set at a path of a sample event.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", kind.of(path))]
+pub struct PathError {
+    kind: PathErrorKind,
+    path: String,
+}
+
+/// The kinds of errors of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PathErrorKind {
+    /// The path is empty, or has an empty step between two dots.
+    EmptyStep,
+    /// A step leads into a text, a number or a boolean.
+    NoContainer,
+    /// A step into a list is not a number, or is greater than the list's length.
+    NoIndex,
+}
+
+impl PathErrorKind {
+    fn of(self, path: &str) -> String {
+        match self {
+            Self::EmptyStep if path.is_empty() => "the path is empty".to_owned(),
+            Self::EmptyStep => format!("a step of the path {path} is empty"),
+            Self::NoContainer => {
+                format!("{path} leads into a value that is neither an object nor a list")
+            }
+            Self::NoIndex => format!("{path} is not a place in the list"),
+        }
+    }
+}
+
+impl PathError {
+    /// The kind of the error.
+    #[must_use]
+    pub fn kind(&self) -> PathErrorKind {
+        self.kind
+    }
+
+    /// The path up to the step that failed.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn new(kind: PathErrorKind, path: String) -> Self {
+        Self { kind, path }
     }
 }

@@ -1,12 +1,12 @@
 //! Reads a log line by line.
 
-use std::fmt;
-use std::io::{self, BufRead, Read as _};
+use std::io::{BufRead, Read as _};
+use std::{fmt, io};
 
 use hookgate_record::{LoggedDelivery, TORN_LINE};
 
-use super::line::{self, Mark, is_beginning};
-use super::{LogError, LogErrorKind};
+use super::line::{Mark, is_beginning};
+use super::{LogError, LogErrorKind, line};
 
 /// The longest line that is read. A longer one is not a log, and would take all memory. A body of 32 MiB fits, even where every
 /// byte of it is written as six bytes.

@@ -9,7 +9,6 @@
 //! A log holds names, e-mail addresses and the requests of attackers: remove control characters before you show its content in a
 //! terminal. See [`hookgate_record`].
 
-mod curl;
 mod error;
 mod ext;
 mod file;

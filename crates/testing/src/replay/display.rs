@@ -1,7 +1,6 @@
 //! The report as text, for the reader of a failed test.
 
 use std::fmt;
-use std::time::Duration;
 
 use super::report::{
     AttemptReport, EventReport, Origin, OtherReport, Report, RunEnd, RunReport, Verdict,
@@ -82,7 +81,7 @@ impl fmt::Display for EventReport {
             self.id.escape_debug(),
             self.event_type.escape_debug(),
             self.scope.escape_debug(),
-            Lines(&self.lines),
+            named(&self.lines),
         )?;
         write!(
             f,
@@ -112,8 +111,8 @@ impl fmt::Display for EventReport {
             writeln!(f, "  of an unknown attempt: {run}")?;
         }
         for commit in &self.commits {
-            let after = After(commit.after_ms);
-            writeln!(f, "  {after} committed in process {}", commit.process)?;
+            let at = after(commit.after_ms);
+            writeln!(f, "  {at} committed in process {}", commit.process)?;
         }
         if let Some(hint) = self.hint() {
             writeln!(f, "  {hint}")?;
@@ -160,7 +159,7 @@ impl fmt::Display for OtherReport {
 /// The time, the origin and the answer.
 impl fmt::Display for AttemptReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} line {}", After(self.after_ms), self.line)?;
+        write!(f, "{} line {}", after(self.after_ms), self.line)?;
         match self.origin {
             Origin::Logged => {}
             Origin::Copy(number) => write!(f, ", copy {number}")?,
@@ -203,30 +202,17 @@ impl fmt::Display for RunReport {
 }
 
 /// Time since the beginning, as `+26:36:05.250`.
-struct After(u64);
-
-impl fmt::Display for After {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let after = Duration::from_millis(self.0);
-        let seconds = after.as_secs();
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-        let millis = after.subsec_millis();
-        write!(f, "+{hours}:{minutes:02}:{:02}.{millis:03}", seconds % 60)
-    }
+fn after(millis: u64) -> String {
+    let (seconds, millis) = (millis / 1_000, millis % 1_000);
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("+{hours}:{minutes:02}:{seconds:02}.{millis:03}")
 }
 
 /// `line 3` or `lines 3, 7`.
-struct Lines<'a>(&'a [usize]);
-
-impl fmt::Display for Lines<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.len() == 1 { "line" } else { "lines" })?;
-        for (index, line) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma} {line}")?;
-        }
-        Ok(())
-    }
+fn named(lines: &[usize]) -> String {
+    let numbers: Vec<_> = lines.iter().map(usize::to_string).collect();
+    let word = if lines.len() == 1 { "line" } else { "lines" };
+    format!("{word} {}", numbers.join(", "))
 }
 
 pub(super) fn counted(count: usize, one: &str, many: &str) -> String {

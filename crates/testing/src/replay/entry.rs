@@ -274,7 +274,7 @@ impl Entry {
 pub(super) struct Secrets {
     pub(super) scheme: Scheme,
     ring: Vec<(String, Secret)>,
-    by_subscription: Vec<(String, Secret)>,
+    pub(super) by_subscription: Vec<(String, Secret)>,
     /// These verify in place of the secrets.
     pub(super) keys: Option<Keys>,
 }
@@ -298,10 +298,6 @@ impl Secrets {
         self.ring.push((name, secret));
     }
 
-    pub(super) fn add_subscription(&mut self, id: &str, secret: Secret) {
-        self.by_subscription.push((id.to_owned(), secret));
-    }
-
     pub(super) fn are_given(&self) -> bool {
         !self.ring.is_empty() || !self.by_subscription.is_empty() || self.keys.is_some()
     }
@@ -313,15 +309,10 @@ impl Secrets {
         }
         let unusable = |error| ReplayError::new(Kind::Keys).caused_by(error);
         if self.by_subscription.is_empty() {
-            let mut ring = None;
-            for (name, secret) in &self.ring {
-                let secret = secret.clone();
-                ring = Some(match ring {
-                    None => KeyRing::named(name, secret).map_err(unusable)?,
-                    Some(ring) => KeyRing::with_key(ring, name, secret).map_err(unusable)?,
-                });
+            if self.ring.is_empty() {
+                return Err(ReplayError::new(Kind::NoSecret));
             }
-            let ring = ring.ok_or_else(|| ReplayError::new(Kind::NoSecret))?;
+            let ring = KeyRing::from_keys(self.ring.iter().cloned()).map_err(unusable)?;
             return Ok(Keys::single(ring));
         }
         if !self.ring.is_empty() {

@@ -51,7 +51,7 @@ use harness::Process;
 use plan::Plan;
 
 use crate::log::DeliveryLog;
-use crate::messages::Messages;
+use crate::messages::chain;
 use crate::transport::{InProcess, TransportError};
 
 /// Replays a log of deliveries. See the [module docs](self).
@@ -178,7 +178,8 @@ impl<M: Mode> Replay<M> {
     /// Adds the secret of a subscription, for a log of several. The `X-Service-Webhook-Id` of a delivery selects the secret that
     /// verifies and signs it.
     pub fn subscription(mut self, id: &str, secret: Secret) -> Self {
-        self.secrets.add_subscription(id, secret);
+        let by_subscription = &mut self.secrets.by_subscription;
+        by_subscription.push((id.to_owned(), secret));
         self
     }
 
@@ -317,7 +318,7 @@ fn app_error(error: impl Into<Box<dyn Error>>) -> ReplayError {
     match error.into().downcast::<ReplayError>() {
         Ok(own) => *own,
         // The error need not be `Send`, so only its messages are kept.
-        Err(other) => ReplayError::new(Kind::App).caused_by(Messages::of(&*other)),
+        Err(other) => ReplayError::new(Kind::App).caused_by(chain(&*other)),
     }
 }
 

@@ -237,8 +237,10 @@ impl Report {
 
     /// The deliveries that were never authentic, but got a run or a 2xx. There must be none.
     pub fn let_in(&self) -> impl Iterator<Item = &OtherReport> {
-        let other = self.others.iter();
-        other.filter(|other| !other.authentic && other.was_let_in())
+        self.others.iter().filter(|other| {
+            let accepted = other.attempts.iter().any(AttemptReport::is_success);
+            !other.authentic && (other.runs > 0 || accepted)
+        })
     }
 
     /// The attempts whose timestamp lay outside the window, but that began a run. There must be none.
@@ -259,8 +261,10 @@ impl Report {
 
     /// The deliveries as logged, without a fault, whose status differs from the status in the log.
     pub fn answered_otherwise(&self) -> impl Iterator<Item = &AttemptReport> {
-        self.attempts()
-            .filter(|attempt| attempt.is_answered_otherwise())
+        self.attempts().filter(|it| {
+            let logged = it.logged_status.is_some();
+            logged && it.faults.is_empty() && it.logged_status != it.status
+        })
     }
 
     /// The number of runs that began, in all.
@@ -333,23 +337,12 @@ impl EventReport {
     }
 }
 
-impl OtherReport {
-    fn was_let_in(&self) -> bool {
-        self.runs > 0 || self.attempts.iter().any(AttemptReport::is_success)
-    }
-}
-
 impl AttemptReport {
     /// Whether the answer was 2xx.
     #[must_use]
     pub fn is_success(&self) -> bool {
         self.status
             .is_some_and(|status| (200..300).contains(&status))
-    }
-
-    fn is_answered_otherwise(&self) -> bool {
-        let logged = self.logged_status.is_some();
-        logged && self.faults.is_empty() && self.logged_status != self.status
     }
 }
 

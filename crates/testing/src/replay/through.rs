@@ -27,17 +27,13 @@ pub struct Through<'t, M, T> {
     replay: Replay<M>,
     transport: T,
     skipped: usize,
-    settings: Settings,
-    on_answer: Box<dyn FnMut(&Answered) + Send + 't>,
-    stop: Pin<Box<dyn Future<Output = ()> + Send + 't>>,
-}
-
-struct Settings {
     copies: u32,
     shuffled_by: Option<u64>,
     concurrency: usize,
     gap: Duration,
     answer_timeout: Duration,
+    on_answer: Box<dyn FnMut(&Answered) + Send + 't>,
+    stop: Pin<Box<dyn Future<Output = ()> + Send + 't>>,
 }
 
 impl<M: Portable> Replay<M> {
@@ -55,13 +51,11 @@ impl<M: Portable> Replay<M> {
             skipped: all - replay.chosen.len(),
             replay,
             transport,
-            settings: Settings {
-                copies: 0,
-                shuffled_by: None,
-                concurrency: 1,
-                gap: Duration::ZERO,
-                answer_timeout: Duration::from_secs(5),
-            },
+            copies: 0,
+            shuffled_by: None,
+            concurrency: 1,
+            gap: Duration::ZERO,
+            answer_timeout: Duration::from_secs(5),
             on_answer: Box::new(|_| {}),
             stop: Box::pin(pending()),
         }
@@ -71,19 +65,19 @@ impl<M: Portable> Replay<M> {
 impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// Sends this number of copies after each delivery. Default: 0.
     pub fn duplicated(mut self, copies: u32) -> Self {
-        self.settings.copies = copies;
+        self.copies = copies;
         self
     }
 
     /// Sends the deliveries in an order that this seed gives, in place of the log's order.
     pub fn shuffled(mut self, seed: u64) -> Self {
-        self.settings.shuffled_by = Some(seed);
+        self.shuffled_by = Some(seed);
         self
     }
 
     /// Sets how many deliveries may wait for their answers at a time, at least one. Default: 1, one after the other.
     pub fn concurrency(mut self, deliveries: usize) -> Self {
-        self.settings.concurrency = deliveries.max(1);
+        self.concurrency = deliveries.max(1);
         self
     }
 
@@ -91,13 +85,13 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// if a lower one is set.
     pub fn per_second(mut self, deliveries: f64) -> Self {
         let gap = Duration::try_from_secs_f64(1.0 / deliveries);
-        self.settings.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
+        self.gap = gap.map_or(LONGEST_GAP, |gap| gap.min(LONGEST_GAP));
         self
     }
 
     /// Sets the longest wait for an answer. Default: 5 s, as the service does.
     pub fn answer_timeout(mut self, answer_timeout: Duration) -> Self {
-        self.settings.answer_timeout = answer_timeout;
+        self.answer_timeout = answer_timeout;
         self
     }
 
@@ -116,7 +110,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// The number of deliveries that will be sent, copies included.
     #[must_use]
     pub fn planned(&self) -> usize {
-        let copies = usize::try_from(self.settings.copies).unwrap_or(usize::MAX);
+        let copies = usize::try_from(self.copies).unwrap_or(usize::MAX);
         let each = copies.saturating_add(1);
         self.replay.chosen.len().saturating_mul(each)
     }
@@ -128,11 +122,11 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
     /// delivery.
     pub async fn run(mut self) -> Result<AnsweredReport, ReplayError> {
         let entries = self.replay.entries(true)?;
-        let settings = &self.settings;
+        let copies = self.copies;
         let mut order: VecDeque<_> = (0..entries.len())
-            .flat_map(|entry| (0..=settings.copies).map(move |copy| (entry, copy)))
+            .flat_map(|entry| (0..=copies).map(move |copy| (entry, copy)))
             .collect();
-        if let Some(seed) = settings.shuffled_by {
+        if let Some(seed) = self.shuffled_by {
             fastrand::Rng::with_seed(seed).shuffle(order.make_contiguous());
         }
         let planned = order.len();
@@ -140,7 +134,7 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
         let (mut tasks, mut next_at) = (JoinSet::new(), began);
         let mut answers = Vec::with_capacity(planned);
         let interrupted = loop {
-            let may_send = tasks.len() < settings.concurrency && !order.is_empty();
+            let may_send = tasks.len() < self.concurrency && !order.is_empty();
             if !may_send && tasks.is_empty() {
                 break false;
             }
@@ -152,11 +146,11 @@ impl<'t, M: Portable, T: Transport> Through<'t, M, T> {
                     (self.on_answer)(&answered);
                     answers.push(answered);
                 }
-                () = turn(next_at, settings.gap), if may_send => {
+                () = turn(next_at, self.gap), if may_send => {
                     // No burst after a delay: the rate is an upper limit.
-                    next_at = next_at.max(Instant::now()) + settings.gap;
+                    next_at = next_at.max(Instant::now()) + self.gap;
                     if let Some((entry, copy)) = order.pop_front() {
-                        let (transport, limit) = (self.transport.clone(), settings.answer_timeout);
+                        let (transport, limit) = (self.transport.clone(), self.answer_timeout);
                         tasks.spawn(send(transport, limit, &entries[entry], copy));
                     }
                 }

@@ -66,57 +66,52 @@ impl Subscription {
         fault: Option<NetworkFault>,
         timeout: Duration,
     ) -> Attempted {
-        attempt(self, request, Way::with(fault, timeout), timeout).await
+        self.attempt_by(request, Way::with(fault, timeout), timeout)
+            .await
     }
-}
 
-/// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout is over.
-pub(super) async fn attempt(
-    subscription: &Subscription,
-    request: Request<Bytes>,
-    way: Way,
-    limit: Duration,
-) -> Attempted {
-    let once = || deliver(subscription, request.clone(), limit);
-    match way {
-        Way::Sound => once().await,
-        Way::Refused => failed("connection refused"),
-        Way::AnswerLost => {
-            let ended = once().await;
-            match ended.end {
-                AttemptEnd::Answered(_) => Attempted {
-                    elapsed: ended.elapsed,
-                    ..failed("the answer was lost")
-                },
-                _ => ended,
+    /// Delivers once, or twice where the network duplicates the request. Hangs up when the timeout is over.
+    pub(super) async fn attempt_by(
+        &self,
+        request: Request<Bytes>,
+        way: Way,
+        limit: Duration,
+    ) -> Attempted {
+        let once = || within(limit, carried(self, request.clone()));
+        match way {
+            Way::Sound => once().await,
+            Way::Refused => failed("connection refused"),
+            Way::AnswerLost => {
+                let ended = once().await;
+                match ended.end {
+                    AttemptEnd::Answered(_) => Attempted {
+                        elapsed: ended.elapsed,
+                        ..failed("the answer was lost")
+                    },
+                    _ => ended,
+                }
+            }
+            Way::Duplicated { at_once } => {
+                let (ended, copy) = match at_once {
+                    true => tokio::join!(once(), once()),
+                    false => (once().await, once().await),
+                };
+                Attempted {
+                    copy: Some(copy.end),
+                    ..ended
+                }
+            }
+            Way::Slow { there, back } => {
+                within(limit, async {
+                    sleep(there).await;
+                    let answer = carried(self, request).await;
+                    sleep(back).await;
+                    answer
+                })
+                .await
             }
         }
-        Way::Duplicated { at_once: true } => {
-            let (ended, copy) = tokio::join!(once(), once());
-            with_copy(ended, copy)
-        }
-        Way::Duplicated { at_once: false } => {
-            let ended = once().await;
-            with_copy(ended, once().await)
-        }
-        Way::Slow { there, back } => {
-            within(limit, async {
-                sleep(there).await;
-                let answer = carried(subscription, request).await;
-                sleep(back).await;
-                answer
-            })
-            .await
-        }
     }
-}
-
-async fn deliver(
-    subscription: &Subscription,
-    request: Request<Bytes>,
-    limit: Duration,
-) -> Attempted {
-    within(limit, carried(subscription, request)).await
 }
 
 /// The sender hangs up by dropping the future of the request.
@@ -153,11 +148,6 @@ async fn carried(
         },
     )
     .await
-}
-
-fn with_copy(mut ended: Attempted, copy: Attempted) -> Attempted {
-    ended.copy = Some(copy.end);
-    ended
 }
 
 fn failed(reason: &str) -> Attempted {

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hookgate::clock::{Clock, SystemClock, UnixSeconds};
-use http::Response;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
-use super::attempt::attempt;
 use super::faults::{NetworkFaults, Way};
 use super::report::{Disposition, SenderReport, SentAttempt, SentEvent};
 use super::settings::{RetryTimestamps, SenderBuilder};
@@ -260,7 +258,7 @@ impl EventAttempts {
         });
         let limit = settings.schedule.attempt_timeout();
         let began = Instant::now();
-        let ended = attempt(&self.subscription, request, way, limit).await;
+        let ended = self.subscription.attempt_by(request, way, limit).await;
         let over = began + ended.elapsed;
         drop(place);
 
@@ -276,7 +274,9 @@ impl EventAttempts {
             timestamp,
             end: ended.end,
             elapsed: over - started,
-            replayed: ended.answer.is_some_and(is_replayed),
+            replayed: ended
+                .answer
+                .is_some_and(|answer| answer.headers().contains_key("idempotent-replayed")),
             fault: way.fault(),
             copy: ended.copy,
         };
@@ -284,10 +284,6 @@ impl EventAttempts {
         self.shared.note(self.place, attempt, disposition, wait);
         (disposition != Disposition::Delivered).then_some(over)
     }
-}
-
-fn is_replayed(answer: Response<Bytes>) -> bool {
-    answer.headers().contains_key("idempotent-replayed")
 }
 
 fn pass_panic_on(ended: Result<(), JoinError>) {

@@ -9,13 +9,12 @@ mod faults;
 mod report;
 mod settings;
 mod subscription;
-mod tamper;
 
 pub use attempt::Attempted;
 pub use engine::Sender;
+pub use faults::Tamper;
 pub(crate) use faults::fnv1a;
 pub use faults::{NetworkFault, NetworkFaults};
 pub use report::{AttemptEnd, Disposition, SenderReport, SentAttempt, SentEvent, meaning};
 pub use settings::{Reading, RetryTimestamps, SenderBuilder};
 pub use subscription::{SenderError, SenderErrorKind, Subscription};
-pub use tamper::Tamper;

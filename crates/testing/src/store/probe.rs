@@ -73,6 +73,18 @@ impl OneEvent<'_> {
         same("claim", answer, expected, when)
     }
 
+    /// Claims a fresh event.
+    pub(super) async fn begin(&self, token: ClaimToken, lease: Duration) -> Kept {
+        self.claim(token, lease, Answer::Fresh, "of a fresh event")
+            .await
+    }
+
+    /// Commits a running claim.
+    pub(super) async fn end(&self, token: ClaimToken, retain: Duration) -> Kept {
+        self.commit(token, retain, Ownership::Held, "of a running claim")
+            .await
+    }
+
     /// Claims the event for another delivery of it, with a claim token of its own and a long lease.
     pub(super) async fn copy_claims(&self, expected: Answer, when: &str) -> Kept {
         self.claim(token(), self.probe.long(), expected, when).await
@@ -108,10 +120,8 @@ impl OneEvent<'_> {
     /// Claims a fresh event and commits it.
     pub(super) async fn finish(&self, retain: Duration) -> Result<ClaimToken, String> {
         let token = token();
-        self.claim(token, self.probe.long(), Answer::Fresh, "of a fresh event")
-            .await?;
-        self.commit(token, retain, Ownership::Held, "of a running claim")
-            .await?;
+        self.begin(token, self.probe.long()).await?;
+        self.end(token, retain).await?;
         Ok(token)
     }
 }

@@ -1,17 +1,19 @@
-//! The rules about one event: its lease, its claim token, its duplicates.
+//! The rules of the contract: the lease and the claim token of an event, its duplicates, its retention, the race, full stores.
 
-use hookgate::{
-    dedupe::Ownership::{Held, Lost},
-    dedupe::{Claimed, EventKey},
-};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hookgate::dedupe::Ownership::{Held, Lost};
+use hookgate::dedupe::{Capacity, ClaimToken, Claimed, EventKey, Ownership, StoreErrorKind};
+use tokio::sync::Barrier;
 
 use super::probe::Answer::{Fresh, Running};
-use super::probe::{Kept, Probe, StoreUnderTest, advance, answered, done_by, token};
+use super::probe::{Kept, OneEvent, Probe, StoreUnderTest, advance, answered, done_by, key, token};
 
 pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, lost, successor) = (probe.event("lease"), token(), token());
     let lease = probe.units(3);
-    event.claim(lost, lease, Fresh, "of a fresh event").await?;
+    event.begin(lost, lease).await?;
     advance(harness, probe, 2).await;
     event
         .claim(successor, lease, Running, "before the lease's end")
@@ -28,9 +30,7 @@ pub(super) async fn lease_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) ->
 pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, stale, successor) = (probe.event("stale"), token(), token());
     let long = probe.long();
-    event
-        .claim(stale, probe.units(1), Fresh, "of a fresh event")
-        .await?;
+    event.begin(stale, probe.units(1)).await?;
     advance(harness, probe, 2).await;
     let gone = "by a claim whose lease has ended";
     event.renew(stale, long, Lost, gone).await?;
@@ -63,7 +63,7 @@ pub(super) async fn stale_token<H: StoreUnderTest>(harness: &H, probe: &Probe) -
 pub(super) async fn release_reopens(probe: &Probe) -> Kept {
     let (event, failed, next) = (probe.event("release"), token(), token());
     let long = probe.long();
-    event.claim(failed, long, Fresh, "of a fresh event").await?;
+    event.begin(failed, long).await?;
     event.release(failed, Held, "of a running claim").await?;
     event.claim(next, long, Fresh, "after a release").await?;
     event
@@ -78,9 +78,7 @@ pub(super) async fn release_reopens(probe: &Probe) -> Kept {
 pub(super) async fn renewal_holds<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let (event, holder) = (probe.event("renew"), token());
     let (short, lease) = (probe.units(2), probe.units(4));
-    event
-        .claim(holder, short, Fresh, "of a fresh event")
-        .await?;
+    event.begin(holder, short).await?;
     advance(harness, probe, 1).await;
     event
         .renew(holder, lease, Held, "of a running claim")
@@ -102,9 +100,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
     let (event, holder) = (probe.event("repeated"), token());
     let (lease, long) = (probe.units(3), probe.long());
     let twice = "repeated by the same token";
-    event
-        .claim(holder, lease, Fresh, "of a fresh event")
-        .await?;
+    event.begin(holder, lease).await?;
     advance(harness, probe, 2).await;
     event.claim(holder, lease, Fresh, twice).await?;
     advance(harness, probe, 2).await;
@@ -120,9 +116,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .renew(holder, long, Held, "of a running claim")
         .await?;
     event.renew(holder, long, Held, twice).await?;
-    event
-        .commit(holder, probe.units(4), Held, "of a running claim")
-        .await?;
+    event.end(holder, probe.units(4)).await?;
     advance(harness, probe, 2).await;
     event.commit(holder, probe.units(4), Held, twice).await?;
     event
@@ -134,9 +128,7 @@ pub(super) async fn repeated_calls<H: StoreUnderTest>(harness: &H, probe: &Probe
         .await?;
 
     let (released, holder) = (probe.event("repeated-release"), token());
-    released
-        .claim(holder, long, Fresh, "of a fresh event")
-        .await?;
+    released.begin(holder, long).await?;
     released.release(holder, Held, "of a running claim").await?;
     released.release(holder, Lost, twice).await?;
     released
@@ -153,16 +145,12 @@ pub(super) async fn repeats_end<H: StoreUnderTest>(harness: &H, probe: &Probe) -
         (probe.units(1), Some(probe.units(3))),
     ] {
         let (holder, retain) = (token(), probe.units(6));
-        event
-            .claim(holder, lease, Fresh, "of a fresh event")
-            .await?;
+        event.begin(holder, lease).await?;
         if let Some(lease) = renewed {
             let running = "of a running claim";
             event.renew(holder, lease, Held, running).await?;
         }
-        event
-            .commit(holder, retain, Held, "of a running claim")
-            .await?;
+        event.end(holder, retain).await?;
         advance(harness, probe, if renewed.is_some() { 2 } else { 1 }).await;
         let within = "repeated within one lease of the first";
         event.commit(holder, retain, Held, within).await?;
@@ -197,9 +185,7 @@ pub(super) async fn scopes_are_separate(probe: &Probe) -> Kept {
 pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
     let event = probe.event("retry-after");
     let lease = probe.units(4);
-    event
-        .claim(token(), lease, Fresh, "of a fresh event")
-        .await?;
+    event.begin(token(), lease).await?;
     for left in [4, 2] {
         let claimed = answered("claim", probe.store.claim(&event.key, token(), lease)).await?;
         let Claimed::Running { retry_after } = claimed else {
@@ -213,4 +199,287 @@ pub(super) async fn retry_after<H: StoreUnderTest>(harness: &H, probe: &Probe) -
         advance(harness, probe, 2).await;
     }
     Ok(())
+}
+
+pub(super) async fn retention_ends<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let (event, next) = (probe.event("retention"), token());
+    // The lease is longer than the retention here: the lease must end with the commit.
+    let by = event.finish(probe.units(4)).await?;
+    advance(harness, probe, 3).await;
+    event
+        .claim(
+            next,
+            probe.long(),
+            done_by(by),
+            "before the retention's end",
+        )
+        .await?;
+    advance(harness, probe, 2).await;
+    event
+        .claim(next, probe.long(), Fresh, "after the retention's end")
+        .await?;
+    event
+        .commit(next, probe.long(), Held, "of an event that came again")
+        .await?;
+    event
+        .copy_claims(done_by(next), "of an event that came again")
+        .await?;
+
+    // Here the retention is longer than the lease: the retention begins with the commit.
+    let (event, holder) = (probe.event("retention-long"), token());
+    event.begin(holder, probe.units(2)).await?;
+    event.end(holder, probe.long()).await?;
+    advance(harness, probe, 3).await;
+    event
+        .claim(
+            next,
+            probe.long(),
+            done_by(holder),
+            "after the lease it was done under",
+        )
+        .await
+}
+
+pub(super) async fn duplicates_extend_nothing<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let event = probe.event("duplicates");
+    let by = event.finish(probe.units(5)).await?;
+    for _ in 0..4 {
+        advance(harness, probe, 1).await;
+        let lease = probe.long();
+        event
+            .claim(token(), lease, done_by(by), "before the retention's end")
+            .await?;
+    }
+    advance(harness, probe, 2).await;
+    event
+        .copy_claims(Fresh, "after the retention, asked for four times within it")
+        .await
+}
+
+pub(super) async fn retention_is_each_records<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+) -> Kept {
+    let mut done = Vec::new();
+    for (name, units) in [
+        ("longer", 6),
+        ("shortest", 2),
+        ("shorter", 4),
+        ("longest", 1000),
+    ] {
+        let event = probe.event(name);
+        let by = event.finish(probe.units(units)).await?;
+        done.push((event, by));
+    }
+    // After 3 and 5 units: which of the records are still remembered.
+    for remembered in [[true, false, true, true], [true, false, false, true]] {
+        advance(harness, probe, if remembered[2] { 3 } else { 2 }).await;
+        for ((event, by), remembered) in done.iter().zip(remembered) {
+            let asking = token();
+            let (expected, when) = if remembered {
+                (done_by(*by), "before its own retention's end")
+            } else {
+                (Fresh, "after its own, shorter retention")
+            };
+            event.claim(asking, probe.long(), expected, when).await?;
+            if !remembered {
+                event.release(asking, Held, "of a running claim").await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+const RACERS: usize = 64;
+/// The number of events between two barriers. Each barrier brings the racers together again. Between barriers they stay close to
+/// each other without one.
+const EVENTS_PER_BARRIER: usize = 8;
+
+pub(super) async fn one_winner(probe: &Probe, races: usize) -> Kept {
+    let keys: Arc<Vec<_>> = Arc::new(
+        (0..races)
+            .map(|race| key(&format!("race-{race}")))
+            .collect(),
+    );
+    let (line, lease) = (Arc::new(Barrier::new(RACERS)), probe.long());
+    let racers: Vec<_> = (0..RACERS)
+        .map(|_| {
+            let (store, keys, line) = (
+                Arc::clone(&probe.store),
+                Arc::clone(&keys),
+                Arc::clone(&line),
+            );
+            tokio::spawn(async move {
+                let mut won = Vec::new();
+                // Failures are reported at the end: a racer that left early would make the others wait at the barrier for ever.
+                let mut failure = None;
+                for (start, heat) in keys.chunks(EVENTS_PER_BARRIER).enumerate() {
+                    line.wait().await;
+                    for (lane, key) in heat.iter().enumerate() {
+                        let token = token();
+                        match answered("claim", store.claim(key, token, lease)).await {
+                            Ok(Claimed::Fresh) => {
+                                won.push((start * EVENTS_PER_BARRIER + lane, token))
+                            }
+                            Ok(Claimed::Running { .. }) => {}
+                            Ok(done) => {
+                                failure = Some(format!("claim answered {done:?} before any commit"))
+                            }
+                            Err(error) => failure = Some(error),
+                        }
+                    }
+                }
+                failure.map_or(Ok(won), Err)
+            })
+        })
+        .collect();
+    let mut winners = vec![Vec::new(); races];
+    for racer in racers {
+        let won = racer
+            .await
+            .map_err(|error| format!("a racer failed: {error}"))??;
+        for (race, token) in won {
+            winners[race].push(token);
+        }
+    }
+    for (key, winners) in keys.iter().zip(winners) {
+        let [winner] = *winners else {
+            return Err(format!(
+                "{} of {RACERS} racers won the same event",
+                winners.len()
+            ));
+        };
+        let event = probe.event_of(*key);
+        event
+            .commit(winner, lease, Ownership::Held, "by the winner")
+            .await?;
+        event
+            .claim(token(), lease, done_by(winner), "after the race")
+            .await?;
+    }
+    Ok(())
+}
+
+const RECORDS: usize = 512;
+pub(super) const EVICTING: Capacity = Capacity::new(RECORDS);
+const FEW: usize = 32;
+pub(super) const REFUSING: Capacity = Capacity::new(FEW).refusing_when_full();
+
+type Events<'a> = Vec<(OneEvent<'a>, ClaimToken)>;
+
+async fn finish<'a>(probe: &'a Probe, name: &str, count: usize) -> Result<Events<'a>, String> {
+    let mut done = Vec::with_capacity(count);
+    for number in 0..count {
+        let event = probe.event(&format!("{name}-{number}"));
+        let by = event.finish(probe.long()).await?;
+        done.push((event, by));
+    }
+    Ok(done)
+}
+
+async fn all_done(events: &Events<'_>, when: &str) -> Kept {
+    for (event, by) in events {
+        event.copy_claims(done_by(*by), when).await?;
+    }
+    Ok(())
+}
+
+/// Fills the store in two halves and reads both `reads` times. Adds a third half, reads the second half `reads` times, and adds
+/// a fourth half. The two halves that were committed last must be remembered. Time passes between halves, since a store may
+/// evict records that end at the same time in any order.
+pub(super) async fn newest_remembered<H: StoreUnderTest>(
+    harness: &H,
+    probe: &Probe,
+    reads: usize,
+) -> Kept {
+    const HALF: usize = RECORDS / 2;
+    let newest = "of one of the newest";
+    let oldest = finish(probe, "oldest", HALF).await?;
+    advance(harness, probe, 1).await;
+    let older = finish(probe, "older", HALF).await?;
+    for _ in 0..reads {
+        all_done(&oldest, newest).await?;
+        all_done(&older, newest).await?;
+    }
+    advance(harness, probe, 1).await;
+    let newer = finish(probe, "newer", HALF).await?;
+    for _ in 0..reads {
+        all_done(&older, newest).await?;
+    }
+    advance(harness, probe, 1).await;
+    let last = finish(probe, "newest", HALF).await?;
+    all_done(&newer, newest).await?;
+    all_done(&last, newest).await
+}
+
+pub(super) async fn running_never_evicted(probe: &Probe) -> Kept {
+    let running = run(probe, RECORDS / 8, probe.long()).await?;
+    finish(probe, "pressing", RECORDS * 2).await?;
+    let pressed = "of an event running since before the store was full";
+    for (event, holder) in running {
+        event.copy_claims(Running, pressed).await?;
+        event.commit(holder, probe.long(), Held, pressed).await?;
+    }
+    Ok(())
+}
+
+/// Claims this number of events, and ends none of them.
+async fn run(probe: &Probe, count: usize, lease: Duration) -> Result<Events<'_>, String> {
+    let mut running = Vec::with_capacity(count);
+    for number in 0..count {
+        let (event, token) = (probe.event(&format!("running-{number}")), token());
+        let room = "while there is room";
+        event.claim(token, lease, Fresh, room).await?;
+        running.push((event, token));
+    }
+    Ok(running)
+}
+
+pub(super) async fn a_full_store_refuses<H: StoreUnderTest>(harness: &H, probe: &Probe) -> Kept {
+    let done = finish(probe, "done", FEW / 2).await?;
+    let (lease, long) = (probe.units(4), probe.long());
+    let running = run(probe, FEW / 2, lease).await?;
+    let (fresh, asking, other) = (probe.event("fresh"), token(), probe.event("other"));
+    let half = "with half its records done and half running";
+    refused(probe, &fresh, asking, half).await?;
+    let full = "while the store is full";
+    all_done(&done, full).await?;
+
+    // The claims that the store took still work: a repeated claim, a commit, a release that makes room for a new one.
+    let [first, second, third, lapsing @ ..] = &running[..] else {
+        return Err("too few records to check".into());
+    };
+    first.0.claim(first.1, lease, Fresh, full).await?;
+    let short = probe.units(2);
+    first.0.commit(first.1, short, Held, full).await?;
+    third.0.commit(third.1, long, Held, full).await?;
+    refused(probe, &fresh, asking, "after commits").await?;
+    second.0.release(second.1, Held, full).await?;
+    let released = "after a release";
+    fresh.claim(asking, long, Fresh, released).await?;
+    fresh.commit(asking, long, Held, released).await?;
+    let taken = "after the room was taken";
+    refused(probe, &other, token(), taken).await?;
+
+    // Retentions and leases that end make room.
+    advance(harness, probe, 3).await;
+    probe.event("after-retention").finish(long).await?;
+    refused(probe, &other, token(), taken).await?;
+    advance(harness, probe, 2).await;
+    finish(probe, "after-lease", lapsing.len()).await?;
+    refused(probe, &other, token(), "with all its records done").await?;
+    all_done(&done, "after the store was full").await
+}
+
+async fn refused(probe: &Probe, event: &OneEvent<'_>, token: ClaimToken, when: &str) -> Kept {
+    match probe.store.claim(&event.key, token, probe.long()).await {
+        Err(error) if error.kind() == StoreErrorKind::Full => Ok(()),
+        Err(error) => Err(format!(
+            "claim on a store full {when} failed otherwise: {error}"
+        )),
+        Ok(claimed) => Err(format!("claim on a store full {when} answered {claimed:?}")),
+    }
 }

@@ -66,9 +66,7 @@ async fn prepare(probe: &Probe, found: Found, event: &OneEvent<'_>) -> Result<Cl
     let ends = matches!(found, Found::LeaseOver);
     let lease = if ends { short } else { long };
     if !matches!(found, Found::Never) {
-        event
-            .claim(holder, lease, Fresh, "of a fresh event")
-            .await?;
+        event.begin(holder, lease).await?;
     }
     let running = "of a running claim";
     match found {

@@ -11,7 +11,7 @@ use hookgate::{
 };
 
 #[cfg(any(feature = "axum", feature = "lookup"))]
-use hookgate::{Receiver, clock::ManualClock};
+use hookgate::{Receiver, ReceiverBuilder, clock::ManualClock};
 
 #[path = "../benches/support/counting.rs"]
 mod counting;
@@ -35,10 +35,8 @@ fn one_shot_verification_allocates_nothing() {
             let forged = Delivery::new("nobody's", size);
             let head = forged.head();
             let refused = free_of_allocations(|| verifier.verify(&head, &forged.body, NOW));
-            assert_eq!(
-                refused.unwrap_err().kind(),
-                VerifyErrorKind::SignatureMismatch
-            );
+            let kind = refused.unwrap_err().kind();
+            assert_eq!(kind, VerifyErrorKind::SignatureMismatch);
         }
     }
 }
@@ -48,14 +46,12 @@ fn a_subscriptions_ring_is_found_or_missed_without_an_allocation() {
     let keys = Keys::by_subscription([("wh_1", ring(1)), ("wh_2", KeyRing::new(secret("other")))]);
     let verifier = Verifier::new(keys.unwrap());
     let delivery = Delivery::new("first", 300);
+    let missing = VerifyErrorKind::HeaderMissing("x-service-webhook-id");
     for (id, outcome) in [
         (Some("wh_1"), None),
         (Some("wh_2"), Some(VerifyErrorKind::SignatureMismatch)),
         (Some("wh_3"), Some(VerifyErrorKind::UnknownSubscription)),
-        (
-            None,
-            Some(VerifyErrorKind::HeaderMissing("x-service-webhook-id")),
-        ),
+        (None, Some(missing)),
     ] {
         let id = id.map(|id| ("x-service-webhook-id", id));
         let head = DeliveryHeaders::from_pairs(delivery.pairs().into_iter().chain(id)).unwrap();
@@ -77,12 +73,7 @@ mod looked_up_rings {
             let ring = number.is_ok_and(|number| number < known).then(|| ring(1));
             Ok::<_, std::io::Error>(ring)
         };
-        let receiver = Receiver::builder()
-            .provider(provider)
-            .clock(ManualClock::at(NOW))
-            .without_deduplication()
-            .build()
-            .unwrap();
+        let receiver = forgetful(Receiver::builder().provider(provider));
         let (delivery, opening) = (Delivery::new("first", 300), receiver.clone());
         let look_up = move |id: &str| {
             let id = [("x-service-webhook-id", id)];
@@ -139,10 +130,8 @@ mod looked_up_rings {
         let first = flood(1_000_000..1_060_000); // the map has its final size by then
         let last = flood(1_060_000..1_120_000);
         let stats = receiver.keys().lookup_stats().unwrap();
-        println!(
-            "a ring {ring:.0} B, an unknown id {:.0} B",
-            first as f64 / stats.unknown as f64
-        );
+        let unknown = first as f64 / stats.unknown as f64;
+        println!("a ring {ring:.0} B, an unknown id {unknown:.0} B");
         assert_eq!((stats.found, stats.evicted), (RINGS, 0));
         for number in RINGS..RINGS + 100 {
             look_up(&format!("wh_{number}"));
@@ -162,12 +151,10 @@ fn refusals_by_time_allocate_nothing() {
     let head = delivery.head();
     for now in [i64::MIN, NOW.as_i64() - 301, NOW.as_i64() + 301, i64::MAX] {
         let now = UnixSeconds::new(now);
-        assert!(free_of_allocations(|| verifier
-            .begin(&head, now, 300)
-            .is_err()));
-        assert!(free_of_allocations(|| verifier
-            .verify(&head, &delivery.body, now)
-            .is_err()));
+        let begun = free_of_allocations(|| verifier.begin(&head, now, 300).is_err());
+        let body = &delivery.body;
+        let whole = free_of_allocations(|| verifier.verify(&head, body, now).is_err());
+        assert!(begun && whole, "{now:?}");
     }
 }
 
@@ -176,10 +163,10 @@ fn headers_are_read_and_refused_without_an_allocation() {
     let delivery = Delivery::new("first", 300);
     let [signature, timestamp] = delivery.pairs();
     let upper = ("X-Service-Timestamp", timestamp.1);
-    assert!(free_of_allocations(|| DeliveryHeaders::from_pairs([
-        signature, upper
-    ])
-    .is_ok()));
+    let is_read = |pairs: [(&str, &str); 2]| {
+        free_of_allocations(|| DeliveryHeaders::from_pairs(pairs).is_ok())
+    };
+    assert!(is_read([signature, upper]));
     for pairs in [
         [signature, signature],
         [timestamp, timestamp],
@@ -187,9 +174,7 @@ fn headers_are_read_and_refused_without_an_allocation() {
         [signature, ("x-service-timestamp", "+1")],
         [signature, ("accept", "*/*")],
     ] {
-        assert!(free_of_allocations(
-            || DeliveryHeaders::from_pairs(pairs).is_err()
-        ));
+        assert!(!is_read(pairs), "{pairs:?}");
     }
 }
 
@@ -208,14 +193,14 @@ fn headers_are_read_and_refused_without_an_allocation() {
 fn a_delivery_through_a_route_stays_within_its_allocations() {
     use std::time::Duration;
 
-    use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
+    use axum::{Router, body::Bytes, routing::MethodRouter, routing::post};
     use hookgate::layer::{ObservedRequest, RequestObserver};
     use hookgate::{
         DedupeStore, Event, MemoryStore, block_on,
         clock::Clock,
         dedupe::{ClaimToken, EventKey},
     };
-    use http::{Request, StatusCode, request::Parts};
+    use http::{StatusCode, request::Parts};
     use tower::ServiceExt;
 
     const VERIFIED: usize = 24;
@@ -242,21 +227,11 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
         )
     };
     let of_1_kib = |id: &str| delivery::body(&format!("{id}_of_1_kib"), 1 << 10);
-    let request = |key: &str, body: String| {
-        let timestamp = Timestamp::at(NOW).unwrap();
-        let signature = Signature::sign(&secret(key), &timestamp, body.as_bytes());
-        Request::post("/")
-            .header("x-service-timestamp", timestamp.as_str())
-            .header("x-service-signature", signature.to_header_value())
-            .body(Body::from(body))
-            .unwrap()
-    };
     let clock = ManualClock::at(NOW);
     let _ = clock.now();
     let receiver = || {
-        Receiver::builder()
-            .secret(secret("first"))
-            .clock(clock.clone())
+        let builder = Receiver::builder().secret(secret("first"));
+        builder.clock(clock.clone())
     };
     let plain = post(async |_: Bytes| StatusCode::NO_CONTENT);
     let declining = receiver().without_deduplication().observer(Declines);
@@ -277,18 +252,15 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
     // A store that is in use: the first record of a shard and each 128th one add a piece.
     let store = MemoryStore::default();
     for number in 0..64 * 40 {
-        let (key, token) = (
-            EventKey::new("default", &number.to_string()),
-            ClaimToken::new(b"{}"),
-        );
+        let key = EventKey::new("default", &number.to_string());
+        let token = ClaimToken::new(b"{}");
         let (lease, retain) = (Duration::from_millis(1), Duration::from_secs(48 * 3_600));
         let _ = block_on(store.claim(&key, token, lease)).unwrap();
         let _ = block_on(store.commit(&key, token, retain)).unwrap();
     }
     let claiming = receiver().store(store).build().unwrap();
 
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let runtime = runtime();
     let count = |app: Router, key: &str, status: u16, body: &dyn Fn(&str) -> String| {
         // With its state, as a server has it: without, axum makes the route anew for each request.
         let app = app.with_state(());
@@ -296,7 +268,7 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
             let mut counted = Vec::new();
             for number in 1..=401 {
                 let body = body(&format!("evt_{number}"));
-                let (app, request) = (app.clone(), request(key, body));
+                let (app, request) = (app.clone(), request(key, body.into()));
                 let before = counting::allocated();
                 let answer = app.oneshot(request).await.unwrap();
                 assert_eq!(answer.status(), status);
@@ -338,43 +310,28 @@ fn a_delivery_through_a_route_stays_within_its_allocations() {
 #[test]
 fn the_event_router_takes_a_delivery_to_its_arm_without_an_allocation() {
     use axum::handler::Handler;
-    use axum::{Router, body::Body, body::Bytes, routing::MethodRouter, routing::post};
+    use axum::{Router, body::Bytes, routing::MethodRouter, routing::post};
     use hookgate::EventRouter;
-    use http::{Request, StatusCode};
+    use http::StatusCode;
     use tower::ServiceExt;
 
     async fn handler(_: Bytes) -> StatusCode {
         StatusCode::NO_CONTENT
     }
 
-    let body = br#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5,"text":"a \"quoted\" one"},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
-    let receiver = Receiver::builder()
-        .secret(secret("first"))
-        .clock(ManualClock::at(NOW))
-        .without_deduplication()
-        .build()
-        .unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
+    let body = r#"{"id":"evt_1","type":"row.created","createdAt":"2026-11-21T09:30:00Z","workspaceId":"ws_1","data":{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{"total":12.5,"text":"a \"quoted\" one"},"createdBy":{"id":"usr_1","name":"Ada"}}}"#;
+    let receiver = forgetful(Receiver::builder().secret(secret("first")));
+    let runtime = runtime();
     let count = |route: MethodRouter| {
         // With its state, as a server has it: without, axum makes the route again for each request.
-        let app = Router::new()
-            .route("/", route.layer(receiver.layer()))
-            .with_state(());
-        let request = || {
-            let timestamp = Timestamp::at(NOW).unwrap();
-            let signature = Signature::sign(&secret("first"), &timestamp, body).to_header_value();
-            Request::post("/")
-                .header("x-service-timestamp", timestamp.as_str())
-                .header("x-service-signature", signature)
-                .body(Body::from(body.as_slice()))
-                .unwrap()
-        };
+        let app = Router::new().route("/", route.layer(receiver.layer()));
+        let app = app.with_state(());
         runtime.block_on(async {
             // Once before it counts: maps and the like allocate their first room.
-            let first = app.clone().oneshot(request()).await.unwrap();
+            let first = request("first", body.into());
+            let first = app.clone().oneshot(first).await.unwrap();
             assert_eq!(first.status(), 204);
-            let request = request();
+            let request = request("first", body.into());
             let before = allocations();
             let answer = app.oneshot(request).await.unwrap();
             assert_eq!(answer.status(), 204);
@@ -425,30 +382,20 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
     const DELIVERIES: usize = 1_000;
     let kept: Arc<Mutex<Vec<Received>>> = Arc::new(Mutex::new(Vec::with_capacity(DELIVERIES + 10)));
     let keeping = Arc::clone(&kept);
-    let receiver = Receiver::builder()
-        .secret(secret("first"))
-        .clock(ManualClock::at(NOW))
-        .without_deduplication()
-        .build()
-        .unwrap();
+    let receiver = forgetful(Receiver::builder().secret(secret("first")));
     let handler = post(async move |delivery: Received| {
         keeping.lock().unwrap().push(delivery);
         StatusCode::NO_CONTENT
     });
     let app = Router::new().route("/", handler.layer(receiver.layer()));
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
     let deliver = async |number: usize| {
         let mut body = format!(r#"{{"id":"evt_{number}","type":"row.created"}}"#);
         body.push_str(&" ".repeat(105 - body.len()));
-        let timestamp = Timestamp::at(NOW).unwrap();
-        let signature = Signature::sign(&secret("first"), &timestamp, body.as_bytes());
+        let [timestamp, signature] = signed("first", body.as_bytes());
         let bytes = format!(
             "POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\
-             x-service-timestamp: {}\r\nx-service-signature: {}\r\n\r\n{body}",
+             x-service-timestamp: {timestamp}\r\nx-service-signature: {signature}\r\n\r\n{body}",
             body.len(),
-            timestamp.as_str(),
-            signature.to_header_value(),
         );
         let (mut client, server) = tokio::io::duplex(1 << 16);
         let service = TowerToHyperService::new(app.clone());
@@ -461,7 +408,7 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
         read.unwrap();
         assert!(answer.starts_with(b"HTTP/1.1 204"));
     };
-    runtime.block_on(async {
+    runtime().block_on(async {
         for number in 0..10 {
             deliver(number).await;
         }
@@ -483,7 +430,7 @@ fn a_thousand_kept_deliveries_hold_less_than_a_kibibyte_each() {
 #[test]
 fn bodies_under_way_take_the_memory_of_their_budget() {
     use axum::{Router, body::Body, body::Bytes, routing::post};
-    use http::{Request, StatusCode};
+    use http::StatusCode;
     use tower::ServiceExt;
 
     struct ChannelBody(tokio::sync::mpsc::UnboundedReceiver<Bytes>);
@@ -503,29 +450,17 @@ fn bodies_under_way_take_the_memory_of_their_budget() {
 
     const BUDGET: usize = 4 << 20;
     const SENDERS: usize = 200;
-    let receiver = Receiver::builder()
-        .secret(secret("first"))
-        .clock(ManualClock::at(NOW))
-        .without_deduplication()
-        .body_budget(BUDGET)
-        .build()
-        .unwrap();
+    let builder = Receiver::builder().secret(secret("first"));
+    let receiver = forgetful(builder.body_budget(BUDGET));
     let handler = post(async |_: Bytes| StatusCode::NO_CONTENT);
     let app = Router::new().route("/", handler.layer(receiver.layer()));
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().unwrap();
-    runtime.block_on(async {
+    runtime().block_on(async {
         let before = live_bytes();
         let mut senders = Vec::new();
         for _ in 0..SENDERS {
-            let timestamp = Timestamp::at(NOW).unwrap();
-            let signature = Signature::sign(&secret("second"), &timestamp, b"").to_header_value();
             let (sender, fed) = tokio::sync::mpsc::unbounded_channel();
-            let request = Request::post("/")
-                .header("x-service-timestamp", timestamp.as_str())
-                .header("x-service-signature", signature)
-                .body(Body::new(ChannelBody(fed)))
-                .unwrap();
+            let request = request("second", Bytes::new());
+            let request = request.map(|_| Body::new(ChannelBody(fed)));
             let answer = tokio::spawn(app.clone().oneshot(request));
             senders.push((sender, answer));
         }
@@ -561,10 +496,11 @@ struct Delivery {
 
 impl Delivery {
     fn new(key: &str, size: usize) -> Self {
-        let (timestamp, body) = (Timestamp::at(NOW).unwrap(), vec![b'x'; size]);
+        let body = vec![b'x'; size];
+        let [timestamp, signature] = signed(key, &body);
         Self {
-            signature: Signature::sign(&secret(key), &timestamp, &body).to_header_value(),
-            timestamp: timestamp.to_string(),
+            timestamp,
+            signature,
             body,
         }
     }
@@ -591,6 +527,34 @@ fn ring(keys: usize) -> KeyRing {
 
 fn secret(name: &str) -> Secret {
     Secret::new(&format!("whsec_made_up_for_the_key_{name}")).unwrap()
+}
+
+/// The timestamp and the signature of a body.
+fn signed(key: &str, body: &[u8]) -> [String; 2] {
+    let timestamp = Timestamp::at(NOW).unwrap();
+    let signature = Signature::sign(&secret(key), &timestamp, body);
+    [timestamp.to_string(), signature.to_header_value()]
+}
+
+#[cfg(feature = "axum")]
+fn request(key: &str, body: axum::body::Bytes) -> http::Request<axum::body::Body> {
+    let [timestamp, signature] = signed(key, &body);
+    let request = http::Request::post("/").header("x-service-timestamp", timestamp);
+    let request = request.header("x-service-signature", signature);
+    request.body(body.into()).unwrap()
+}
+
+/// A receiver that has a clock and no store.
+#[cfg(any(feature = "axum", feature = "lookup"))]
+fn forgetful(builder: ReceiverBuilder) -> Receiver {
+    let builder = builder.clock(ManualClock::at(NOW));
+    builder.without_deduplication().build().unwrap()
+}
+
+#[cfg(feature = "axum")]
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().unwrap()
 }
 
 fn free_of_allocations<T>(run: impl FnOnce() -> T) -> T {

@@ -124,11 +124,8 @@ fn in_a_process_of_its_own() {
     let Ok(name) = std::env::var(SCENARIO) else {
         return;
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
     let (first, second) = match name.as_str() {
         "records" => records(1_000_000),
         name => runtime.block_on(scenario(name)),
@@ -162,10 +159,8 @@ fn filled(records: usize) -> MemoryStore {
         let key = EventKey::new("default", &number.to_string());
         let claimed = block_on(store.claim(&key, token, LEASE)).unwrap();
         assert_eq!(claimed, Claimed::Fresh);
-        assert_eq!(
-            block_on(store.commit(&key, token, RETAIN)).unwrap(),
-            Ownership::Held
-        );
+        let committed = block_on(store.commit(&key, token, RETAIN));
+        assert_eq!(committed.unwrap(), Ownership::Held);
         clock.advance(wait);
     }
     store
@@ -175,15 +170,9 @@ fn stays_within(name: &str) {
     let (early, late) = readings_of(name);
     println!("{name}: {early} bytes, then {late}");
     // Of a leak of eight bytes a delivery, half is enough to be seen where little is allocated.
-    let few = if IS_LONG_FORM {
-        0
-    } else {
-        4 * (deliveries() - self::early())
-    };
-    assert!(
-        late <= (early * GROWTH / 100).max(early + few),
-        "{name}: {early} bytes have become {late}"
-    );
+    let few = usize::from(!IS_LONG_FORM) * 4 * (deliveries() - self::early());
+    let most = (early * GROWTH / 100).max(early + few);
+    assert!(late <= most, "{name}: {early} bytes have become {late}");
 }
 
 /// Runs a scenario in a process of its own, and returns the two numbers that it prints.
@@ -288,28 +277,18 @@ mod scenarios {
             ("wh_1", secret(SECRET)),
             ("wh_2", secret("whsec_made_up_for_another")),
         ];
-        let receiver = Receiver::builder()
-            .keys(Keys::by_subscription(rings).unwrap())
-            .store(MemoryStore::new(capacity()))
-            .clock(ManualClock::at(NOW))
-            .build()
-            .unwrap();
-        let app = app(receiver);
+        let keys = Keys::by_subscription(rings).unwrap();
+        let app = app(on_a_store(Receiver::builder().keys(keys), capacity()));
         soak(move |number| {
             let app = app.clone();
             async move {
                 let body = event(number);
                 let unknown = format!("wh_unknown_{number}");
+                let (stranger, stale) = ("whsec_made_up_by_a_stranger", NOW.as_i64() - 301);
                 let (request, status) = match number % 6 {
-                    0 => (
-                        signed(&body, "whsec_made_up_by_a_stranger", Some("wh_1")),
-                        401,
-                    ),
+                    0 => (signed(&body, stranger, Some("wh_1")), 401),
                     1 => (signed(&body, SECRET, Some(&unknown)), 401),
-                    2 => (
-                        signed_at(NOW.as_i64() - 301, &body, SECRET, Some("wh_1")),
-                        401,
-                    ),
+                    2 => (signed_at(stale, &body, SECRET, Some("wh_1")), 401),
                     3 => (Request::post("/").body(Body::from(body)).unwrap(), 401),
                     4 => {
                         let mut request = signed(&body, SECRET, Some("wh_2"));
@@ -333,12 +312,7 @@ mod scenarios {
             let known = id.as_str().ends_with("known");
             Ok::<_, Infallible>(known.then(|| secret(SECRET)))
         };
-        let receiver = Receiver::builder()
-            .provider(provider)
-            .store(MemoryStore::new(small()))
-            .clock(ManualClock::at(NOW))
-            .build()
-            .unwrap();
+        let receiver = on_a_store(Receiver::builder().provider(provider), small());
         let keys = receiver.keys().clone();
         let (app, forgetting) = (app(receiver), keys.clone());
         let readings = soak(move |number| {
@@ -367,19 +341,13 @@ mod scenarios {
 
     pub(super) async fn handlers_that_fail_panic_or_do_not_fit() -> (usize, usize) {
         std::panic::set_hook(Box::new(|_| {}));
-        let receiver = builder()
-            .store(MemoryStore::new(capacity()))
-            .clock(ManualClock::at(NOW));
-        let receiver = receiver.build().unwrap();
-        let app = Router::new().route(
-            "/",
-            post(async |event: Event<Row>| {
-                let number: usize = event.id.as_str()[4..].parse().unwrap();
-                assert!(!number.is_multiple_of(3), "asked to");
-                StatusCode::INTERNAL_SERVER_ERROR
-            })
-            .layer(receiver.layer()),
-        );
+        let receiver = on_a_store(builder(), capacity());
+        let handler = async |event: Event<Row>| {
+            let number: usize = event.id.as_str()[4..].parse().unwrap();
+            assert!(!number.is_multiple_of(3), "asked to");
+            StatusCode::INTERNAL_SERVER_ERROR
+        };
+        let app = Router::new().route("/", post(handler).layer(receiver.layer()));
         soak(move |number| {
             let app = app.clone();
             async move {
@@ -396,10 +364,7 @@ mod scenarios {
     }
 
     pub(super) async fn senders_that_hang_up_at_any_time() -> (usize, usize) {
-        let receiver = builder()
-            .store(MemoryStore::new(capacity()))
-            .clock(ManualClock::at(NOW));
-        let receiver = receiver.build().unwrap();
+        let receiver = on_a_store(builder(), capacity());
         let handled = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&handled);
         let handler = async move |_: Event<Row>| {
@@ -438,11 +403,8 @@ mod scenarios {
         while receiver.runs() > 0 {
             yield_now().await;
         }
-        assert_eq!(
-            handled.load(Ordering::Relaxed),
-            deliveries() / 2,
-            "a run was lost"
-        );
+        let handled = handled.load(Ordering::Relaxed);
+        assert_eq!(handled, deliveries() / 2, "a run was lost");
         readings
     }
 
@@ -483,12 +445,8 @@ mod scenarios {
                 let acceptor = acceptor.clone();
                 accepts.spawn(async move {
                     // A disk that is busy elsewhere may take too long for one answer: the sender tries again.
-                    while acceptor
-                        .handle(signed(&event(number), SECRET, None))
-                        .await
-                        .status()
-                        != StatusCode::OK
-                    {
+                    let delivery = || signed(&event(number), SECRET, None);
+                    while acceptor.handle(delivery()).await.status() != StatusCode::OK {
                         tokio::time::sleep(Duration::from_millis(100)).await;
                     }
                 });
@@ -513,10 +471,7 @@ mod scenarios {
     /// Each delivery is a connection here. Each worker breaks off every second one in the middle of its body, and waits for the
     /// answer to the others, so that they don't pile up in front of the server.
     pub(super) async fn connections_that_break_on_the_wire() -> (usize, usize) {
-        let receiver = builder()
-            .store(MemoryStore::new(capacity()))
-            .clock(ManualClock::at(NOW));
-        let app = app(receiver.build().unwrap());
+        let app = app(on_a_store(builder(), capacity()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, app).await });
@@ -534,10 +489,8 @@ mod scenarios {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream.write_all(head.as_bytes()).await.unwrap();
             if (number / WORKERS).is_multiple_of(2) {
-                stream
-                    .write_all(&body.as_bytes()[..body.len() / 2])
-                    .await
-                    .unwrap();
+                let half = &body.as_bytes()[..body.len() / 2];
+                stream.write_all(half).await.unwrap();
                 // Gone with a reset, so that no socket of the test lingers.
                 stream.set_zero_linger().unwrap();
                 return;
@@ -545,11 +498,8 @@ mod scenarios {
             stream.write_all(body.as_bytes()).await.unwrap();
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).await.unwrap();
-            assert!(
-                answer.starts_with(b"HTTP/1.1 204"),
-                "{}",
-                String::from_utf8_lossy(&answer)
-            );
+            let said = String::from_utf8_lossy(&answer);
+            assert!(said.starts_with("HTTP/1.1 204"), "{said}");
         })
         .await
     }
@@ -595,10 +545,9 @@ async fn reading() -> usize {
     let (mut least, mut since) = (usize::MAX, 0);
     while since < 20 {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        let now = if IS_LONG_FORM {
-            resident() * 1_024
-        } else {
-            LIVE.load(Ordering::Relaxed)
+        let now = match IS_LONG_FORM {
+            true => resident() * 1_024,
+            false => LIVE.load(Ordering::Relaxed),
         };
         since = if now < least { 0 } else { since + 1 };
         least = least.min(now);
@@ -657,6 +606,12 @@ fn app(receiver: Receiver) -> Router {
 
 fn builder() -> ReceiverBuilder {
     Receiver::builder().secret(secret(SECRET))
+}
+
+/// A receiver with a store of this capacity.
+fn on_a_store(builder: ReceiverBuilder, capacity: usize) -> Receiver {
+    let builder = builder.store(MemoryStore::new(capacity));
+    builder.clock(ManualClock::at(NOW)).build().unwrap()
 }
 
 fn secret(text: &str) -> Secret {

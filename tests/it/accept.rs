@@ -23,7 +23,7 @@ use http::Request;
 use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
-use crate::harness::{HookReports, SECRET, Sent, TokioClock, pass, replayed};
+use crate::harness::{FORGER, HookReports, SECRET, Sent, TokioClock, pass, replayed};
 
 type Said = Result<Accepted, StoreError>;
 type Saying = Pin<Box<dyn Future<Output = Said> + Send>>;
@@ -110,10 +110,9 @@ impl Rig {
         }
     }
 
-    fn of<F>(script: impl Fn(Delivery, usize) -> F + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = Said> + Send + 'static,
-    {
+    fn of<F: Future<Output = Said> + Send + 'static>(
+        script: impl Fn(Delivery, usize) -> F + Send + Sync + 'static,
+    ) -> Self {
         Self::new(|builder| builder, script)
     }
 
@@ -132,27 +131,8 @@ impl Rig {
         task
     }
 
-    fn calls(&self) -> usize {
-        self.sink.calls.load(Ordering::SeqCst)
-    }
-
     fn given_up(&self) -> usize {
         self.sink.dropped.load(Ordering::SeqCst)
-    }
-
-    fn answers(&self) -> Vec<Outcome> {
-        self.told.answers.lock().unwrap().clone()
-    }
-
-    /// The outcomes that `on_failed` got.
-    fn failed(&self) -> Vec<Outcome> {
-        let failed = self.told.failed.lock().unwrap();
-        failed.iter().map(|failed| failed.outcome).collect()
-    }
-
-    fn settled(&self) -> Vec<(Outcome, bool)> {
-        let settled = self.told.settled.lock().unwrap();
-        settled.iter().map(|run| (run.outcome, run.late)).collect()
     }
 }
 
@@ -186,10 +166,6 @@ impl StoredBodies {
             }
         }
     }
-
-    fn len(&self) -> usize {
-        self.0.lock().unwrap().len()
-    }
 }
 
 const REPLAY: Outcome = Outcome::Replayed { same_body: true };
@@ -213,19 +189,19 @@ async fn what_the_sink_has_is_answered_200_and_its_copies_are_replays() {
     assert!(is_empty(answer).await);
     let copy = rig.send(&sent).await;
     assert!(replayed(&copy) && is_empty(copy).await);
-    let other = Sent {
-        body: format!("{} ", sent.body),
-        ..sent.clone()
-    };
+    let other = sent.clone().with_body(format!("{} ", sent.body));
     assert!(replayed(&rig.send(&other).await));
     let outcomes = [
         Outcome::Accepted,
         REPLAY,
         Outcome::Replayed { same_body: false },
     ];
-    assert_eq!(rig.answers(), outcomes);
-    assert_eq!(rig.settled(), outcomes.map(|outcome| (outcome, false)));
-    assert!(rig.failed().is_empty());
+    assert_eq!(rig.told.answers(), outcomes);
+    assert_eq!(
+        rig.told.settled_late(),
+        outcomes.map(|outcome| (outcome, false))
+    );
+    assert!(rig.told.failed().is_empty());
     let stored = kept.0.lock().unwrap();
     assert_eq!(stored.values().collect::<Vec<_>>(), [&sent.body]);
     let health = rig.acceptor.health();
@@ -261,7 +237,7 @@ async fn no_2xx_before_the_sink_has_said_durable() {
     pass(200).await;
     assert!(asked.is_finished());
     assert_eq!(asked.await.unwrap().status(), 200);
-    assert_eq!(rig.settled(), [(Outcome::Accepted, false)]);
+    assert_eq!(rig.told.settled_late(), [(Outcome::Accepted, false)]);
 }
 
 // fault Q9: a delivery is acknowledged that could not be stored
@@ -282,21 +258,16 @@ async fn a_sink_that_fails_is_503_by_its_kind_and_the_retry_is_accepted() {
         let sent = Sent::event("evt_1");
         assert!(not_now(&rig.send(&sent).await), "{kind:?}");
         let refused = Outcome::Refused(kind);
-        assert_eq!(rig.failed(), [refused]);
+        assert_eq!(rig.told.failed(), [refused]);
         let failed = rig.told.failed.lock().unwrap()[0].clone();
         assert_eq!(failed.delivery.unwrap().body(), &sent.body);
         let reason: &(dyn std::error::Error + 'static) = &*failed.reason.unwrap();
-        let chain: Vec<_> = std::iter::successors(Some(reason), |error| error.source())
-            .map(ToString::to_string)
-            .collect();
-        assert!(
-            chain.ends_with(&["made-up fault of the disk".into()]),
-            "{chain:?}"
-        );
+        let cause = std::iter::successors(Some(reason), |error| error.source()).last();
+        assert_eq!(cause.unwrap().to_string(), "made-up fault of the disk");
         assert_eq!(rig.send(&sent).await.status(), 200);
-        assert_eq!(rig.answers(), [refused, Outcome::Accepted]);
+        assert_eq!(rig.told.answers(), [refused, Outcome::Accepted]);
         assert_eq!(
-            rig.settled(),
+            rig.told.settled_late(),
             [(refused, false), (Outcome::Accepted, false)]
         );
     }
@@ -318,49 +289,36 @@ async fn a_sink_that_panics_is_503_and_the_retry_is_accepted() {
     }
     assert_eq!(rig.send(&Sent::event("evt_1")).await.status(), 200);
     assert!(is_ready());
-    assert_eq!(rig.answers()[..3], [UNAVAILABLE; 3]);
-    assert_eq!(rig.answers()[3..], [Outcome::Accepted]);
-    assert_eq!(rig.failed(), [UNAVAILABLE; 3]);
+    assert_eq!(rig.told.answers()[..3], [UNAVAILABLE; 3]);
+    assert_eq!(rig.told.answers()[3..], [Outcome::Accepted]);
+    assert_eq!(rig.told.failed(), [UNAVAILABLE; 3]);
     assert_eq!(rig.acceptor.runs(), 0);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_sink_slower_than_the_budget_continues_and_the_retry_finds_it() {
-    let kept = StoredBodies::default();
-    let keeping = kept.clone();
-    let rig = Rig::of(move |delivery, call| {
-        let kept = keeping.clone();
-        async move {
-            if call == 1 {
-                sleep(Duration::from_secs(7)).await;
-            }
-            Ok(kept.keep(&delivery))
-        }
-    });
-    let sent = Sent::event("evt_1");
-    let began = Instant::now();
-    assert!(not_now(&rig.send(&sent).await));
-    assert_eq!(began.elapsed(), Duration::from_millis(4_500));
-    assert_eq!(rig.answers(), [Outcome::RunsOn]);
-    assert_eq!((rig.acceptor.runs(), kept.len()), (1, 0));
-    pass(3_000).await;
-    assert_eq!((rig.acceptor.runs(), kept.len()), (0, 1));
-    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
-    assert!(replayed(&rig.send(&sent).await));
-    assert!(rig.failed().is_empty(), "nothing was lost");
-}
-
+/// It may have been the last attempt.
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_fails_after_its_request_is_reported_to_the_operator() {
-    let rig = Rig::of(|_, _| async {
-        sleep(Duration::from_secs(7)).await;
-        Err(StoreError::new(StoreErrorKind::Unavailable))
-    });
-    assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
-    assert!(rig.failed().is_empty());
-    pass(3_000).await;
-    assert_eq!(rig.failed(), [UNAVAILABLE]);
-    assert_eq!(rig.settled(), [(UNAVAILABLE, true)]);
+    for hangs_up in [false, true] {
+        let rig = Rig::of(|_, _| async {
+            sleep(Duration::from_secs(7)).await;
+            Err(StoreError::new(StoreErrorKind::Unavailable))
+        });
+        let asked = rig.begin(&Sent::event("evt_1")).await;
+        if hangs_up {
+            asked.abort();
+        } else {
+            assert!(not_now(&asked.await.unwrap()));
+        }
+        pass(2_000).await;
+        assert_eq!(rig.told.failed(), [], "{hangs_up}");
+        pass(6_000).await;
+        assert_eq!(rig.told.failed(), [UNAVAILABLE], "{hangs_up}");
+        assert_eq!(rig.told.settled_late(), [(UNAVAILABLE, true)]);
+        assert_eq!(
+            (rig.told.answers().is_empty(), rig.given_up()),
+            (hangs_up, 0)
+        );
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -371,8 +329,8 @@ async fn a_sink_that_never_answers_is_given_up_after_30_s() {
     assert_eq!((rig.acceptor.runs(), rig.given_up()), (1, 0));
     pass(200).await;
     assert_eq!((rig.acceptor.runs(), rig.given_up()), (0, 1));
-    assert_eq!(rig.settled(), [(TOO_SLOW, true)]);
-    assert_eq!(rig.failed(), [TOO_SLOW]);
+    assert_eq!(rig.told.settled_late(), [(TOO_SLOW, true)]);
+    assert_eq!(rig.told.failed(), [TOO_SLOW]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -384,63 +342,9 @@ async fn the_limit_of_runs_is_a_limit_for_sinks() {
     let began = Instant::now();
     assert!(not_now(&rig.send(&Sent::event("evt_1")).await));
     assert_eq!(began.elapsed(), Duration::from_secs(1));
-    assert_eq!(rig.answers(), [TOO_SLOW]);
-    assert_eq!(rig.settled(), [(TOO_SLOW, false)]);
-    assert_eq!((rig.failed(), rig.given_up()), (vec![TOO_SLOW], 1));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_sender_that_hangs_up_cuts_no_acceptance_off() {
-    let kept = StoredBodies::default();
-    let keeping = kept.clone();
-    let rig = Rig::of(move |delivery, call| {
-        let kept = keeping.clone();
-        async move {
-            sleep(Duration::from_secs(2)).await;
-            if call == 2 {
-                return Err(StoreError::new(StoreErrorKind::Full));
-            }
-            Ok(kept.keep(&delivery))
-        }
-    });
-    let asked = rig.begin(&Sent::event("evt_1")).await;
-    asked.abort();
-    pass(1_000).await;
-    assert_eq!((rig.acceptor.runs(), kept.len()), (1, 0));
-    pass(1_500).await;
-    assert_eq!((rig.acceptor.runs(), kept.len()), (0, 1));
-    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
-    // A delivery that fails after its sender hung up is reported, since it may have been the last attempt.
-    let asked = rig.begin(&Sent::event("evt_2")).await;
-    asked.abort();
-    pass(2_500).await;
-    let full = Outcome::Refused(RefusalKind::StoreFull);
-    assert_eq!(rig.failed(), [full]);
-    assert_eq!(rig.settled()[1..], [(full, true)]);
-    assert!(rig.answers().is_empty() && rig.given_up() == 0);
-}
-
-#[tokio::test(start_paused = true)]
-async fn copies_at_once_are_each_answered_as_the_sink_says() {
-    let kept = StoredBodies::default();
-    let keeping = kept.clone();
-    let rig = Rig::of(move |delivery, _| {
-        let kept = keeping.clone();
-        async move {
-            sleep(Duration::from_millis(50)).await;
-            Ok(kept.keep(&delivery))
-        }
-    });
-    let copies: Vec<_> = (0..100)
-        .map(|_| tokio::spawn(rig.send(&Sent::event("evt_1"))))
-        .collect();
-    let mut new = 0;
-    for copy in copies {
-        let answer = copy.await.unwrap();
-        assert_eq!(answer.status(), 200);
-        new += usize::from(!replayed(&answer));
-    }
-    assert_eq!((new, rig.calls(), kept.len()), (1, 100, 1));
+    assert_eq!(rig.told.answers(), [TOO_SLOW]);
+    assert_eq!(rig.told.settled_late(), [(TOO_SLOW, false)]);
+    assert_eq!((rig.told.failed(), rig.given_up()), (vec![TOO_SLOW], 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -480,11 +384,8 @@ async fn handle_is_the_same_for_servers_without_tower() {
     assert_eq!((answer.status().as_u16(), answer.body().len()), (200, 0));
     assert!(answer.headers().is_empty());
     assert_eq!(ask().await.headers()["idempotent-replayed"], "true");
-    let forged = Sent {
-        secret: "whsec_made_up_by_a_forger",
-        ..sent.clone()
-    };
-    let answer = rig.acceptor.handle(forged.request(&rig.clock)).await;
+    let forged = sent.clone().signed_by(FORGER).request(&rig.clock);
+    let answer = rig.acceptor.handle(forged).await;
     assert_eq!(answer.status(), 401);
     assert!(answer.body().starts_with(b"{\"error\":"));
     // Dropped half way, and yet not cut off.
@@ -493,13 +394,10 @@ async fn handle_is_the_same_for_servers_without_tower() {
         Ok(Accepted::New)
     });
     let dropped = rig.acceptor.handle(sent.request(&rig.clock));
-    assert!(
-        tokio::time::timeout(Duration::from_millis(100), dropped)
-            .await
-            .is_err()
-    );
+    let dropped = tokio::time::timeout(Duration::from_millis(100), dropped).await;
+    assert!(dropped.is_err());
     pass(2_000).await;
-    assert_eq!(rig.settled(), [(Outcome::Accepted, true)]);
+    assert_eq!(rig.told.settled_late(), [(Outcome::Accepted, true)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -507,14 +405,10 @@ async fn a_store_beside_the_sink_is_an_error_and_so_is_a_short_retention() {
     let sink = || Arc::clone(&Rig::of(|_, _| pending()).sink);
     let kind = |builder: ReceiverBuilder| builder.accept_into(sink()).unwrap_err().kind();
     let short = Duration::from_secs(3_600);
-    assert_eq!(
-        kind(builder().store(MemoryStore::default())),
-        ConfigErrorKind::StoreUnused
-    );
-    assert_eq!(
-        kind(builder().without_deduplication()),
-        ConfigErrorKind::StoreUnused
-    );
+    let stored = builder().store(MemoryStore::default());
+    for builder in [stored, builder().without_deduplication()] {
+        assert_eq!(kind(builder), ConfigErrorKind::StoreUnused);
+    }
     assert_eq!(kind(Receiver::builder()), ConfigErrorKind::NoSecret);
     assert!(matches!(
         kind(builder().retention(short)),

@@ -2,18 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::routing::post;
 use hookgate::{
-    KeyRing, MemoryStore, Receiver, Secret, layer::Answer, lookup::Keys, outcome::RefusalKind,
-    receiver::RequestHead,
+    Delivery, KeyRing, MemoryStore, Receiver, Secret, layer::Answer, lookup::Keys,
+    outcome::RefusalKind, receiver::RequestHead,
 };
 use http::StatusCode;
-use tower::ServiceExt;
 
-use crate::harness::{Harness, SECRET, Sent, TokioClock};
-
-const FORGER: &str = "whsec_made_up_by_somebody_else";
+use crate::harness::{FORGER, Harness, SECRET, Sent, TokioClock, in_turn};
 
 /// A change of the headers of a request.
 type Change = fn(&mut http::HeaderMap);
@@ -23,69 +18,37 @@ fn claimed(answer: &axum::response::Response) -> Option<String> {
     let claimed = answer.claimed_subscription();
     let shown = claimed.map(|id| id.as_str().to_owned());
     // In the one line too, with its mark.
-    let note = shown
-        .as_ref()
-        .map(|id| format!(" (claimed subscription, unproven: {id})"));
-    match note {
-        Some(note) => assert!(answer.to_string().ends_with(&note), "{answer}"),
-        None => assert!(!answer.to_string().contains("claimed"), "{answer}"),
+    let line = answer.to_string();
+    match &shown {
+        Some(id) => assert!(line.ends_with(&format!(" (claimed subscription, unproven: {id})"))),
+        None => assert!(!line.contains("claimed"), "{line}"),
     }
     shown
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_names_the_claimed_subscription_to_the_hooks() {
-    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    let harness = Harness::of(in_turn(&[200]));
     let send = |sent: Sent, change: Change| {
         let mut request = sent.request(&harness.clock);
         change(request.headers_mut());
-        let app = harness.app.clone();
-        async move { app.oneshot(request).await.unwrap() }
+        harness.ask(request)
     };
-    let sent = || Sent {
-        subscription: Some("wh_orders-1"),
-        ..Sent::event("evt_1")
-    };
-    let forged = || Sent {
-        secret: FORGER,
-        ..sent()
-    };
+    fn set(headers: &mut http::HeaderMap, name: &'static str, value: &str) {
+        headers.insert(name, value.parse().unwrap());
+    }
+    let sent = || Sent::event("evt_1").of("wh_orders-1");
+    let forged = || sent().signed_by(FORGER);
+    #[rustfmt::skip] // a row a case
     let cases: [(Sent, Change, u16); 8] = [
         (forged(), |_| (), 401),
-        (Sent { age: 400, ..sent() }, |_| (), 401),
-        (
-            sent(),
-            |headers| drop(headers.remove("x-service-signature")),
-            401,
-        ),
-        (
-            sent(),
-            |headers| drop(headers.insert("x-service-timestamp", "soon".parse().unwrap())),
-            401,
-        ),
-        (
-            sent(),
-            |headers| drop(headers.insert("content-type", "text/html".parse().unwrap())),
-            415,
-        ),
-        (
-            sent(),
-            |headers| drop(headers.insert("content-length", "99999999".parse().unwrap())),
-            413,
-        ),
-        (
-            Sent {
-                body: "{}".into(),
-                ..sent()
-            },
-            |_| (),
-            400,
-        ),
-        (
-            sent(),
-            |headers| drop(headers.insert("x-service-event-id", "evt_2".parse().unwrap())),
-            400,
-        ),
+        (sent().aged(400), |_| (), 401),
+        (sent(), |headers| drop(headers.remove("x-service-signature")), 401),
+        (sent(), |headers| set(headers, "x-service-timestamp", "soon"), 401),
+        (sent(), |headers| set(headers, "content-type", "text/html"), 415),
+        (sent(), |headers| set(headers, "content-length", "99999999"), 413),
+        (sent().with_body("{}"), |_| (), 400),
+        (sent(), |headers| set(headers, "x-service-event-id", "evt_2"), 400),
     ];
     for (sent, change, status) in cases {
         let answer = send(sent, change).await;
@@ -104,42 +67,24 @@ async fn a_refusal_names_the_claimed_subscription_to_the_hooks() {
 
 #[tokio::test(start_paused = true)]
 async fn an_id_of_another_form_or_twice_is_not_named() {
-    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    let harness = Harness::of(in_turn(&[200]));
     let long = format!("wh_{}", "a".repeat(65));
-    for id in [
-        "",
-        "wh_",
-        "orders",
-        "wh_a b",
-        "wh_\u{7f}",
-        "wh_<b>",
-        "WH_1",
-        &*long,
-    ] {
-        let mut request = Sent {
-            secret: FORGER,
-            ..Sent::event("evt_1")
+    let mut cases: Vec<_> = ["", "wh_", "orders", "wh_a b", "wh_<b>", "WH_1", &long]
+        .map(|id| vec![id])
+        .to_vec();
+    cases.push(vec!["wh_1", "wh_2"]);
+    for ids in cases {
+        let mut request = Sent::event("evt_1")
+            .signed_by(FORGER)
+            .request(&harness.clock);
+        for id in &ids {
+            let headers = request.headers_mut();
+            headers.append("x-service-webhook-id", id.parse().unwrap());
         }
-        .request(&harness.clock);
-        let Ok(value) = http::HeaderValue::from_bytes(id.as_bytes()) else {
-            continue;
-        };
-        request.headers_mut().insert("x-service-webhook-id", value);
-        let answer = harness.app.clone().oneshot(request).await.unwrap();
-        assert_eq!(
-            (answer.status().as_u16(), claimed(&answer)),
-            (401, None),
-            "{id}"
-        );
+        let answer = harness.ask(request).await;
+        let (status, claimed) = (answer.status().as_u16(), claimed(&answer));
+        assert_eq!((status, claimed), (401, None), "{ids:?}");
     }
-    let mut request = Sent::event("evt_1").request(&harness.clock);
-    for id in ["wh_1", "wh_2"] {
-        request
-            .headers_mut()
-            .append("x-service-webhook-id", id.parse().unwrap());
-    }
-    let answer = harness.app.clone().oneshot(request).await.unwrap();
-    assert_eq!((answer.status().as_u16(), claimed(&answer)), (401, None));
 }
 
 fn keys() -> Keys {
@@ -164,16 +109,9 @@ async fn the_operator_learns_which_of_many_subscriptions_is_refused() {
         })
         .build()
         .unwrap();
-    let app: Router = Router::new().route(
-        "/webhooks",
-        post(async || StatusCode::OK).layer(receiver.layer()),
-    );
     for id in ["wh_1", "wh_3"] {
-        let sent = Sent {
-            subscription: Some(id),
-            ..Sent::event("evt_1")
-        };
-        app.clone().oneshot(sent.request(&clock)).await.unwrap();
+        let request = Sent::event("evt_1").of(id).request(&clock);
+        receiver.handle(request, async |_: Delivery| ()).await;
         let (status, claimed) = told.lock().unwrap().pop().unwrap();
         assert_eq!((status, claimed.unwrap().as_str()), (401, id));
     }
@@ -205,13 +143,9 @@ fn the_steps_without_the_layer_name_it_too() {
 async fn no_label_of_a_metric_holds_a_claimed_id() {
     let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     let guard = metrics::set_default_local_recorder(&recorder);
-    let harness = Harness::of(|_, _| async { StatusCode::OK });
+    let harness = Harness::of(in_turn(&[200]));
     for id in ["wh_claimed_1", "wh_claimed_2"] {
-        let sent = Sent {
-            secret: FORGER,
-            subscription: Some(id),
-            ..Sent::event("evt_1")
-        };
+        let sent = Sent::event("evt_1").signed_by(FORGER).of(id);
         assert_eq!(harness.send(&sent).await.status(), 401);
     }
     drop(guard);

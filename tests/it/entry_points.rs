@@ -101,6 +101,8 @@ enum Guard {
 struct Rig {
     entry: EntryPoint,
     guard: Guard,
+    /// That of a receiver.
+    store: MemoryStore,
     script: Script,
     clock: TokioClock,
     told: HookReports,
@@ -126,15 +128,16 @@ impl Rig {
             .secret(Secret::new(SECRET).unwrap())
             .clock(clock.clone());
         let builder = settings(told.clone().listen(builder));
+        let store = MemoryStore::default().with_clock(clock.clone());
         let guard = if entry == EntryPoint::Acceptor {
             Guard::Acceptor(builder.accept_into(script.clone()).unwrap())
         } else {
-            let store = MemoryStore::default().with_clock(clock.clone());
-            Guard::Receiver(builder.store(store).build().unwrap())
+            Guard::Receiver(builder.store(store.clone()).build().unwrap())
         };
         Self {
             entry,
             guard,
+            store,
             script,
             clock,
             told,
@@ -216,16 +219,6 @@ impl Rig {
             EntryPoint::Acceptor => Outcome::Accepted,
             _ => Outcome::Handled,
         }
-    }
-
-    fn settled(&self) -> Vec<(Outcome, bool)> {
-        let settled = self.told.settled.lock().unwrap();
-        settled.iter().map(|run| (run.outcome, run.late)).collect()
-    }
-
-    fn failed(&self) -> Vec<Outcome> {
-        let failed = self.told.failed.lock().unwrap();
-        failed.iter().map(|failed| failed.outcome).collect()
     }
 }
 
@@ -314,7 +307,12 @@ async fn what_is_refused_never_reaches_the_work_and_is_answered_alike() {
         }
     }
     for rig in &rigs {
-        assert_eq!((rig.calls(), rig.settled()), (0, vec![]), "{:?}", rig.entry);
+        assert_eq!(
+            (rig.calls(), rig.told.settled_late()),
+            (0, vec![]),
+            "{:?}",
+            rig.entry
+        );
     }
 }
 
@@ -326,8 +324,8 @@ async fn a_success_is_done_and_its_copy_is_a_replay() {
         assert!(rig.send("evt_1").await.is_replay(), "{:?}", rig.entry);
         assert_eq!((rig.done(), rig.runs()), (1, 0));
         let answers = [rig.success(), Outcome::Replayed { same_body: true }];
-        assert_eq!(*rig.told.answers.lock().unwrap(), answers);
-        assert_eq!(rig.settled()[0], (rig.success(), false));
+        assert_eq!(rig.told.answers(), answers);
+        assert_eq!(rig.told.settled_late()[0], (rig.success(), false));
     }
 }
 
@@ -348,6 +346,13 @@ async fn copies_at_one_moment_are_done_once_and_each_is_answered_2xx() {
             replays += usize::from(answer.is_replay());
         }
         assert_eq!((rig.done(), replays), (1, 4), "{:?}", rig.entry);
+        // A sink is asked about each copy.
+        let calls = if rig.entry == EntryPoint::Acceptor {
+            5
+        } else {
+            1
+        };
+        assert_eq!(rig.calls(), calls, "{:?}", rig.entry);
     }
 }
 
@@ -361,8 +366,8 @@ async fn slow_work_is_answered_503_in_time_and_its_retry_finds_it_done() {
         assert_eq!((rig.runs(), rig.done()), (1, 0));
         pass(3_000).await;
         assert_eq!((rig.runs(), rig.done()), (0, 1));
-        assert_eq!(rig.settled(), [(rig.success(), true)]);
-        assert!(rig.failed().is_empty(), "nothing was lost");
+        assert_eq!(rig.told.settled_late(), [(rig.success(), true)]);
+        assert!(rig.told.failed().is_empty(), "nothing was lost");
         // A sink is asked about the copy too, and this one is slow again.
         if rig.entry != EntryPoint::Acceptor {
             assert!(rig.send("evt_1").await.is_replay());
@@ -378,8 +383,8 @@ async fn a_sender_that_hangs_up_ends_no_work() {
         assert_eq!((rig.runs(), rig.done()), (1, 0), "{:?}", rig.entry);
         pass(2_000).await;
         assert_eq!((rig.runs(), rig.done()), (0, 1), "{:?}", rig.entry);
-        assert_eq!(rig.settled(), [(rig.success(), true)]);
-        assert!(rig.told.answers.lock().unwrap().is_empty());
+        assert_eq!(rig.told.settled_late(), [(rig.success(), true)]);
+        assert!(rig.told.answers().is_empty());
     }
 }
 
@@ -399,7 +404,7 @@ async fn after_a_failure_or_a_panic_the_retry_works_again() {
             let answer = rig.send("evt_1").await;
             assert!(answer.status >= 500, "{:?}", rig.entry);
             assert_eq!((rig.calls(), rig.done()), (calls, 0));
-            assert_eq!(rig.failed().len(), calls, "{:?}", rig.entry);
+            assert_eq!(rig.told.failed().len(), calls, "{:?}", rig.entry);
         }
         assert_eq!(rig.send("evt_1").await.status, 200);
         assert_eq!((rig.calls(), rig.done(), rig.runs()), (3, 1, 0));
@@ -442,7 +447,7 @@ async fn with_too_little_time_left_no_work_begins() {
         );
         let out_of_time = Outcome::Refused(RefusalKind::OutOfTime);
         assert_eq!((rig.told.last_answer(), rig.calls()), (out_of_time, 0));
-        assert_eq!(rig.failed(), [out_of_time]);
+        assert_eq!(rig.told.failed(), [out_of_time]);
     }
 }
 
@@ -458,7 +463,7 @@ async fn a_drain_waits_for_work_and_lets_no_other_in() {
         assert_eq!(drain.await.unwrap(), 0);
         assert!(is_not_now(&attached.await.unwrap()));
         // Reported before the drain has ended.
-        assert_eq!(rig.settled(), [(rig.success(), true)]);
+        assert_eq!(rig.told.settled_late(), [(rig.success(), true)]);
     }
 }
 
@@ -474,7 +479,8 @@ async fn a_drain_that_runs_out_of_time_ends_the_work_and_says_so() {
         assert_eq!(began.elapsed().as_secs(), 2);
         assert!(is_not_now(&attached.await.unwrap()), "{:?}", rig.entry);
         let cut = Outcome::Failed(Failure::Drained);
-        assert_eq!(rig.settled(), [(cut, false)], "{:?}", rig.entry);
-        assert_eq!((rig.failed(), rig.runs()), (vec![cut], 0));
+        assert_eq!(rig.told.settled_late(), [(cut, false)], "{:?}", rig.entry);
+        assert_eq!((rig.told.failed(), rig.runs()), (vec![cut], 0));
+        assert_eq!(rig.store.stats().running, 0, "its claim is released");
     }
 }

@@ -1,6 +1,6 @@
 //! A guarded route in virtual time: deliveries in, answers, outcomes and runs out.
 
-use std::future::Future;
+use std::future::{Future, Ready, ready};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,11 +17,15 @@ use hookgate::{
     layer::{Failed, Settled},
     verify::{Signature, Timestamp},
 };
-use http::Request;
-use tokio::time::Instant;
+use http::{Request, StatusCode};
+use tokio::time::{Instant, sleep};
 use tower::ServiceExt;
 
 pub const SECRET: &str = "whsec_made_up_for_these_tests";
+/// The secret of somebody else.
+pub const FORGER: &str = "whsec_made_up_by_somebody_else";
+/// What a handler answers that has done its work.
+pub const OK: StatusCode = StatusCode::NO_CONTENT;
 
 /// Wall and monotonic time from tokio's clock, which tests pause and move.
 #[derive(Clone, Debug)]
@@ -65,6 +69,36 @@ impl Sent {
         }
     }
 
+    /// Of a row that was created, with these properties.
+    pub fn row_created(id: &str, properties: &str) -> Self {
+        let properties = format!(r#""properties":{properties},"rowId""#);
+        let body = Self::event(id).body.replace("row.deleted", "row.created");
+        let body = body.replace("deletedBy", "createdBy");
+        Self::event(id).with_body(body.replace(r#""rowId""#, &properties))
+    }
+
+    pub fn with_body(self, body: impl Into<String>) -> Self {
+        let body = body.into();
+        Self { body, ..self }
+    }
+
+    pub fn signed_by(self, secret: &'static str) -> Self {
+        Self { secret, ..self }
+    }
+
+    pub fn of(self, subscription: &'static str) -> Self {
+        let subscription = Some(subscription);
+        Self {
+            subscription,
+            ..self
+        }
+    }
+
+    /// Signed so many seconds ago.
+    pub fn aged(self, age: i64) -> Self {
+        Self { age, ..self }
+    }
+
     pub fn request(&self, clock: &TokioClock) -> Request<Body> {
         let seconds = UnixSeconds::new(clock.now().as_i64() - self.age);
         let timestamp = Timestamp::at(seconds).unwrap();
@@ -80,6 +114,11 @@ impl Sent {
         request.body(self.body.clone().into()).unwrap()
     }
 }
+
+/// The future of a handler.
+pub trait Handling: Future<Output: IntoResponse> + Send + 'static {}
+
+impl<F: Future<Output: IntoResponse> + Send + 'static> Handling for F {}
 
 #[derive(Clone)]
 pub struct Harness {
@@ -100,14 +139,10 @@ pub struct HookReports {
 
 impl Harness {
     /// A receiver with a `MemoryStore` in tokio's time, changed by `settings`, before the handler `script`.
-    pub fn new<F, A>(
+    pub fn new<F: Handling>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: IntoResponse,
-    {
+    ) -> Self {
         Self::without_store(
             |builder, clock| {
                 let store = MemoryStore::default().with_clock(clock.clone());
@@ -118,28 +153,20 @@ impl Harness {
     }
 
     /// As [`new`](Self::new); the store, or that there is none, is left to `settings`.
-    pub fn without_store<F, A>(
+    pub fn without_store<F: Handling>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: IntoResponse,
-    {
+    ) -> Self {
         let secret = Secret::new(SECRET).unwrap();
         Self::from_builder(Receiver::builder().secret(secret), settings, script)
     }
 
     /// As [`new`](Self::new); the keys are left to `settings`.
     #[allow(dead_code)] // used where keys are looked up
-    pub fn without_secret<F, A>(
+    pub fn without_secret<F: Handling>(
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: IntoResponse,
-    {
+    ) -> Self {
         Self::from_builder(
             Receiver::builder(),
             |builder, clock| {
@@ -150,15 +177,11 @@ impl Harness {
         )
     }
 
-    fn from_builder<F, A>(
+    fn from_builder<F: Handling>(
         builder: ReceiverBuilder,
         settings: impl FnOnce(ReceiverBuilder, &TokioClock) -> ReceiverBuilder,
         script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: IntoResponse,
-    {
+    ) -> Self {
         let clock = TokioClock::start();
         let told = HookReports::default();
         let builder = told.clone().listen(builder.clock(clock.clone()));
@@ -180,11 +203,9 @@ impl Harness {
     }
 
     /// With default settings.
-    pub fn of<F, A>(script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static) -> Self
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: IntoResponse,
-    {
+    pub fn of<F: Handling>(
+        script: impl Fn(Delivery, usize) -> F + Clone + Send + Sync + 'static,
+    ) -> Self {
         Self::new(|builder, _| builder, script)
     }
 
@@ -193,8 +214,20 @@ impl Harness {
     }
 
     pub fn send(&self, sent: &Sent) -> impl Future<Output = Response> + Send + use<> {
-        let answer = self.app.clone().oneshot(sent.request(&self.clock));
+        self.ask(sent.request(&self.clock))
+    }
+
+    pub fn ask(&self, request: Request<Body>) -> impl Future<Output = Response> + Send + use<> {
+        let answer = self.app.clone().oneshot(request);
         async { answer.await.unwrap() }
+    }
+
+    pub async fn status(&self, id: &str) -> u16 {
+        self.send(&Sent::event(id)).await.status().as_u16()
+    }
+
+    pub async fn replays(&self, id: &str) -> bool {
+        replayed(&self.send(&Sent::event(id)).await)
     }
 
     /// Sends in a task of its own, and lets it begin.
@@ -226,6 +259,37 @@ impl HookReports {
         let settled = self.settled.lock().unwrap();
         settled.iter().map(|run| run.outcome).collect()
     }
+
+    /// As [`settled`](Self::settled), each with whether it was late.
+    pub fn settled_late(&self) -> Vec<(Outcome, bool)> {
+        let settled = self.settled.lock().unwrap();
+        settled.iter().map(|run| (run.outcome, run.late)).collect()
+    }
+
+    pub fn answers(&self) -> Vec<Outcome> {
+        self.answers.lock().unwrap().clone()
+    }
+
+    pub fn failed(&self) -> Vec<Outcome> {
+        let failed = self.failed.lock().unwrap();
+        failed.iter().map(|failed| failed.outcome).collect()
+    }
+}
+
+/// A handler that answers so at its runs, and with the last of these at all later ones.
+pub fn in_turn(
+    statuses: &'static [u16],
+) -> impl Fn(Delivery, usize) -> Ready<StatusCode> + Clone + Send + Sync + 'static {
+    move |_, run| {
+        let status = statuses[run.min(statuses.len()) - 1];
+        ready(StatusCode::from_u16(status).unwrap())
+    }
+}
+
+/// A handler's work that takes so long.
+pub async fn ok_after(seconds: u64) -> StatusCode {
+    sleep(Duration::from_secs(seconds)).await;
+    OK
 }
 
 /// Lets virtual time pass, and everything that is due happen.
@@ -233,7 +297,7 @@ pub async fn pass(millis: u64) {
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
-    tokio::time::sleep(Duration::from_millis(millis)).await;
+    sleep(Duration::from_millis(millis)).await;
     for _ in 0..10 {
         tokio::task::yield_now().await;
     }
@@ -279,7 +343,7 @@ pub fn late_body(after: Duration, body: Body) -> Body {
     }
 
     Body::new(Late {
-        wait: Box::pin(tokio::time::sleep(after)),
+        wait: Box::pin(sleep(after)),
         body,
     })
 }

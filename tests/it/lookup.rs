@@ -12,7 +12,6 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use axum::response::Response;
-use bytes::Bytes;
 use hookgate::{
     ConfigErrorKind, KeyRing, MemoryStore, Outcome, Receiver, Refusal, Secret, Verifier, block_on,
     clock::UnixSeconds,
@@ -23,13 +22,12 @@ use hookgate::{
     verify::{DeliveryHeaders, Signature, Timestamp, VerifyErrorKind},
 };
 use http::StatusCode;
-use http_body::Frame;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, ServiceExt};
 
-use crate::harness::{Harness, SECRET, Sent, pass};
+use crate::harness::{Harness, SECRET, Sent, late_body, pass};
 use crate::support;
 use provider::{Found, Provider, ProviderError, found, ring_of};
 
@@ -45,10 +43,28 @@ fn guarded(provider: &Provider) -> Harness {
 }
 
 fn event_of(subscription: &str, id: &str) -> Sent {
-    Sent {
-        subscription: Some(String::leak(subscription.to_owned())),
-        ..Sent::event(id)
-    }
+    Sent::event(id).of(String::leak(subscription.to_owned()))
+}
+
+/// A receiver whose secrets `provider` looks up, on a clock of its own.
+fn receiver(provider: &Provider) -> Receiver {
+    let builder = Receiver::builder().provider(provider.clone());
+    let builder = builder
+        .store(MemoryStore::default())
+        .clock(support::manual());
+    builder.build().unwrap()
+}
+
+/// A delivery to such a receiver, which names this subscription.
+fn sent_to(subscription: impl AsRef<[u8]>) -> support::Sent {
+    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+    sent.with("X-Service-Webhook-Id", subscription)
+}
+
+/// How many look-ups run, and how many wait.
+fn under_way(receiver: &Receiver) -> (usize, usize) {
+    let stats = receiver.keys().lookup_stats().unwrap();
+    (stats.running, stats.waiting)
 }
 
 /// The refusal that the operator sees for an answer.
@@ -83,54 +99,21 @@ fn assert_refused(response: &Response, kind: RefusalKind) {
 #[tokio::test]
 async fn only_ids_of_the_services_form_are_looked_up_and_all_others_are_unknown() {
     let provider = Provider::new(async |_, _| Ok(None));
-    let receiver = Receiver::builder()
-        .provider(provider.clone())
-        .store(support::CountingStore::default())
-        .clock(support::manual())
-        .build()
-        .unwrap();
     let probe = support::Probe::new();
-    let app = support::app(&receiver, &probe);
+    let app = support::app(&receiver(&provider), &probe);
     let tail = |length: usize| format!("wh_{}", "Az09_-xy".repeat(9).split_at(length).0);
     let good = [tail(1), tail(63), tail(64), "wh_-".into(), "wh___".into()].map(String::into_bytes);
-    let mut bad = [
-        "",
-        "wh_",
-        "wh",
-        "WH_1",
-        "Wh_1",
-        "wh-1",
-        "evt_1",
-        "1",
-        "wh_1 2",
-        "wh_1,wh_2",
-        "wh_'--",
-        "wh_%",
-        "wh_*",
-        "wh_..",
-        "wh_/",
-        "wh_1;",
-        "wh_\"1\"",
-        "wh_$1",
-        "xwh_1",
-        "wh_1\t2",
-    ]
-    .map(|id| id.as_bytes().to_vec())
-    .to_vec();
+    let bad = "|wh_|wh|WH_1|Wh_1|wh-1|evt_1|1|wh_1 2|wh_1,wh_2|wh_'--|wh_%|wh_*|wh_..|wh_/|wh_1;|wh_\"1\"|wh_$1|xwh_1|wh_1\t2";
+    let mut bad: Vec<_> = bad.split('|').map(|id| id.as_bytes().to_vec()).collect();
     bad.extend([tail(65), tail(66), "wh_".repeat(3_000)].map(String::into_bytes));
-    bad.extend([
-        b"wh_\xe9".to_vec(),
-        b"wh_\xff".to_vec(),
-        "wh_\u{661}".into(),
-    ]);
-    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
+    bad.extend([&b"wh_\xe9"[..], b"wh_\xff", "wh_\u{661}".as_bytes()].map(<[u8]>::to_vec));
     let mut answers = Vec::new();
     for id in bad.iter().chain(&good) {
-        let sent = sent.clone().with("X-Service-Webhook-Id", id);
-        answers.push(support::ask(&app, &sent).await);
+        answers.push(support::ask(&app, &sent_to(id)).await);
     }
     // No id at all is a missing header.
-    answers.push(support::ask(&app, &sent).await);
+    let nobody = sent_to("").without("X-Service-Webhook-Id");
+    answers.push(support::ask(&app, &nobody).await);
     for answer in &answers {
         assert_eq!(
             (answer.status, &answer.headers, &answer.body),
@@ -149,21 +132,13 @@ async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
         "wh_1" => found(),
         _ => Ok(None),
     });
-    let receiver = Receiver::builder()
-        .provider(provider)
-        .store(support::CountingStore::default())
-        .clock(support::manual())
-        .build()
-        .unwrap();
-    let service = receiver.layer().layer(support::Never);
+    let service = receiver(&provider).layer().layer(support::Never);
     let forged = support::Sent::signed(OTHER, support::NOW, support::event("evt_1"));
     let mut seen = Vec::new();
     // Found, unknown, of another form; looked up first and cached then.
     for id in ["wh_1", "wh_2", "2", "wh_1", "wh_2", "2"] {
         let sent = forged.clone().with("X-Service-Webhook-Id", id);
-        let frames = sent.body.chunks(10);
-        let frames = frames.map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))));
-        let (body, polls) = support::CountedBody::new(frames.collect());
+        let (body, polls) = support::CountedBody::in_pieces(&sent.body, 10);
         let answer = service.clone().oneshot(sent.request_with(body)).await;
         let answer = support::Received::of(answer.unwrap()).await;
         let polls = polls.load(Ordering::SeqCst);
@@ -178,19 +153,14 @@ async fn an_unknown_id_that_was_looked_up_costs_the_body_like_a_known_one() {
 async fn what_is_stale_or_refused_by_its_head_is_not_looked_up() {
     let provider = Provider::all();
     let harness = guarded(&provider);
-    let stale = |subscription: &str, age| Sent {
-        age,
-        ..event_of(subscription, "evt_1")
-    };
     for age in [301, 400, 40 * 3_600, -301] {
-        let response = harness.send(&stale("wh_1", age)).await;
-        assert_eq!(response.status(), 401);
+        let stale = event_of("wh_1", "evt_1").aged(age);
+        assert_eq!(harness.send(&stale).await.status(), 401);
     }
     // Neither is a head that is refused, nor one without an id.
     let mut request = event_of("wh_3", "evt_1").request(&harness.clock);
     *request.method_mut() = http::Method::PUT;
-    let response = harness.app.clone().oneshot(request).await.unwrap();
-    assert_eq!(response.status(), 405);
+    assert_eq!(harness.ask(request).await.status(), 405);
     assert_eq!(harness.send(&Sent::event("evt_1")).await.status(), 401);
     assert_eq!(provider.count(), 0);
 }
@@ -206,15 +176,14 @@ async fn copies_at_one_moment_share_one_look_up() {
         answers.spawn(harness.send(&event_of("wh_1", &format!("evt_{number}"))));
     }
     pass(50).await;
-    let stats = harness.receiver.keys().lookup_stats().unwrap();
-    assert_eq!((stats.running, stats.waiting), (1, 0));
+    assert_eq!(under_way(&harness.receiver), (1, 0));
     while let Some(answer) = answers.join_next().await {
         assert_eq!(answer.unwrap().status(), 204);
     }
     assert_eq!(provider.count(), 1);
     assert_eq!(harness.runs(), 64);
-    let stats = harness.receiver.keys().lookup_stats().unwrap();
-    assert_eq!((stats.running, stats.waiting, stats.found), (0, 0, 1));
+    assert_eq!(under_way(&harness.receiver), (0, 0));
+    assert_eq!(harness.receiver.keys().lookup_stats().unwrap().found, 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,16 +252,8 @@ fn without_a_runtime_a_look_up_ends_with_its_future_and_another_begins() {
             found()
         }
     });
-    let receiver = Receiver::builder()
-        .provider(provider.clone())
-        .store(MemoryStore::default())
-        .clock(support::manual())
-        .build()
-        .unwrap();
-    let sent = support::Sent::at(support::NOW, support::event("evt_1"))
-        .with("X-Service-Webhook-Id", "wh_1");
-    let headers = sent.headers.iter().map(|(name, value)| (name, value));
-    let head = RequestHead::new("POST", headers);
+    let (receiver, sent) = (receiver(&provider), sent_to("wh_1"));
+    let head = sent.request_head();
     let running = || receiver.keys().lookup_stats().unwrap().running;
     let begin = || {
         let mut opening = Box::pin(receiver.check_head_async(&head));
@@ -341,11 +302,8 @@ async fn a_removed_subscription_is_refused_after_a_minute_and_not_before() {
     pass(100).await; // 60 s
     let response = harness.send(&event_of("wh_1", "evt_3")).await;
     assert_eq!(response.status(), 401);
-    assert_eq!(
-        verify_error(&response),
-        VerifyErrorKind::UnknownSubscription
-    );
-    assert_eq!(provider.count(), 2);
+    let unknown = VerifyErrorKind::UnknownSubscription;
+    assert_eq!((verify_error(&response), provider.count()), (unknown, 2));
     // An "unknown" answer is remembered just as long, and no longer.
     there.store(true, Ordering::SeqCst);
     pass(59_000).await;
@@ -399,10 +357,7 @@ async fn a_rotated_ring_is_seen_at_once_when_the_old_one_is_forgotten() {
             async { StatusCode::NO_CONTENT }
         },
     );
-    let with = |secret, id: &str| Sent {
-        secret,
-        ..event_of("wh_1", id)
-    };
+    let with = |secret, id: &str| event_of("wh_1", id).signed_by(secret);
     assert_eq!(harness.send(&with(SECRET, "evt_1")).await.status(), 204);
     *secret.lock().unwrap() = OTHER;
     assert_eq!(harness.send(&with(OTHER, "evt_2")).await.status(), 401);
@@ -436,10 +391,7 @@ async fn where_no_key_fits_the_provider_is_asked_again_once_in_ten_seconds() {
         async move { ring_of(secret) }
     });
     let harness = guarded(&provider);
-    let with = |secret, id: &str| Sent {
-        secret,
-        ..event_of("wh_1", id)
-    };
+    let with = |secret, id: &str| event_of("wh_1", id).signed_by(secret);
     assert_eq!(harness.send(&with(SECRET, "evt_1")).await.status(), 204);
     *secret.lock().unwrap() = OTHER;
     assert_eq!(harness.send(&with(OTHER, "evt_2")).await.status(), 401);
@@ -508,19 +460,12 @@ async fn what_is_forgotten_amid_its_look_up_serves_no_later_delivery() {
         // The first look-up reads the old secret.
         let provider = Provider::new(move |_, number| async move {
             let old = number == 1;
-            sleep(Duration::from_millis(if old == old_ends_last {
-                400
-            } else {
-                200
-            }))
-            .await;
+            let takes = if old == old_ends_last { 400 } else { 200 };
+            sleep(Duration::from_millis(takes)).await;
             ring_of(if old { OTHER } else { SECRET })
         });
         let harness = guarded(&provider);
-        let with = |secret, id: &str| Sent {
-            secret,
-            ..event_of("wh_1", id)
-        };
+        let with = |secret, id: &str| event_of("wh_1", id).signed_by(secret);
         let before = harness.begin(&with(OTHER, "evt_1")).await;
         pass(50).await;
         harness.receiver.keys().forget("wh_1").unwrap();
@@ -551,18 +496,15 @@ async fn a_flood_of_invented_ids_evicts_no_ring() {
     let sent = Sent::event("evt_flood").request(&harness.clock);
     for number in 0..100_000 {
         let id = format!("wh_invented_{number}");
-        let headers = sent
-            .headers()
-            .iter()
-            .map(|(name, value)| (name.as_str(), value));
-        let headers = headers.map(|(name, value)| (name, value.as_bytes()));
+        let headers = sent.headers().iter();
+        let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
         let id = ("x-service-webhook-id", id.as_bytes());
         let head = RequestHead::new("POST", headers.chain([id]));
         assert!(harness.receiver.check_head_async(&head).await.is_ok());
     }
     let stats = harness.receiver.keys().lookup_stats().unwrap();
     assert_eq!((stats.found, stats.unknown, stats.evicted), (2, 4_096, 0));
-    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert_eq!(under_way(&harness.receiver), (0, 0));
     assert_eq!(provider.count(), 100_002);
     for number in [1, 2] {
         assert_eq!(harness.send(&real(number, "evt_2")).await.status(), 204);
@@ -591,8 +533,7 @@ async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
         flood.spawn(harness.send(&invented));
     }
     pass(1).await;
-    let stats = harness.receiver.keys().lookup_stats().unwrap();
-    assert_eq!((stats.running, stats.waiting), (12, 988));
+    assert_eq!(under_way(&harness.receiver), (12, 988));
     assert_eq!(provider.running(), 12);
     let began = Instant::now();
     assert_eq!(harness.send(&event_of("wh_1", "evt_2")).await.status(), 204);
@@ -602,15 +543,13 @@ async fn a_flood_of_invented_ids_leaves_room_for_the_look_ups_of_known_ones() {
     assert_refused(&first, RefusalKind::SecretsUnavailable);
     let mut statuses = std::collections::BTreeMap::new();
     while let Some(answer) = flood.join_next().await {
-        *statuses
-            .entry(answer.unwrap().status().as_u16())
-            .or_insert(0) += 1;
+        let status = answer.unwrap().status().as_u16();
+        *statuses.entry(status).or_insert(0) += 1;
     }
     // Twelve had their turn within a second.
     assert_eq!(statuses, [(401, 12), (503, 988)].into());
     pass(6_000).await;
-    let stats = harness.receiver.keys().lookup_stats().unwrap();
-    assert_eq!((stats.running, stats.waiting), (0, 0));
+    assert_eq!(under_way(&harness.receiver), (0, 0));
     assert_eq!(provider.running(), 0);
     assert_eq!(harness.send(&event_of("wh_2", "evt_1")).await.status(), 204);
 }
@@ -629,8 +568,7 @@ async fn a_burst_of_one_id_leaves_room_for_all_others() {
         burst.spawn(harness.send(&event));
     }
     pass(1).await;
-    let stats = harness.receiver.keys().lookup_stats().unwrap();
-    assert_eq!((stats.running, stats.waiting), (1, 0));
+    assert_eq!(under_way(&harness.receiver), (1, 0));
     assert_eq!(harness.send(&event_of("wh_2", "evt_1")).await.status(), 204);
     while let Some(answer) = burst.join_next().await {
         assert_eq!(answer.unwrap().status(), 204);
@@ -664,21 +602,20 @@ async fn a_failing_provider_is_503_with_its_error_and_the_next_delivery_calls_it
         assert_eq!(lookup_error(&response), kind);
         if kind.ends_with("could not answer") {
             let refusal = refusal(&response);
-            let mut chain = vec![refusal.to_string()];
-            let mut below = std::error::Error::source(&refusal);
-            while let Some(error) = below {
-                chain.push(error.to_string());
-                below = error.source();
-            }
-            assert!(chain[2].contains("no route to the database"), "{chain:?}");
+            let below = std::error::Error::source(&refusal)
+                .unwrap()
+                .source()
+                .unwrap();
+            assert!(
+                below.to_string().contains("no route to the database"),
+                "{below}"
+            );
         }
     }
     assert_eq!(harness.send(&event_of("wh_1", "evt_1")).await.status(), 204);
     assert_eq!((provider.count(), harness.runs()), (5, 1));
-    assert_eq!(
-        harness.told.answers.lock().unwrap()[0],
-        Outcome::Refused(RefusalKind::SecretsUnavailable)
-    );
+    let refused = Outcome::Refused(RefusalKind::SecretsUnavailable);
+    assert_eq!(harness.told.answers()[0], refused);
 }
 
 #[tokio::test(start_paused = true)]
@@ -748,18 +685,12 @@ async fn a_provider_that_hangs_is_503_within_its_share_and_is_recovered_from() {
             refused += 1;
             assert!(refused < 100, "never recovers");
         }
-        assert!(
-            began.elapsed() <= Duration::from_secs(7),
-            "{:?}",
-            began.elapsed()
-        );
+        let elapsed = began.elapsed();
+        assert!(elapsed <= Duration::from_secs(7), "{elapsed:?}");
         pass(6_000).await;
-        assert_eq!(
-            harness.send(&event_of("wh_30", "evt_1")).await.status(),
-            204
-        );
-        let stats = harness.receiver.keys().lookup_stats().unwrap();
-        assert_eq!((stats.running, stats.waiting), (0, 0));
+        let another = harness.send(&event_of("wh_30", "evt_1")).await;
+        assert_eq!(another.status(), 204);
+        assert_eq!(under_way(&harness.receiver), (0, 0));
         assert_eq!(provider.running(), 0, "what hung was let go");
     }
 }
@@ -791,41 +722,16 @@ async fn a_look_up_slower_than_its_share_serves_the_retry() {
 async fn the_time_of_a_look_up_is_not_taken_from_the_body() {
     let provider = Provider::after(900);
     let harness = guarded(&provider);
-    let sent = event_of("wh_1", "evt_1");
     let send = |millis| {
-        let (parts, _) = sent.request(&harness.clock).into_parts();
-        let body = LateBody {
-            late: Box::pin(sleep(Duration::from_millis(millis))),
-            left: Some(sent.body.clone().into()),
-        };
-        let request = http::Request::from_parts(parts, axum::body::Body::new(body));
-        harness.app.clone().oneshot(request)
+        let request = event_of("wh_1", "evt_1").request(&harness.clock);
+        harness.ask(request.map(|body| late_body(Duration::from_millis(millis), body)))
     };
-    assert_eq!(send(2_800).await.unwrap().status(), 204);
-    assert_eq!(send(2_800).await.unwrap().status(), 408, "cached now");
+    assert_eq!(send(2_800).await.status(), 204);
+    assert_eq!(send(2_800).await.status(), 408, "cached now");
     harness.receiver.keys().forget("wh_1").unwrap();
     let began = Instant::now();
-    assert_eq!(send(3_000).await.unwrap().status(), 408);
+    assert_eq!(send(3_000).await.status(), 408);
     assert_eq!(began.elapsed().as_millis(), 2_900);
-}
-
-/// Arrives whole, and late.
-struct LateBody {
-    late: std::pin::Pin<Box<tokio::time::Sleep>>,
-    left: Option<Bytes>,
-}
-
-impl http_body::Body for LateBody {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> std::task::Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        std::task::ready!(self.late.as_mut().poll(context));
-        std::task::Poll::Ready(self.left.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
 }
 
 // The memory of events.
@@ -867,14 +773,11 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_refuses_no_id_as_unkno
         .build()
         .unwrap();
     let open = |id: &str, asynchronous: bool| {
-        let sent = support::Sent::at(support::NOW, support::event("evt_1"))
-            .with("X-Service-Webhook-Id", id);
-        let headers = sent.headers.iter().map(|(name, value)| (name, value));
-        let head = RequestHead::new("POST", headers);
-        let received = if asynchronous {
-            block_on(receiver.check_head_async(&head))
-        } else {
-            receiver.check_head(&head)
+        let sent = sent_to(id);
+        let head = sent.request_head();
+        let received = match asynchronous {
+            true => block_on(receiver.check_head_async(&head)),
+            false => receiver.check_head(&head),
         };
         let mut received = received.map_err(|refusal| refusal.kind())?;
         received.push(sent.body.clone().into()).unwrap();
@@ -919,11 +822,7 @@ fn the_step_that_does_not_wait_answers_from_the_cache_and_refuses_no_id_as_unkno
 
 #[test]
 fn keys_that_are_looked_up_are_changed_where_they_are_found() {
-    let receiver = Receiver::builder()
-        .provider(Provider::all())
-        .store(MemoryStore::default())
-        .build()
-        .unwrap();
+    let receiver = receiver(&Provider::all());
     let secret = || Secret::new(SECRET).unwrap();
     let keys = receiver.keys();
     for error in [
@@ -936,26 +835,17 @@ fn keys_that_are_looked_up_are_changed_where_they_are_found() {
     }
     assert!(keys.forget("not of the form").is_ok());
     let held = Keys::single(secret());
-    assert_eq!(
-        held.forget("wh_1").unwrap_err().kind(),
-        ConfigErrorKind::UnusableKeys
-    );
-    assert_eq!(
-        held.forget_all().unwrap_err().kind(),
-        ConfigErrorKind::UnusableKeys
-    );
+    for error in [held.forget("wh_1"), held.forget_all()] {
+        assert_eq!(error.unwrap_err().kind(), ConfigErrorKind::UnusableKeys);
+    }
     assert!(held.lookup_stats().is_none());
 }
 
 #[test]
 fn with_keys_that_are_here_the_step_that_could_wait_does_not() {
-    let receiver = support::receiver()
-        .clock(support::manual())
-        .build()
-        .unwrap();
-    let sent = support::Sent::at(support::NOW, support::event("evt_1"));
-    let headers = sent.headers.iter().map(|(name, value)| (name, value));
-    let head = RequestHead::new("POST", headers);
+    let receiver = support::receiver().clock(support::manual());
+    let (receiver, sent) = (receiver.build().unwrap(), sent_to("wh_1"));
+    let head = sent.request_head();
     let mut opening = pin!(receiver.check_head_async(&head));
     let mut context = Context::from_waker(Waker::noop());
     assert!(opening.as_mut().poll(&mut context).is_ready());
@@ -982,25 +872,18 @@ async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
             ring_of(support::SECRET)
         }
     });
-    let receiver = Receiver::builder()
-        .provider(provider.clone())
-        .store(MemoryStore::default())
-        .clock(support::manual())
-        .build()
-        .unwrap();
+    let receiver = receiver(&provider);
     let mut tasks = JoinSet::new();
     for worker in 0..32_usize {
         let (receiver, counter, nudge) =
             (receiver.clone(), Arc::clone(&counter), Arc::clone(&nudge));
         tasks.spawn(async move {
-            let sent = support::Sent::at(support::NOW, support::event("evt_1"));
             let mut kinds = BTreeSet::new();
             for round in 0..300 {
                 let step = counter.fetch_add(1, Ordering::Relaxed) + worker;
                 let id = format!("wh_{}", step % 24);
-                let sent = sent.clone().with("X-Service-Webhook-Id", &id);
-                let headers = sent.headers.iter().map(|(name, value)| (name, value));
-                let head = RequestHead::new("POST", headers);
+                let sent = sent_to(&id);
+                let head = sent.request_head();
                 let opening = receiver.check_head_async(&head);
                 nudge.notify_one();
                 if step % 3 == 0 {
@@ -1027,25 +910,18 @@ async fn no_order_of_arrivals_departures_and_forgetting_loses_a_look_up() {
         });
     }
     let all = tokio::time::timeout(support::PATIENCE, tasks.join_all()).await;
-    let kinds: BTreeSet<_> = all
-        .expect("nobody waits for ever")
-        .into_iter()
-        .flatten()
-        .collect();
-    assert!(
-        kinds.iter().all(|kind| *kind == "secrets_unavailable"),
-        "{kinds:?}"
-    );
+    for kind in all.expect("nobody waits for ever").into_iter().flatten() {
+        assert_eq!(kind, "secrets_unavailable");
+    }
     // Look-ups that all deliveries have left go on, for 5 s at most.
     let ended = async {
-        while receiver.keys().lookup_stats().unwrap().running > 0 {
+        while under_way(&receiver).0 > 0 {
             sleep(Duration::from_millis(10)).await;
         }
     };
     let ended = tokio::time::timeout(support::PATIENCE, ended).await;
     assert!(ended.is_ok());
-    assert_eq!(receiver.keys().lookup_stats().unwrap().waiting, 0);
-    assert_eq!(provider.running(), 0);
+    assert_eq!((under_way(&receiver), provider.running()), ((0, 0), 0));
     assert!(provider.most() <= 16);
     assert!(provider.count() > 1_000, "{}", provider.count());
 }

@@ -17,6 +17,9 @@ mod entry_points;
 mod events;
 mod examples;
 #[cfg(feature = "axum")]
+#[allow(dead_code)] // not every set of features has each fault
+mod faulty;
+#[cfg(feature = "axum")]
 mod fuzz;
 mod guarantees;
 #[cfg(all(feature = "axum", feature = "testing"))]
@@ -24,6 +27,7 @@ mod handle;
 #[cfg(feature = "axum")]
 mod handler_errors;
 #[cfg(feature = "axum")]
+#[allow(dead_code)] // not every set of features uses all of it
 mod harness;
 #[cfg(feature = "axum")]
 mod health;
@@ -84,6 +88,7 @@ mod store_proxy;
 mod stored;
 mod stores;
 #[cfg(feature = "axum")]
+#[allow(dead_code)] // not every set of features uses all of it
 mod support;
 #[cfg(all(feature = "axum", feature = "tracing"))]
 mod tracing;

@@ -8,11 +8,7 @@ use axum::routing::{MethodRouter, post};
 use axum::{Json, Router};
 use bytes::{Buf, Bytes};
 use hookgate::layer::VerifiedBody;
-use hookgate::{
-    Delivery, Event, EventRouter, Outcome, Receiver,
-    dedupe::StoreFuture,
-    sink::{Accepted, Sink},
-};
+use hookgate::{Delivery, Event, EventRouter, Outcome, Receiver, sink::Accepted};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::{BodyExt, Full};
@@ -21,10 +17,10 @@ use tower::{ServiceBuilder, ServiceExt, service_fn};
 use tower_http::cors::CorsLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use crate::harness::{self, Harness, pass};
+use crate::faulty::FixedSink;
+use crate::harness::{self, Harness, OK, in_turn, pass};
 use crate::support::{NOW, Received, Sent, ask, manual, receiver, secret};
 
-const OK: StatusCode = StatusCode::NO_CONTENT;
 const MIB: usize = 1 << 20;
 
 /// A signed event of exactly this many bytes.
@@ -125,10 +121,11 @@ async fn a_body_limit_outside_the_layer_is_replaced_and_one_inside_stays() {
 // fault F10d: axum's own limit of bodies refuses, at each retry, what `max_body` allows
 #[tokio::test]
 async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
+    use hookgate::sink::Sink;
+
     const RETAIN: Duration = Duration::from_secs(48 * 3_600);
-    let folder = std::env::temp_dir().join(format!("hookgate-it-large-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
+    let folder = crate::support::Folder::new("large");
+    let inbox = hookgate_sqlite::open_inbox(folder.file("inbox.db")).unwrap();
     let body = String::from_utf8(event_of(3 * MIB).body).unwrap();
     let delivery = hookgate_testing::delivery(&body).unwrap();
     inbox.accept(&delivery, RETAIN).await.unwrap();
@@ -140,7 +137,6 @@ async fn a_large_body_reaches_the_handler_of_an_inboxs_workers() {
     assert_eq!(outcomes.recv().await, Some(Outcome::Handled));
     running.shutdown(RETAIN).await;
     inbox.close().await;
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// The answers of the outer layers, and the requests that pass through them, for a handler that takes 3 s of the time-out's 2 s
@@ -185,7 +181,7 @@ async fn handles(delivery: Delivery) -> &'static str {
 // fault F4: a time-out or CORS layer outside does not compile; a response body whose data are no `Bytes` is not taken
 #[tokio::test(start_paused = true)]
 async fn layers_outside_that_answer_with_a_body_of_their_own_fit() {
-    let idle = || Harness::of(|_, _| async { StatusCode::IM_A_TEAPOT });
+    let idle = || Harness::of(in_turn(&[418]));
     let time_out =
         || TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, Duration::from_secs(2));
     // Over plain tower: the body has no default of its own.
@@ -242,16 +238,6 @@ impl Buf for Pieces {
     }
 }
 
-/// Accepts every delivery.
-#[derive(Debug)]
-struct AcceptsAll;
-
-impl Sink for AcceptsAll {
-    fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
-        StoreFuture::ready(Ok(Accepted::New))
-    }
-}
-
 // fault F4: a time-out or CORS layer outside does not compile; a response body whose data are no `Bytes` is not taken
 #[tokio::test]
 async fn bodies_whose_data_are_no_bytes_go_in_and_out() {
@@ -284,7 +270,7 @@ async fn bodies_whose_data_are_no_bytes_go_in_and_out() {
     });
     assert_eq!(answer.await.into_body(), sent.body);
     let builder = Receiver::builder().secret(secret()).clock(manual());
-    let acceptor = builder.accept_into(AcceptsAll).unwrap();
+    let acceptor = builder.accept_into(FixedSink(Ok(Accepted::New))).unwrap();
     assert_eq!(acceptor.handle(request()).await.status(), 200);
     assert_eq!(acceptor.oneshot(request()).await.unwrap().status(), 200);
 }

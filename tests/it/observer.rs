@@ -7,22 +7,20 @@ use std::time::Duration;
 use axum::body::Body;
 use bytes::Bytes;
 use hookgate::{
-    Delivery, Outcome, Receiver, Secret,
+    Outcome, Receiver, Secret,
     clock::{Clock, UnixSeconds},
-    dedupe::{Attempt, StoreFuture},
+    dedupe::Attempt,
     layer::{Answer, ObservedRequest, RequestObserver},
-    sink::{Accepted, Sink},
+    sink::Accepted,
 };
+use http::Request;
 use http::request::Parts;
-use http::{Request, StatusCode};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use tokio::time::sleep;
 use tower::ServiceExt;
 
-use crate::harness::{Harness, SECRET, Sent, TokioClock, pass, stalled_body};
-
-const OK: StatusCode = StatusCode::NO_CONTENT;
+use crate::faulty::FixedSink;
+use crate::harness::*;
 
 /// Writes down what it is told. Does not observe a request of the method GET.
 #[derive(Clone, Default)]
@@ -109,12 +107,16 @@ impl ObservedRequest for Panics {
 fn observed() -> (Harness, Notes) {
     let notes = Notes::default();
     let observer = notes.clone();
-    let script = |_, _| async {
-        sleep(Duration::from_secs(2)).await;
-        OK
-    };
-    let harness = Harness::new(|builder, _| builder.observer(observer), script);
+    let harness = Harness::new(|builder, _| builder.observer(observer), |_, _| ok_after(2));
     (harness, notes)
+}
+
+/// The status of the layer's answer, over a service that has no routes.
+async fn through_the_layer(harness: &Harness, request: Request<Body>) -> u16 {
+    let service =
+        tower::service_fn(async |_| Ok::<_, Infallible>(http::Response::new(Body::empty())));
+    let guarded = tower::Layer::layer(&harness.receiver.layer(), service);
+    guarded.oneshot(request).await.unwrap().status().as_u16()
 }
 
 /// Gives these bytes, and then an error.
@@ -147,15 +149,14 @@ async fn an_observer_is_told_each_step_in_order() {
     let (begun, age) = ("/webhooks at 1763690000", "age at 1763690000");
     assert_eq!(notes.taken(), [begun, age, &body, "204 handled Some(1)"]);
 
-    let mut forged = sent.clone();
-    forged.secret = "whsec_made_up_and_another";
-    assert_eq!(harness.send(&forged).await.status(), 401);
+    let forged = harness.send(&sent.clone().signed_by(FORGER)).await;
+    assert_eq!(forged.status(), 401);
     let (begun, age) = ("/webhooks at 1763690002", "age at 1763690002");
     assert_eq!(notes.taken(), [begun, age, &body, "401 not_authentic None"]);
 
     let (parts, _) = sent.request(&harness.clock).into_parts();
     let broken = Request::from_parts(parts, broken_body(&sent.body[..100]));
-    let answer = harness.app.clone().oneshot(broken).await.unwrap();
+    let answer = harness.ask(broken).await;
     assert_eq!(answer.status(), 400);
     let broke_off = "broke off after 100";
     let answer = "400 body_incomplete None";
@@ -164,7 +165,7 @@ async fn an_observer_is_told_each_step_in_order() {
     // A head without a signature is refused before an age is known.
     let mut request = sent.request(&harness.clock);
     request.headers_mut().remove("x-service-signature");
-    let answer = harness.app.clone().oneshot(request).await.unwrap();
+    let answer = harness.ask(request).await;
     assert_eq!(answer.status(), 401);
     assert_eq!(notes.taken(), [begun, "401 not_authentic None"]);
 
@@ -176,7 +177,7 @@ async fn an_observer_is_told_each_step_in_order() {
 
     let (parts, _) = sent.request(&harness.clock).into_parts();
     let stalled = Request::from_parts(parts, stalled_body());
-    let hung_up = tokio::spawn(harness.app.clone().oneshot(stalled));
+    let hung_up = tokio::spawn(harness.ask(stalled));
     pass(300).await;
     hung_up.abort();
     pass(0).await;
@@ -186,14 +187,9 @@ async fn an_observer_is_told_each_step_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_request_that_an_observer_does_not_follow_is_not_told() {
     let (harness, notes) = observed();
-    let guarded = tower::ServiceBuilder::new()
-        .layer(harness.receiver.layer())
-        .service(tower::service_fn(async |_| {
-            Ok::<_, Infallible>(http::Response::new(Body::empty()))
-        }));
     let mut request = Sent::event("evt_1").request(&harness.clock);
     *request.method_mut() = http::Method::GET;
-    assert_eq!(guarded.oneshot(request).await.unwrap().status(), 405);
+    assert_eq!(through_the_layer(&harness, request).await, 405);
     assert_eq!(notes.taken(), [""; 0]);
 }
 
@@ -219,13 +215,7 @@ async fn further_observers_are_called_in_their_order_and_after_the_hooks() {
 
 #[tokio::test(start_paused = true)]
 async fn an_observer_that_panics_harms_nothing() {
-    let harness = Harness::new(
-        |builder, _| builder.observer(Panics),
-        |_, _| async {
-            sleep(Duration::from_secs(1)).await;
-            OK
-        },
-    );
+    let harness = Harness::new(|builder, _| builder.observer(Panics), |_, _| ok_after(1));
     let sent = Sent::event("evt_1");
     // Its panic while another one unwinds would end the process.
     let hung_up = harness.begin(&sent).await;
@@ -234,28 +224,13 @@ async fn an_observer_that_panics_harms_nothing() {
     assert_eq!(harness.send(&sent).await.status(), 200);
     let (parts, _) = sent.request(&harness.clock).into_parts();
     let broken = Request::from_parts(parts, broken_body("{"));
-    let answer = harness.app.clone().oneshot(broken).await.unwrap();
+    let answer = harness.ask(broken).await;
     assert_eq!(answer.status(), 400);
     let mut request = Sent::event("evt_2").request(&harness.clock);
     *request.uri_mut() = "/begin".parse().unwrap();
-    let guarded = tower::ServiceBuilder::new()
-        .layer(harness.receiver.layer())
-        .service(tower::service_fn(async |_| {
-            Ok::<_, Infallible>(http::Response::new(Body::empty()))
-        }));
-    assert_eq!(guarded.oneshot(request).await.unwrap().status(), 200);
+    assert_eq!(through_the_layer(&harness, request).await, 200);
     let handled = Outcome::Handled;
     assert_eq!(harness.told.settled(), [handled, handled]);
-}
-
-/// Stores each delivery.
-#[derive(Debug)]
-struct Stores;
-
-impl Sink for Stores {
-    fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
-        StoreFuture::boxed(async { Ok(Accepted::New) })
-    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,20 +240,14 @@ async fn an_acceptor_tells_its_observers_as_a_receiver_does() {
         .secret(Secret::new(SECRET).unwrap())
         .clock(clock.clone())
         .observer(notes.clone())
-        .accept_into(Arc::new(Stores))
+        .accept_into(FixedSink(Ok(Accepted::New)))
         .unwrap();
     let sent = Sent::event("evt_1");
     let answer = acceptor.oneshot(sent.request(&clock)).await.unwrap();
     assert_eq!(answer.status(), 200);
-    assert_eq!(
-        notes.taken(),
-        [
-            "/webhooks at 1763690000",
-            "age at 1763690000",
-            &format!("body of {}", sent.body.len()),
-            "200 accepted Some(1)"
-        ]
-    );
+    let body = format!("body of {}", sent.body.len());
+    let (begun, age) = ("/webhooks at 1763690000", "age at 1763690000");
+    assert_eq!(notes.taken(), [begun, age, &body, "200 accepted Some(1)"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use hookgate::{
     clock::UnixSeconds,
     dedupe::{ClaimToken, Claimed, EventKey, Ownership, StoreError, StoreErrorKind, StoreFuture},
     outcome::{Failure, RefusalKind, Unrecorded},
-    receiver::{RequestHead, StoredDelivery},
+    receiver::StoredDelivery,
     run::Acknowledgement,
     sink::{Accepted, PublishError, QueueSink, Sink},
     verify::Signature,
@@ -25,6 +25,7 @@ use crate::support::*;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const SECOND: Duration = Duration::from_secs(1);
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 fn error() -> StoreError {
     StoreError::new(StoreErrorKind::Unavailable)
@@ -123,18 +124,9 @@ mod futures {
 }
 
 fn delivery_of(body: String) -> Delivery {
-    let sent = Sent::at(NOW, body)
-        .with("X-Service-Webhook-Id", "wh_1")
-        .with(
-            "traceparent",
-            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        );
-    let headers = sent.headers.iter().map(|(name, value)| (name, value));
-    let head = RequestHead::new("POST", headers);
-    let receiver = consumer_without_store();
-    let mut received = receiver.check_head(&head).unwrap();
-    received.push(sent.body.clone().into()).unwrap();
-    receiver.verify(received, &head).unwrap()
+    let sent = Sent::at(NOW, body).with("X-Service-Webhook-Id", "wh_1");
+    sent.with("traceparent", TRACE)
+        .delivered_to(&consumer_without_store())
 }
 
 fn delivery() -> Delivery {
@@ -147,9 +139,15 @@ fn consumer_without_store() -> Receiver {
     builder.without_deduplication().build().unwrap()
 }
 
-fn kind(answer: Result<Accepted, StoreError>) -> Result<Accepted, StoreErrorKind> {
+/// The answer to a delivery, which is to be remembered for an hour.
+async fn accept(sink: &impl Sink, delivery: &Delivery) -> Result<Accepted, StoreErrorKind> {
+    let answer = sink.accept(delivery, HOUR).await;
     answer.map_err(|error| error.kind())
 }
+
+const NEW: Result<Accepted, StoreErrorKind> = Ok(Accepted::New);
+const UNAVAILABLE: Result<Accepted, StoreErrorKind> = Err(StoreErrorKind::Unavailable);
+const CONFLICT: Result<Accepted, StoreErrorKind> = Err(StoreErrorKind::Conflict);
 
 const SAME: Result<Accepted, StoreErrorKind> = Ok(Accepted::Duplicate { same_body: true });
 
@@ -159,14 +157,11 @@ async fn a_publish_that_failed_is_repeated_at_once_and_a_copy_is_a_duplicate() {
     let answers = vec![Err(PublishError::Failed(error())), Ok(())];
     let sink = QueueSink::new(Store::new(), publisher(&calls, SECOND, answers));
     let first = delivery();
-    assert_eq!(
-        kind(sink.accept(&first, HOUR).await),
-        Err(StoreErrorKind::Unavailable)
-    );
-    assert_eq!(kind(sink.accept(&first, HOUR).await), Ok(Accepted::New));
-    assert_eq!(kind(sink.accept(&first, HOUR).await), SAME);
+    assert_eq!(accept(&sink, &first).await, UNAVAILABLE);
+    assert_eq!(accept(&sink, &first).await, NEW);
+    assert_eq!(accept(&sink, &first).await, SAME);
     let other = delivery_of(event("evt_1") + " ");
-    let answer = kind(sink.accept(&other, HOUR).await);
+    let answer = accept(&sink, &other).await;
     assert_eq!(answer, Ok(Accepted::Duplicate { same_body: false }));
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
@@ -177,28 +172,16 @@ async fn an_unknown_outcome_leaves_the_lease_to_end() {
     let answers = vec![Err(PublishError::Unknown(error())), Ok(())];
     let sink = QueueSink::new(Store::new(), publisher(&calls, SECOND, answers));
     let first = delivery();
-    assert_eq!(
-        kind(sink.accept(&first, HOUR).await),
-        Err(StoreErrorKind::Unavailable)
-    );
-    assert_eq!(
-        kind(sink.accept(&first, HOUR).await),
-        Err(StoreErrorKind::Conflict)
-    );
+    assert_eq!(accept(&sink, &first).await, UNAVAILABLE);
+    assert_eq!(accept(&sink, &first).await, CONFLICT);
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     sleep(30 * SECOND).await;
-    assert_eq!(kind(sink.accept(&first, HOUR).await), Ok(Accepted::New));
+    assert_eq!(accept(&sink, &first).await, NEW);
     // A call that is dropped is unknown too.
     let other = delivery_of(event("evt_2"));
-    assert!(
-        timeout(SECOND / 2, sink.accept(&other, HOUR))
-            .await
-            .is_err()
-    );
-    assert_eq!(
-        kind(sink.accept(&other, HOUR).await),
-        Err(StoreErrorKind::Conflict)
-    );
+    let dropped = timeout(SECOND / 2, sink.accept(&other, HOUR)).await;
+    assert!(dropped.is_err());
+    assert_eq!(accept(&sink, &other).await, CONFLICT);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,24 +191,16 @@ async fn a_publish_longer_than_its_lease_renews_it_and_a_copy_meanwhile_is_refus
     let sink = Arc::new(sink.lease(3 * SECOND));
     let slow = tokio::spawn({
         let sink = Arc::clone(&sink);
-        async move { kind(sink.accept(&delivery(), HOUR).await) }
+        async move { accept(&*sink, &delivery()).await }
     });
     for _ in 0..9 {
         sleep(2 * SECOND).await;
-        assert_eq!(
-            kind(sink.accept(&delivery(), HOUR).await),
-            Err(StoreErrorKind::Conflict)
-        );
+        assert_eq!(accept(&*sink, &delivery()).await, CONFLICT);
     }
-    assert_eq!(slow.await.unwrap(), Ok(Accepted::New));
-    assert_eq!(kind(sink.accept(&delivery(), HOUR).await), SAME);
-    assert_eq!(
-        (
-            calls.load(Ordering::SeqCst),
-            store.renewals.load(Ordering::SeqCst)
-        ),
-        (1, 19)
-    );
+    assert_eq!(slow.await.unwrap(), NEW);
+    assert_eq!(accept(&*sink, &delivery()).await, SAME);
+    assert_eq!(calls.load(Ordering::SeqCst), 1);
+    assert_eq!(store.renewals.load(Ordering::SeqCst), 19);
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,20 +209,13 @@ async fn a_message_that_is_durable_is_accepted_even_if_that_is_not_recorded() {
     let sink = QueueSink::new(store.clone(), publisher(&calls, SECOND, vec![Ok(())]));
     // A second commit helps.
     store.failing_commits.store(1, Ordering::SeqCst);
-    assert_eq!(
-        kind(sink.accept(&delivery(), HOUR).await),
-        Ok(Accepted::New)
-    );
-    assert_eq!(kind(sink.accept(&delivery(), HOUR).await), SAME);
+    assert_eq!(accept(&sink, &delivery()).await, NEW);
+    assert_eq!(accept(&sink, &delivery()).await, SAME);
     store.failing_commits.store(2, Ordering::SeqCst);
     let other = delivery_of(event("evt_2"));
-    assert_eq!(kind(sink.accept(&other, HOUR).await), Ok(Accepted::New));
+    assert_eq!(accept(&sink, &other).await, NEW);
     sleep(30 * SECOND).await;
-    assert_eq!(
-        kind(sink.accept(&other, HOUR).await),
-        Ok(Accepted::New),
-        "at least once"
-    );
+    assert_eq!(accept(&sink, &other).await, NEW, "at least once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,7 +224,7 @@ async fn a_claim_that_is_granted_after_its_lease_publishes_nothing() {
     store.claim_takes = 31 * SECOND;
     let sink = QueueSink::new(store, publisher(&calls, SECOND, vec![Ok(())]));
     assert_eq!(
-        kind(sink.accept(&delivery(), HOUR).await),
+        accept(&sink, &delivery()).await,
         Err(StoreErrorKind::TimedOut)
     );
     assert_eq!(calls.load(Ordering::SeqCst), 0);
@@ -284,7 +252,7 @@ fn the_parts_of_a_delivery_go_through_the_attributes_of_a_message() {
         key_name: "new".into(),
         subscription_id: Some("wh_1".into()),
         pinned_workspace: None,
-        traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into()),
+        traceparent: Some(TRACE.into()),
         scheme: "workspace".into(),
     };
     let attributes = sent.attributes();
@@ -334,24 +302,20 @@ fn consumers_in_other_languages_verify_a_message() {
     let changed = [delivery.body(), b" ".as_slice()].concat();
     let deliveries = [vector(delivery.body(), verified), vector(&changed, refused)];
     let file = std::env::temp_dir().join(format!("hookgate-message-{}.json", std::process::id()));
-    std::fs::write(
-        &file,
-        serde_json::json!({ "deliveries": deliveries }).to_string(),
-    )
-    .unwrap();
+    let text = serde_json::json!({ "deliveries": deliveries }).to_string();
+    std::fs::write(&file, text).unwrap();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("vectors");
     for (program, checker) in [("python3", "check.py"), ("node", "check.mjs")] {
         let mut command = Command::new(program);
         match command.arg(folder.join(checker)).arg(&file).output() {
             Ok(said) => {
-                let text = String::from_utf8_lossy(&said.stdout).into_owned();
-                assert!(
-                    said.status.success() && text.contains("2 deliveries judged, 0 differ"),
-                    "{text}"
-                );
+                let text = String::from_utf8_lossy(&said.stdout);
+                assert!(said.status.success(), "{text}");
+                assert!(text.contains("2 deliveries judged, 0 differ"), "{text}");
             }
-            Err(_) => assert!(
-                std::env::var_os("HOOKGATE_REQUIRE_TOOLS").is_none(),
+            Err(_) => assert_eq!(
+                std::env::var_os("HOOKGATE_REQUIRE_TOOLS"),
+                None,
                 "{program}"
             ),
         }
@@ -361,6 +325,10 @@ fn consumers_in_other_languages_verify_a_message() {
 
 async fn panics(_: Delivery) {
     panic!("made-up panic");
+}
+
+async fn endless(_: Delivery) {
+    pending().await
 }
 
 fn consumer(store: impl DedupeStore) -> Receiver {
@@ -381,13 +349,10 @@ fn receiver_over(
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_twice_runs_once() {
     let (receiver, message) = (consumer(Store::new()), message(&delivery()));
-    let ran = receiver
-        .run_stored(&message, async |event: Event| assert_eq!(event.id, "evt_1"))
-        .await;
-    assert_eq!(
-        (ran.outcome, ran.acknowledgement()),
-        (Outcome::Handled, Acknowledgement::Done)
-    );
+    let typed = async |event: Event| assert_eq!(event.id, "evt_1");
+    let ran = receiver.run_stored(&message, typed).await;
+    assert_eq!(ran.outcome, Outcome::Handled);
+    assert_eq!(ran.acknowledgement(), Acknowledgement::Done);
     let again = receiver.run_stored(&message, panics).await;
     assert_eq!(again.outcome, Outcome::Replayed { same_body: true });
     assert_eq!(again.acknowledgement(), Acknowledgement::Done);
@@ -409,29 +374,19 @@ async fn what_failed_is_delivered_again_and_what_can_never_succeed_is_a_dead_let
             .on_settled(move |run| told.lock().unwrap().push(run.outcome))
     });
     let stored = message(&delivery());
-    let failed = receiver
-        .run_stored(&stored, async |_: Delivery| StatusCode::BAD_GATEWAY)
-        .await;
+    let bad_gateway = async |_: Delivery| StatusCode::BAD_GATEWAY;
+    let failed = receiver.run_stored(&stored, bad_gateway).await;
     assert_eq!(failed.acknowledgement(), Acknowledgement::Retry);
     let panicked = receiver.run_stored(&stored, panics).await;
-    assert_eq!(
-        (panicked.outcome, panicked.acknowledgement()),
-        (Outcome::Failed(Failure::Panicked), Acknowledgement::Retry)
-    );
-    let limited = receiver
-        .run_stored(&stored, async |_: Delivery| pending::<()>().await)
-        .await;
-    assert_eq!(
-        (limited.outcome, limited.elapsed),
-        (Outcome::Failed(Failure::RunLimit), 60 * SECOND)
-    );
+    assert_eq!(panicked.outcome, Outcome::Failed(Failure::Panicked));
+    assert_eq!(panicked.acknowledgement(), Acknowledgement::Retry);
+    let limited = receiver.run_stored(&stored, endless).await;
+    assert_eq!(limited.outcome, Outcome::Failed(Failure::RunLimit));
+    assert_eq!(limited.elapsed, 60 * SECOND);
     // A dead letter is free again, so that an operator can run it from there.
+    let dead_letter = async |_: Delivery| DeadLetter::new("no such customer");
     for _ in 0..2 {
-        let dead = receiver
-            .run_stored(&stored, async |_: Delivery| {
-                DeadLetter::new("no such customer")
-            })
-            .await;
+        let dead = receiver.run_stored(&stored, dead_letter).await;
         assert_eq!(dead.acknowledgement(), Acknowledgement::DeadLetter);
         assert_eq!(dead.to_string(), "dead_lettered: no such customer");
     }
@@ -451,11 +406,8 @@ async fn a_long_run_keeps_its_lease_and_a_copy_meanwhile_is_delivered_again() {
     let stored = message(&delivery());
     let long = tokio::spawn({
         let (receiver, stored) = (receiver.clone(), stored.clone());
-        async move {
-            receiver
-                .run_stored(&stored, async |_: Delivery| sleep(20 * SECOND).await)
-                .await
-        }
+        let slow = async |_: Delivery| sleep(20 * SECOND).await;
+        async move { receiver.run_stored(&stored, slow).await }
     });
     sleep(19 * SECOND).await;
     let copy = receiver.run_stored(&stored, panics).await;
@@ -464,10 +416,8 @@ async fn a_long_run_keeps_its_lease_and_a_copy_meanwhile_is_delivered_again() {
     // A commit that fails is repeated until the lease ends. Its run is done then, and said so.
     store.failing_commits.store(usize::MAX, Ordering::SeqCst);
     let ran = long.await.unwrap();
-    assert_eq!(
-        ran.outcome,
-        Outcome::HandledUnrecorded(Unrecorded::StoreFailed)
-    );
+    let unrecorded = Outcome::HandledUnrecorded(Unrecorded::StoreFailed);
+    assert_eq!(ran.outcome, unrecorded);
     assert_eq!(ran.acknowledgement(), Acknowledgement::Done);
     assert_eq!(store.renewals.load(Ordering::SeqCst), 19);
 }
@@ -480,9 +430,8 @@ async fn a_commit_without_an_answer_ends_after_30_seconds() {
         ..Store::new()
     });
     let began = tokio::time::Instant::now();
-    let run = receiver
-        .run_stored(&message(&delivery()), async |_: Delivery| ())
-        .await;
+    let message = message(&delivery());
+    let run = receiver.run_stored(&message, async |_: Delivery| ()).await;
     assert_eq!(run.outcome, Outcome::HandledUnrecorded(Unrecorded::TooSlow));
     assert_eq!(run.acknowledgement(), Acknowledgement::Done);
     assert_eq!(began.elapsed().as_secs(), 30);
@@ -492,21 +441,15 @@ async fn a_commit_without_an_answer_ends_after_30_seconds() {
 async fn a_drain_ends_the_runs_of_a_consumer() {
     let receiver = consumer(Store::new());
     let stored = message(&delivery());
-    let endless = tokio::spawn({
+    let running = tokio::spawn({
         let (receiver, stored) = (receiver.clone(), stored.clone());
-        async move {
-            receiver
-                .run_stored(&stored, async |_: Delivery| pending::<()>().await)
-                .await
-        }
+        async move { receiver.run_stored(&stored, endless).await }
     });
     sleep(SECOND).await;
     assert_eq!(receiver.drain(SECOND).await, 1);
-    let ran = endless.await.unwrap();
-    assert_eq!(
-        (ran.outcome, ran.acknowledgement()),
-        (Outcome::Failed(Failure::Drained), Acknowledgement::Retry)
-    );
+    let ran = running.await.unwrap();
+    assert_eq!(ran.outcome, Outcome::Failed(Failure::Drained));
+    assert_eq!(ran.acknowledgement(), Acknowledgement::Retry);
     let refused = receiver.run_stored(&stored, async |_: Delivery| ()).await;
     assert_eq!(refused.outcome, Outcome::Refused(RefusalKind::ShuttingDown));
     assert_eq!(refused.acknowledgement(), Acknowledgement::Retry);
@@ -518,12 +461,12 @@ async fn a_consumer_that_shares_the_sinks_store_runs_each_event_once() {
     let (store, calls) = (Store::new(), Arc::default());
     let sink = QueueSink::new(store.clone(), publisher(&calls, SECOND, vec![Ok(())]));
     let delivery = delivery();
-    assert_eq!(kind(sink.accept(&delivery, HOUR).await), Ok(Accepted::New));
+    assert_eq!(accept(&sink, &delivery).await, NEW);
     let receiver = consumer(store);
     let message = message(&delivery);
     let ran = receiver.run_stored(&message, async |_: Delivery| ()).await;
     assert_eq!(ran.outcome, Outcome::Handled);
     let again = receiver.run_stored(&message, panics).await;
     assert_eq!(again.outcome, Outcome::Replayed { same_body: true });
-    assert_eq!(kind(sink.accept(&delivery, HOUR).await), SAME);
+    assert_eq!(accept(&sink, &delivery).await, SAME);
 }

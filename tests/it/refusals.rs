@@ -1,13 +1,14 @@
 //! The refusals, their answers, and their cost: nothing is read, remembered or reported without need.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use bytes::Bytes;
 use hookgate::{
-    ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret, layer::Answer,
-    lookup::Keys, verify::Timestamp,
+    ConfigErrorKind, KeyRing, MemoryStore, Receiver, ReceiverBuilder, Secret,
+    layer::Answer,
+    lookup::Keys,
+    verify::{Signature, Timestamp},
 };
 use http_body::Frame;
 use tower::{Layer, ServiceExt};
@@ -44,77 +45,38 @@ fn refused_by_head() -> Vec<(&'static str, Sent)> {
     let (signature, timestamp) = ("X-Service-Signature", "X-Service-Timestamp");
     let written = good().header(signature);
     let hex = written.strip_prefix("sha256=").unwrap();
+    let signed_as = |value: &str| good().but(signature, value);
+    let of_hint = |name: &str, value| good().with(name, value).with(&name.to_uppercase(), value);
+    #[rustfmt::skip] // a row a case
     let mut all = vec![
         ("no signature", good().without(signature)),
         ("no timestamp", good().without(timestamp)),
         ("neither", good().without(signature).without(timestamp)),
         ("signature twice, other case", twice(signature)),
         ("timestamp twice, other case", twice(timestamp)),
-        (
-            "comma-joined signatures",
-            good().but(signature, format!("{written}, {written}")),
-        ),
-        (
-            "comma-joined timestamps",
-            good().but(timestamp, format!("{NOW},{NOW}")),
-        ),
-        (
-            "event id twice",
-            good()
-                .with("X-Service-Event-Id", "evt_1")
-                .with("x-service-event-id", "evt_1"),
-        ),
-        (
-            "event type twice",
-            good()
-                .with("X-Service-Event-Type", "a")
-                .with("X-SERVICE-EVENT-TYPE", "a"),
-        ),
-        (
-            "webhook id twice",
-            good()
-                .with("X-Service-Webhook-Id", "wh_1")
-                .with("X-Service-Webhook-Id", "wh_1"),
-        ),
-        ("empty signature", good().but(signature, "")),
-        ("prefix alone", good().but(signature, "sha256=")),
-        ("no prefix", good().but(signature, hex)),
-        (
-            "prefix in upper case",
-            good().but(signature, format!("SHA256={hex}")),
-        ),
-        (
-            "another prefix",
-            good().but(signature, format!("sha1={hex}")),
-        ),
-        ("no algorithm", good().but(signature, "none=")),
-        (
-            "upper-case digits",
-            good().but(signature, format!("sha256={}", "AB".repeat(32))),
-        ),
-        ("63 digits", good().but(signature, &written[..70])),
-        ("65 digits", good().but(signature, format!("{written}0"))),
-        ("2 digits", good().but(signature, "sha256=ab")),
-        ("half the digest", good().but(signature, &written[..39])),
-        (
-            "bytes beyond ASCII",
-            good().but(signature, "sha256=\u{e9}\u{e9}".as_bytes()),
-        ),
-        (
-            "a sign among the digits",
-            good().but(signature, format!("sha256=+f{}", &hex[2..])),
-        ),
-        (
-            "9,000 digits",
-            good().but(signature, format!("sha256={}", "a".repeat(9_000))),
-        ),
+        ("comma-joined signatures", signed_as(&format!("{written}, {written}"))),
+        ("comma-joined timestamps", good().but(timestamp, format!("{NOW},{NOW}"))),
+        ("event id twice", of_hint("x-service-event-id", "evt_1")),
+        ("event type twice", of_hint("X-Service-Event-Type", "a")),
+        ("webhook id twice", of_hint("X-Service-Webhook-Id", "wh_1")),
+        ("empty signature", signed_as("")),
+        ("prefix alone", signed_as("sha256=")),
+        ("no prefix", signed_as(hex)),
+        ("prefix in upper case", signed_as(&format!("SHA256={hex}"))),
+        ("another prefix", signed_as(&format!("sha1={hex}"))),
+        ("no algorithm", signed_as("none=")),
+        ("upper-case digits", signed_as(&format!("sha256={}", "AB".repeat(32)))),
+        ("63 digits", signed_as(&written[..70])),
+        ("65 digits", signed_as(&format!("{written}0"))),
+        ("2 digits", signed_as("sha256=ab")),
+        ("half the digest", signed_as(&written[..39])),
+        ("bytes beyond ASCII", signed_as("sha256=\u{e9}\u{e9}")),
+        ("a sign among the digits", signed_as(&format!("sha256=+f{}", &hex[2..]))),
+        ("9,000 digits", signed_as(&format!("sha256={}", "a".repeat(9_000)))),
         ("301 s old", Sent::at(NOW - 301, event("evt_1"))),
         ("a year old", Sent::at(NOW - 31_536_000, event("evt_1"))),
         ("301 s ahead", Sent::at(NOW + 301, event("evt_1"))),
-        (
-            "the last timestamp there is",
-            Sent::at(9_999_999_999_999_999, event("evt_1")),
-        ),
+        ("the last timestamp there is", Sent::at(9_999_999_999_999_999, event("evt_1"))),
     ];
     for bad in bad_timestamps() {
         all.push(("malformed timestamp", good().but(timestamp, bad)));
@@ -122,43 +84,14 @@ fn refused_by_head() -> Vec<(&'static str, Sent)> {
     all
 }
 
-fn bad_timestamps() -> Vec<Vec<u8>> {
+fn bad_timestamps() -> Vec<String> {
     let now = NOW.to_string();
-    let mut all: Vec<Vec<u8>> = [
-        "",
-        "0",
-        "00",
-        "-1",
-        "+1",
-        "1.0",
-        "1e9",
-        "0x69",
-        "1_763_690_000",
-        "1,763,690,000",
-        "1763690000.5",
-        "1763690000Z",
-        "2025-11-21T01:53:20Z",
-        "18446744073709551616",
-        "9223372036854775808",
-        "-9223372036854775808",
-        "170141183460469231731687303715884105728",
-        "NaN",
-        "١٧٦٣٦٩٠٠٠٠",
-        "１７６３６９００００",
-    ]
-    .iter()
-    .map(|text| text.as_bytes().to_vec())
-    .collect();
-    all.extend(
-        [
-            format!("+{now}"),
-            format!("0{now}"),
-            format!("-{now}"),
-            format!("{now} {now}"),
-            "9".repeat(8_192),
-        ]
-        .map(String::into_bytes),
-    );
+    let fixed = "|0|00|-1|+1|1.0|1e9|0x69|1_763_690_000|1,763,690,000|1763690000.5|1763690000Z|\
+        2025-11-21T01:53:20Z|18446744073709551616|9223372036854775808|-9223372036854775808|\
+        170141183460469231731687303715884105728|NaN|١٧٦٣٦٩٠٠٠٠|１７６３６９００００";
+    let mut all: Vec<_> = fixed.split('|').map(str::to_owned).collect();
+    all.extend(["+", "0", "-"].map(|sign| format!("{sign}{now}")));
+    all.extend([format!("{now} {now}"), "9".repeat(8_192)]);
     all
 }
 
@@ -169,59 +102,33 @@ fn bad_timestamps() -> Vec<Vec<u8>> {
 async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
     let store = CountingStore::default();
     let (receiver, _) = telling(receiver().clock(manual()).store(store.clone()));
-    let probe = Probe::new();
-    let inner = tower::service_fn(move |_| {
-        let probe = probe.clone();
-        async move {
-            probe.run(Bytes::new()).await;
-            panic!("ran");
-            #[allow(unreachable_code)]
-            Ok::<_, std::convert::Infallible>(http::Response::new(String::new()))
-        }
-    });
-    let service = receiver.layer().layer(inner);
+    let service = receiver.layer().layer(Never);
     let mut cases = refused_by_head();
     let good = || Sent::at(NOW, event("evt_1"));
-    let mut statuses = Vec::new();
-    for sent in [
-        Sent::at(NOW - 400, event("evt_1")),
-        good().by("GET"),
-        good().by("PUT"),
-        good().by("DELETE"),
-        good().with("Content-Encoding", "gzip"),
-        good().but("Content-Type", "text/plain"),
-        good()
-            .with("Content-Length", "1048577")
-            .with("Expect", "100-continue"),
-    ] {
-        statuses.push(("refused before authentication", sent));
-    }
-    cases.append(&mut statuses);
+    let too_large = good().with("Content-Length", "1048577");
+    cases.extend([
+        ("400 s old", Sent::at(NOW - 400, event("evt_1"))),
+        ("GET", good().by("GET")),
+        ("PUT", good().by("PUT")),
+        ("DELETE", good().by("DELETE")),
+        ("gzip", good().with("Content-Encoding", "gzip")),
+        ("text", good().but("Content-Type", "text/plain")),
+        ("too large", too_large.with("Expect", "100-continue")),
+    ]);
     for (what, sent) in cases {
         let (body, polls) = CountedBody::new(vec![Ok(Frame::data(sent.body.clone().into()))]);
-        let answer = service
-            .clone()
-            .oneshot(sent.request_with(body))
-            .await
-            .unwrap();
-        assert!(answer.status().is_client_error(), "{what}");
-        assert_eq!(
-            polls.load(Ordering::SeqCst),
-            0,
-            "{what}: {:?}",
-            sent.headers
-        );
+        let answer = service.clone().oneshot(sent.request_with(body)).await;
+        assert!(answer.unwrap().status().is_client_error(), "{what}");
+        let polls = polls.load(Ordering::SeqCst);
+        assert_eq!(polls, 0, "{what}: {:?}", sent.headers);
     }
     // A body that is too large is read on so that the sender gets the answer, except where it is far too large for that.
     for (announced, read) in [(1_048_577, true), (4_000_000_000_000_000_000, false)] {
         let (body, polls) = CountedBody::new(vec![]);
         let sent = good().request_with(body.announcing(announced));
         assert_eq!(service.clone().oneshot(sent).await.unwrap().status(), 413);
-        assert_eq!(
-            polls.load(Ordering::SeqCst) > 0,
-            read,
-            "announced by the body alone"
-        );
+        let polls = polls.load(Ordering::SeqCst);
+        assert_eq!(polls > 0, read, "announced by the body alone");
     }
     assert_eq!(
         store.calls(),
@@ -241,60 +148,50 @@ async fn what_the_head_refuses_costs_not_a_byte_of_the_body() {
 // fault S13: a timestamp is printed again before it is signed
 #[tokio::test]
 async fn all_unauthentic_deliveries_get_the_same_answer() {
-    let one = |tail: &str| Secret::new(&format!("whsec_made_up_for_subscription_{tail}")).unwrap();
-    let map = || {
-        Receiver::builder()
-            .subscriptions([("wh_1", one("1")), ("wh_2", one("2"))])
-            .store(CountingStore::default())
-            .clock(manual())
-    };
-    let (ours, told) = telling(receiver().clock(manual()));
-    let (mapped, mapped_told) = telling(map());
+    const FIRST: &str = "whsec_made_up_for_subscription_1";
+    let keyed =
+        |builder: ReceiverBuilder| telling(builder.store(CountingStore::default()).clock(manual()));
+    let secrets =
+        [FIRST, "whsec_made_up_for_subscription_2"].map(|text| Secret::new(text).unwrap());
+    let [one, two] = secrets;
     let pinned_ring = KeyRing::new(secret()).with_workspace("ws_other").unwrap();
-    let (pinned, pinned_told) = telling(
-        Receiver::builder()
-            .key_ring(pinned_ring)
-            .store(CountingStore::default())
-            .clock(manual()),
-    );
+    let mapped = Receiver::builder().subscriptions([("wh_1", one), ("wh_2", two)]);
+    let receivers = [
+        receiver(),
+        mapped,
+        Receiver::builder().key_ring(pinned_ring),
+    ]
+    .map(keyed);
     let probe = Probe::new();
+    let [ours, mapped, pinned] = [0, 1, 2].map(|at: usize| app(&receivers[at].0, &probe));
 
-    let mut answers = Vec::new();
-    let ours_app = app(&ours, &probe);
-    for (what, sent) in refused_by_head() {
-        answers.push((what, ask(&ours_app, &sent).await));
-    }
     let good = || Sent::at(NOW, event("evt_1"));
     let mut changed = good();
     changed.body[20] ^= 1;
     let foreign = Sent::signed("whsec_made_up_for_somebody_else", NOW, event("evt_1"));
     let later = good().but("X-Service-Timestamp", (NOW + 1).to_string());
-    for (what, sent) in [
-        ("another body", changed),
-        ("another secret", foreign),
-        ("another timestamp", later),
-    ] {
-        answers.push((what, ask(&ours_app, &sent).await));
-    }
-    let mapped_app = app(&mapped, &probe);
-    let first = |id: &str| {
-        Sent::signed("whsec_made_up_for_subscription_1", NOW, event("evt_1"))
-            .with("X-Service-Webhook-Id", id)
-    };
-    for (what, sent) in [
+    let to = |id: &str| Sent::signed(FIRST, NOW, event("evt_1")).with("X-Service-Webhook-Id", id);
+    let mut cases: Vec<_> = refused_by_head()
+        .into_iter()
+        .map(|(what, sent)| (what, &ours, sent))
+        .collect();
+    cases.extend([
+        ("another body", &ours, changed),
+        ("another secret", &ours, foreign),
+        ("another timestamp", &ours, later),
         (
             "no subscription named",
-            first("wh_1").without("X-Service-Webhook-Id"),
+            &mapped,
+            to("").without("X-Service-Webhook-Id"),
         ),
-        ("unknown subscription", first("wh_3")),
-        ("another's subscription", first("wh_2")),
-    ] {
-        answers.push((what, ask(&mapped_app, &sent).await));
+        ("unknown subscription", &mapped, to("wh_3")),
+        ("another's subscription", &mapped, to("wh_2")),
+        ("another workspace", &pinned, good()),
+    ]);
+    let mut answers = Vec::new();
+    for (what, app, sent) in cases {
+        answers.push((what, ask(app, &sent).await));
     }
-    answers.push((
-        "another workspace",
-        ask(&app(&pinned, &probe), &good()).await,
-    ));
 
     let (_, model) = &answers[0];
     assert_eq!(model.status, 401);
@@ -307,10 +204,10 @@ async fn all_unauthentic_deliveries_get_the_same_answer() {
     }
     assert_eq!(probe.started(), 0);
     // And yet the operator gets the exact reason.
-    let reasons: BTreeSet<String> = [told, mapped_told, pinned_told]
+    let reasons = receivers
         .iter()
-        .flat_map(|told| told.lock().unwrap().clone())
-        .collect();
+        .flat_map(|(_, told)| told.lock().unwrap().clone());
+    let reasons: BTreeSet<String> = reasons.collect();
     assert!(reasons.len() >= 12, "{reasons:#?}");
 }
 
@@ -350,14 +247,12 @@ async fn on_the_wire_too_all_401s_are_byte_for_byte_the_same() {
 // fault S12: the future is accepted
 #[tokio::test]
 async fn a_signature_never_counts_from_outside_the_window_and_always_from_its_edge() {
-    let receiver = receiver().clock(manual()).build().unwrap();
-    let probe = Probe::new();
-    let app = app(&receiver, &probe);
+    let guarded = Guarded::by(receiver().clock(manual()));
     for (age, status) in [(0, 204), (300, 204), (301, 401), (-300, 204), (-301, 401)] {
         let sent = Sent::at(NOW - age, event(&format!("evt_{age}")));
-        assert_eq!(ask(&app, &sent).await.status, status, "age {age}");
+        assert_eq!(guarded.status(&sent).await, status, "age {age}");
     }
-    assert_eq!(probe.started(), 3);
+    assert_eq!(guarded.probe.started(), 3);
 }
 
 // fault S2-32: clock steps, a clock before 1970
@@ -365,59 +260,45 @@ async fn a_signature_never_counts_from_outside_the_window_and_always_from_its_ed
 #[tokio::test]
 async fn no_reading_of_the_clock_breaks_a_delivery() {
     let clock = manual();
-    let receiver = receiver().clock(clock.clone()).build().unwrap();
-    let probe = Probe::new();
-    let app = app(&receiver, &probe);
+    let guarded = Guarded::by(receiver().clock(clock.clone()));
+    let set = |seconds| clock.set_wall(hookgate::clock::UnixSeconds::new(seconds));
+    let sent = Sent::at(NOW, event("evt_1"));
     for wall in [i64::MIN, -1, 0, 1, i64::MAX] {
-        clock.set_wall(hookgate::clock::UnixSeconds::new(wall));
-        assert_eq!(
-            ask(&app, &Sent::at(NOW, event("evt_1"))).await.status,
-            401,
-            "clock {wall}"
-        );
+        set(wall);
+        assert_eq!(guarded.status(&sent).await, 401, "clock {wall}");
     }
-    clock.set_wall(hookgate::clock::UnixSeconds::new(NOW));
-    assert_eq!(ask(&app, &Sent::at(NOW, event("evt_1"))).await.status, 204);
+    set(NOW);
+    assert_eq!(guarded.status(&sent).await, 204);
     // A step of the wall clock makes the store forget no event: retention uses the monotonic clock.
-    clock.set_wall(hookgate::clock::UnixSeconds::new(NOW + 10_000_000));
+    set(NOW + 10_000_000);
     assert!(
-        ask(&app, &Sent::at(NOW + 10_000_000, event("evt_1")))
+        guarded
+            .replays(&Sent::at(NOW + 10_000_000, event("evt_1")))
             .await
-            .is_replay()
     );
-    assert_eq!(probe.started(), 1);
+    assert_eq!(guarded.probe.started(), 1);
 }
 
 // fault S2-15: bytes moved across the dot
 #[tokio::test]
 async fn no_byte_can_move_across_the_dot() {
-    let receiver = receiver().clock(manual()).build().unwrap();
-    let probe = Probe::new();
-    let app = app(&receiver, &probe);
+    let guarded = Guarded::by(receiver().clock(manual()));
     // Signed as `NOW` and a body that begins with `5.`; sent as `NOW.5` and the rest. The signed string is the same.
     let rest = event("evt_1");
     let whole = Sent::at(NOW, format!("5.{rest}"));
     let mut moved = whole.clone().but("X-Service-Timestamp", format!("{NOW}.5"));
     moved.body = rest.into_bytes();
-    assert_eq!(ask(&app, &moved).await.status, 401);
-    assert_eq!(
-        ask(&app, &whole).await.status,
-        400,
-        "authentic, and no JSON"
-    );
-    assert_eq!(probe.started(), 0);
+    assert_eq!(guarded.status(&moved).await, 401);
+    assert_eq!(guarded.status(&whole).await, 400, "authentic, and no JSON");
+    assert_eq!(guarded.probe.started(), 0);
 }
 
 // fault S2-16: the key stripped, decoded, trimmed
 #[tokio::test]
 async fn the_key_is_the_whole_secret_text_undecoded() {
-    let receiver = receiver().clock(manual()).build().unwrap();
-    let probe = Probe::new();
-    let app = app(&receiver, &probe);
-    let (timestamp, body) = (
-        Timestamp::parse(NOW.to_string().as_bytes()).unwrap(),
-        event("evt_1"),
-    );
+    let guarded = Guarded::by(receiver().clock(manual()));
+    let timestamp = Timestamp::parse(NOW.to_string().as_bytes()).unwrap();
+    let body = event("evt_1");
     for mistake in [
         SECRET.strip_prefix("whsec_").unwrap().to_owned(),
         SECRET.to_uppercase(),
@@ -425,30 +306,27 @@ async fn the_key_is_the_whole_secret_text_undecoded() {
         format!("v1,{SECRET}"),
     ] {
         let key = Secret::unprefixed(&mistake).unwrap();
-        let signature =
-            hookgate::verify::Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
+        let signature = Signature::sign(&key, &timestamp, body.as_bytes()).to_header_value();
         let sent = Sent::at(NOW, body.clone()).but("X-Service-Signature", signature);
-        assert_eq!(ask(&app, &sent).await.status, 401, "{mistake}");
+        assert_eq!(guarded.status(&sent).await, 401, "{mistake}");
     }
-    assert_eq!(ask(&app, &Sent::at(NOW, body)).await.status, 204);
+    assert_eq!(guarded.status(&Sent::at(NOW, body)).await, 204);
 }
 
 // fault S2-17: empty and short secrets
 // fault R13: bodies must be text; an empty secret is accepted
 #[test]
 fn a_secret_that_anyone_could_guess_is_refused() {
+    use ConfigErrorKind as Kind;
     for (text, kind) in [
-        ("", ConfigErrorKind::UnusableSecret),
-        ("whsec_", ConfigErrorKind::UnusableSecret),
-        ("whsec_short", ConfigErrorKind::UnusableSecret),
-        ("tk_live_0123456789abcdef", ConfigErrorKind::SecretApiKey),
-        (
-            "whsec_xxxxxxxxxxxxxxxxxxxxxxxx",
-            ConfigErrorKind::GuessableSecret,
-        ),
-        ("whsec_${WEBHOOK_SECRET}", ConfigErrorKind::GuessableSecret),
+        ("", Kind::UnusableSecret),
+        ("whsec_", Kind::UnusableSecret),
+        ("whsec_short", Kind::UnusableSecret),
+        ("tk_live_0123456789abcdef", Kind::SecretApiKey),
+        ("whsec_xxxxxxxxxxxxxxxxxxxxxxxx", Kind::GuessableSecret),
+        ("whsec_${WEBHOOK_SECRET}", Kind::GuessableSecret),
     ] {
-        assert_eq!(Secret::new(text).unwrap_err().kind(), kind);
+        assert_eq!(Secret::new(text).unwrap_err().kind(), kind, "{text}");
     }
 }
 
@@ -457,20 +335,11 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
     type Source = fn(ReceiverBuilder) -> ReceiverBuilder;
     let sources: &[Source] = &[
         |builder| builder.secret(Secret::new("whsec_made_up_new_secret").unwrap()),
-        |builder| {
-            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
-            builder.key_ring(KeyRing::new(secret))
-        },
-        |builder| {
-            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
-            builder.subscriptions([("wh_1", secret)])
-        },
+        |builder| builder.key_ring(KeyRing::new(secret())),
+        |builder| builder.subscriptions([("wh_1", secret())]),
         #[cfg(feature = "lookup")]
         |builder| builder.provider(async |_| Ok::<Option<Secret>, hookgate::ConfigError>(None)),
-        |builder| {
-            let secret = Secret::new("whsec_made_up_old_secret").unwrap();
-            builder.keys(Keys::single(KeyRing::new(secret)))
-        },
+        |builder| builder.keys(Keys::single(KeyRing::new(secret()))),
     ];
     let builder = || Receiver::builder().store(MemoryStore::default());
     for first in sources {
@@ -479,11 +348,8 @@ fn a_second_source_of_keys_is_refused_and_none_is_dropped_in_silence() {
             let error = second(first(builder())).scope("orders").build();
             let error = error.err().unwrap();
             assert_eq!(error.kind(), ConfigErrorKind::UnusableKeys);
-            let text = error.to_string();
-            assert!(
-                text.contains("two live secrets are one ring: .key_ring(KeyRing::named("),
-                "{text}"
-            );
+            let advice = "two live secrets are one ring: .key_ring(KeyRing::named(";
+            assert!(error.to_string().contains(advice), "{error}");
         }
     }
 }
@@ -493,9 +359,8 @@ async fn other_methods_are_405_with_the_allowed_method() {
     let receiver = receiver().build().unwrap();
     let server = Server::start(app(&receiver, &Probe::new())).await;
     for method in ["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"] {
-        let answer = server
-            .ask(&Sent::new(event("evt_1")).by(method).bytes())
-            .await;
+        let sent = Sent::new(event("evt_1")).by(method);
+        let answer = server.ask(&sent.bytes()).await;
         assert_eq!(answer.status, 405, "{method}");
         let allowed: Vec<_> = answer.headers.get_all("allow").iter().collect();
         assert_eq!(allowed, ["POST"], "{method}");
@@ -505,23 +370,15 @@ async fn other_methods_are_405_with_the_allowed_method() {
 // fault S2-25: compressed bombs
 #[tokio::test]
 async fn an_encoded_body_is_never_inflated() {
-    let receiver = receiver().build().unwrap();
-    let probe = Probe::new();
-    let app = app(&receiver, &probe);
-    let sent = || Sent::new(event("evt_1"));
-    for encoding in ["gzip", "GZIP", "br", "deflate", "zstd", "identity, gzip"] {
-        assert_eq!(
-            ask(&app, &sent().with("Content-Encoding", encoding))
-                .await
-                .status,
-            415,
-            "{encoding}"
-        );
-    }
-    for encoding in ["Identity", "", " ", ",", "identity, "] {
-        let sent = Sent::new(event(&format!("evt_{encoding:?}").replace('"', "")));
-        let answer = ask(&app, &sent.with("Content-Encoding", encoding)).await;
-        assert_eq!(answer.status, 204, "{encoding:?}");
+    let guarded = Guarded::by(receiver());
+    let encoded = ["gzip", "GZIP", "br", "deflate", "zstd", "identity, gzip"];
+    let plain = ["Identity", "", " ", ",", "identity, "];
+    for (encodings, status) in [(&encoded[..], 415), (&plain, 204)] {
+        for encoding in encodings {
+            let id = format!("evt_{encoding:?}").replace('"', "");
+            let sent = Sent::new(event(&id)).with("Content-Encoding", encoding);
+            assert_eq!(guarded.status(&sent).await, status, "{encoding:?}");
+        }
     }
 }
 
@@ -534,34 +391,12 @@ async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
     let probe = Probe::new();
     let server = Server::start(app(&receiver, &probe)).await;
     let padded = |id: &str, length: usize| format!("{:<length$}", event(id));
-    assert_eq!(
-        server
-            .ask(&Sent::new(padded("evt_1", limit)).bytes())
-            .await
-            .status,
-        204
-    );
-    assert_eq!(
-        server
-            .ask(&Sent::new(padded("evt_2", limit)).chunked(100))
-            .await
-            .status,
-        204
-    );
-    assert_eq!(
-        server
-            .ask(&Sent::new(padded("evt_3", limit + 1)).bytes())
-            .await
-            .status,
-        413
-    );
-    assert_eq!(
-        server
-            .ask(&Sent::new(padded("evt_4", limit + 1)).chunked(100))
-            .await
-            .status,
-        413
-    );
+    for (id, length, status) in [("evt_1", limit, 204), ("evt_2", limit + 1, 413)] {
+        let whole = Sent::new(padded(id, length)).bytes();
+        assert_eq!(server.status(&whole).await, status, "{length}");
+        let chunked = Sent::new(padded(&format!("{id}_chunked"), length)).chunked(100);
+        assert_eq!(server.status(&chunked).await, status, "{length} in chunks");
+    }
     assert_eq!(probe.started(), 2);
 }
 
@@ -569,19 +404,11 @@ async fn exactly_the_limit_is_accepted_and_one_byte_more_is_not() {
 #[tokio::test]
 async fn a_flood_of_forged_ids_leaves_the_store_alone() {
     let store = CountingStore::default();
-    let receiver = receiver()
-        .store(store.clone())
-        .clock(manual())
-        .build()
-        .unwrap();
-    let app = app(&receiver, &Probe::new());
+    let guarded = Guarded::by(receiver().store(store.clone()).clock(manual()));
     for number in 0..1_000 {
-        let sent = Sent::signed(
-            "whsec_made_up_for_somebody_else",
-            NOW,
-            event(&format!("evt_{number}")),
-        );
-        assert_eq!(ask(&app, &sent).await.status, 401);
+        let event = event(&format!("evt_{number}"));
+        let sent = Sent::signed("whsec_made_up_for_somebody_else", NOW, event);
+        assert_eq!(guarded.status(&sent).await, 401);
     }
     assert_eq!(store.calls(), 0);
 }
@@ -595,9 +422,7 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
     let receiver = receiver()
         .clock(manual())
         .on_answer(move |answer| {
-            kept.lock()
-                .unwrap()
-                .push_str(&format!("{answer:?} {:?}", answer.reason))
+            *kept.lock().unwrap() += &format!("{answer:?} {:?}", answer.reason)
         })
         .build()
         .unwrap();
@@ -614,12 +439,9 @@ async fn nothing_that_is_said_or_shown_holds_a_secret_a_signature_or_a_body() {
         &good.clone().with("X-Service-Event-Id", "evt_2"),
     ] {
         let response = app.clone().oneshot(sent.request()).await.unwrap();
-        all.push_str(&format!(
-            "{:?} {:?}",
-            response.headers(),
-            response.extensions().get::<Answer>()
-        ));
-        all.push_str(&format!("{:?}", Received::of(response).await));
+        let answer = response.extensions().get::<Answer>();
+        all += &format!("{:?} {answer:?}", response.headers());
+        all += &format!("{:?}", Received::of(response).await);
     }
     all.push_str(&shown.lock().unwrap());
     for hidden in [
@@ -649,18 +471,9 @@ async fn an_unknown_subscription_costs_the_body_like_a_known_one() {
     let mut polls = Vec::new();
     for id in ["wh_1", "wh_2"] {
         let sent = forged.clone().with("X-Service-Webhook-Id", id);
-        let frames = sent
-            .body
-            .chunks(10)
-            .map(|chunk| Ok(Frame::data(Bytes::copy_from_slice(chunk))))
-            .collect();
-        let (body, polled): (_, Arc<AtomicUsize>) = CountedBody::new(frames);
-        let answer = service
-            .clone()
-            .oneshot(sent.request_with(body))
-            .await
-            .unwrap();
-        assert_eq!(answer.status(), 401);
+        let (body, polled) = CountedBody::in_pieces(&sent.body, 10);
+        let answer = service.clone().oneshot(sent.request_with(body)).await;
+        assert_eq!(answer.unwrap().status(), 401);
         polls.push(polled.load(Ordering::SeqCst));
     }
     assert_eq!(polls[0], polls[1]);

@@ -19,7 +19,7 @@ use http::StatusCode;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::support::{Sent, ask, secret};
+use crate::support::{Folder, Sent, ask, secret};
 
 const RAW: &str = "$serde_json::private::RawValue";
 /// That of a worker of tokio's, unless its builder says otherwise.
@@ -238,10 +238,8 @@ async fn accept(inbox: &Inbox, body: &str) {
 // fault F1: a signed body of nested `$serde_json::private::RawValue` keys overflows the stack, or such a key replaces a row's properties
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
-    let name = format!("hookgate-it-reserved-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let inbox = open_inbox(folder.join("inbox.db")).unwrap();
+    let folder = Folder::new("reserved");
+    let inbox = open_inbox(folder.file("inbox.db")).unwrap();
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let workers = Workers::new(&inbox)
         .max_tries(1)
@@ -262,7 +260,6 @@ async fn a_worker_of_an_inbox_fails_at_a_reserved_key_and_goes_on() {
     assert_eq!(told.recv().await, Some(Outcome::Handled));
     workers.shutdown(Duration::from_secs(60)).await;
     inbox.close().await;
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 prop_compose! {

@@ -8,7 +8,7 @@ use hookgate::{
     Secret, block_on,
     dedupe::RetrySchedule,
     lookup::Keys,
-    receiver::{Admission, Claim, RequestHead},
+    receiver::{Admission, Claim},
 };
 
 use crate::support::*;
@@ -72,18 +72,11 @@ async fn two_secrets_on_one_store_need_a_name_for_their_scope() {
 
 fn deliver(receiver: &Receiver, secret: &str, id: &str, webhook: Option<&str>) -> Delivery {
     let sent = Sent::signed(secret, NOW, event(id));
-    let mut headers: Vec<(&str, &[u8])> = sent
-        .headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_slice()))
-        .collect();
-    if let Some(webhook) = webhook {
-        headers.push(("X-Service-Webhook-Id", webhook.as_bytes()));
-    }
-    let head = RequestHead::new("POST", headers);
-    let mut received = receiver.check_head(&head).unwrap();
-    received.push(sent.body.into()).unwrap();
-    receiver.verify(received, &head).unwrap()
+    let sent = match webhook {
+        Some(webhook) => sent.with("X-Service-Webhook-Id", webhook),
+        None => sent,
+    };
+    sent.delivered_to(receiver)
 }
 
 fn claim(receiver: &Receiver, secret: &str) -> Claim {
@@ -117,13 +110,8 @@ fn a_scope_is_free_once_its_receiver_and_all_that_came_of_it_are_gone() {
     assert_eq!(ledger(), Ok(()));
 
     // One that could not be built leaves nothing behind.
-    assert!(
-        with(SECRET)
-            .store(store.clone())
-            .max_runs(0)
-            .build()
-            .is_err()
-    );
+    let unbuilt = with(SECRET).store(store.clone()).max_runs(0);
+    assert!(unbuilt.build().is_err());
     assert_eq!(ledger(), Ok(()));
 }
 
@@ -250,14 +238,11 @@ fn a_store_without_a_list_compares_nothing() {
 #[cfg(feature = "sqlite")]
 #[test]
 fn receivers_on_sqlite_are_compared_by_store() {
-    let name = format!("hookgate-scopes-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let store = hookgate_sqlite::SqliteStore::open(folder.join("claims.db")).unwrap();
+    let folder = Folder::new("claims");
+    let store = hookgate_sqlite::SqliteStore::open(folder.file("claims.db")).unwrap();
     let orders = with(SECRET).store(store.clone()).build().unwrap();
     assert_eq!(kind(with(LEDGER).store(store.clone())), TAKEN);
     drop((orders, store));
-    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[cfg(feature = "postgres")]
@@ -276,6 +261,21 @@ fn receivers_on_postgres_are_compared_by_store() {
     assert_eq!(kind(with(LEDGER).scope("ledger").store(store)), Ok(()));
 }
 
+/// Two secrets into one inbox.
+#[cfg(feature = "inbox")]
+fn two_secrets_into(inbox: &hookgate_inbox::Inbox) {
+    let into = |builder: ReceiverBuilder| {
+        let accepting = builder.accept_into(inbox.clone());
+        accepting.map_err(|error| error.kind())
+    };
+    let orders = into(with(SECRET)).unwrap();
+    assert_eq!(into(with(LEDGER)).map(drop), TAKEN);
+    assert_eq!(into(with(SECRET)).map(drop), Ok(()));
+    assert_eq!(into(with(LEDGER).scope("ledger")).map(drop), Ok(()));
+    drop(orders);
+    assert_eq!(into(with(LEDGER)).map(drop), Ok(()));
+}
+
 #[cfg(all(feature = "postgres", feature = "inbox"))]
 // fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
@@ -285,41 +285,21 @@ fn acceptors_on_postgres_are_compared_by_inbox() {
 
     let postgres = Postgres::new(Config::new(), NoTls);
     let inbox = postgres.inbox("orders").unwrap();
-    let into = |builder: ReceiverBuilder| {
-        let accepting = builder.accept_into(inbox.clone());
-        accepting.map_err(|error| error.kind())
-    };
-    let orders = into(with(SECRET)).unwrap();
-    assert_eq!(into(with(LEDGER)).map(drop), TAKEN);
-    assert_eq!(into(with(SECRET)).map(drop), Ok(()));
-    assert_eq!(into(with(LEDGER).scope("ledger")).map(drop), Ok(()));
+    two_secrets_into(&inbox);
     // Claims are another memory than the inbox.
+    let _orders = with(SECRET).accept_into(inbox).unwrap();
     let claims = PostgresStore::new(&postgres, "orders");
     assert_eq!(kind(with(LEDGER).store(claims)), Ok(()));
-    drop(orders);
-    assert_eq!(into(with(LEDGER)).map(drop), Ok(()));
 }
 
 #[cfg(feature = "inbox")]
 // fault F2: receivers with secrets of their own on one store silence each other's events
 #[test]
 fn two_secrets_on_one_inbox_need_a_name_for_their_scope() {
-    let name = format!("hookgate-it-scopes-{}", std::process::id());
-    let folder = std::env::temp_dir().join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
-    let into = |builder: ReceiverBuilder| {
-        let accepting = builder.accept_into(inbox.clone());
-        accepting.map_err(|error| error.kind())
-    };
-    let orders = into(with(SECRET)).unwrap();
-    assert_eq!(into(with(LEDGER)).map(drop), TAKEN);
-    assert!(into(with(SECRET)).is_ok());
-    assert!(into(with(LEDGER).scope("ledger")).is_ok());
-    drop(orders);
-    assert!(into(with(LEDGER)).is_ok());
+    let folder = Folder::new("scopes");
+    let inbox = hookgate_sqlite::open_inbox(folder.file("inbox.db")).unwrap();
+    two_secrets_into(&inbox);
     block_on(inbox.close());
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 // fault F10b: a store is given, and deduplication is off
@@ -357,10 +337,9 @@ fn the_default_lease_is_shorter_than_the_first_wait_of_any_schedule() {
         let builder = with(SECRET).store(store);
         builder.schedule(RetrySchedule::new(waits))
     };
-    assert_eq!(lease_of(on(&[10, 60])), seconds(5));
-    assert_eq!(lease_of(on(&[60])), seconds(30));
-    assert_eq!(lease_of(on(&[3_600])), seconds(30));
-    assert_eq!(lease_of(on(&[])), seconds(30));
+    for (waits, lease) in [(&[10, 60][..], 5), (&[60], 30), (&[3_600], 30), (&[], 30)] {
+        assert_eq!(lease_of(on(waits)), seconds(lease), "{waits:?}");
+    }
     // A lease that is set is checked, and stays as it is.
     assert_eq!(lease_of(on(&[10, 60]).lease(seconds(10))), seconds(10));
     let long = kind(on(&[10, 60]).lease(seconds(30)));

@@ -17,6 +17,7 @@ use hookgate::{
     Delivery, MemoryStore, Receiver, ReceiverBuilder, Secret,
     clock::{Clock, ManualClock, SystemClock, UnixSeconds},
     dedupe::StoreFuture,
+    receiver::RequestHead,
     verify::{Signature, Timestamp},
 };
 use http::{HeaderMap, Request, Response, StatusCode};
@@ -127,6 +128,22 @@ impl Sent {
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name));
         String::from_utf8(found.unwrap().1.clone()).unwrap()
+    }
+
+    /// For the steps without a layer.
+    pub(crate) fn request_head(&self) -> RequestHead<'_> {
+        RequestHead::new(
+            "POST",
+            self.headers.iter().map(|(name, value)| (name, value)),
+        )
+    }
+
+    /// As the receiver's steps without a layer make it.
+    pub(crate) fn delivered_to(&self, receiver: &Receiver) -> Delivery {
+        let head = self.request_head();
+        let mut received = receiver.check_head(&head).unwrap();
+        received.push(self.body.clone().into()).unwrap();
+        receiver.verify(received, &head).unwrap()
     }
 
     /// For a tower service, with any body.
@@ -298,6 +315,55 @@ pub(crate) async fn on_delivery(
     StatusCode::NO_CONTENT
 }
 
+/// A route as [`app`] makes it, with its receiver and its probe.
+pub(crate) struct Guarded {
+    pub(crate) receiver: Receiver,
+    pub(crate) probe: Probe,
+    pub(crate) app: Router,
+}
+
+impl Guarded {
+    pub(crate) fn by(settings: ReceiverBuilder) -> Self {
+        let (receiver, probe) = (settings.build().unwrap(), Probe::new());
+        let app = app(&receiver, &probe);
+        Self {
+            receiver,
+            probe,
+            app,
+        }
+    }
+
+    pub(crate) async fn status(&self, sent: &Sent) -> u16 {
+        ask(&self.app, sent).await.status
+    }
+
+    pub(crate) async fn replays(&self, sent: &Sent) -> bool {
+        ask(&self.app, sent).await.is_replay()
+    }
+}
+
+/// A folder of this test's own, gone when dropped.
+pub(crate) struct Folder(pub(crate) std::path::PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("hookgate-it-{name}-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+
+    pub(crate) fn file(&self, name: &str) -> std::path::PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Waits until the condition holds.
 pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
     let waiting = async {
@@ -327,6 +393,10 @@ impl Server {
 
     pub(crate) async fn connect(&self) -> Wire {
         Wire::to(self.address).await
+    }
+
+    pub(crate) async fn status(&self, bytes: &[u8]) -> u16 {
+        self.ask(bytes).await.status
     }
 
     /// One request on a connection of its own.
@@ -490,6 +560,11 @@ impl CountedBody {
             polls: Arc::clone(&polls),
         };
         (body, polls)
+    }
+
+    pub(crate) fn in_pieces(bytes: &[u8], size: usize) -> (Self, Arc<AtomicUsize>) {
+        let frame = |piece| Ok(Frame::data(Bytes::copy_from_slice(piece)));
+        Self::new(bytes.chunks(size).map(frame).collect())
     }
 
     pub(crate) fn announcing(mut self, bytes: u64) -> Self {

@@ -13,9 +13,9 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use hookgate::{
     DeadLetter, Delivery, Event, HandlerError, KeyRing, MemoryStore, Receiver, Secret,
-    dedupe::{StoreError, StoreErrorKind, StoreFuture},
+    dedupe::StoreErrorKind,
     layer::{Answer, Failed, Unhandled},
-    sink::{Accepted, Sink},
+    sink::Accepted,
     verify::{Signature, Timestamp},
 };
 use http::StatusCode;
@@ -27,10 +27,11 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::harness::{Harness, SECRET, Sent, TokioClock, pass};
-use crate::store_proxy::{Call, StoreProxy, store_proxy};
+use crate::faulty::{DOWN, FaultyStore, FixedSink, with_faulty_store};
+use crate::harness::*;
+use crate::store_proxy::Call;
+use crate::support::Folder;
 
-const OK: StatusCode = StatusCode::NO_CONTENT;
 #[cfg(feature = "inbox")]
 const RETAIN: Duration = Duration::from_secs(48 * 3_600);
 
@@ -181,17 +182,22 @@ fn fields<'a>(expected: impl IntoIterator<Item = (&'a str, &'a str)>) -> Fields 
     expected.into_iter().map(own).collect()
 }
 
-/// The fields of a delivery that was recognised.
-fn recognised(sent: &Sent, more: &[(&str, &str)]) -> Fields {
-    let size = sent.body.len().to_string();
-    let known = [
+/// The fields of a delivery that was recognised, and answered so.
+fn recognised(sent: &Sent, status: &str, outcome: &str) -> Fields {
+    fields([
         ("messaging.message.id", "evt_1"),
-        ("messaging.message.body.size", &*size),
+        ("messaging.message.body.size", &*sent.body.len().to_string()),
         ("hookgate.event.type", "row.deleted"),
         ("hookgate.scope", "default"),
         ("hookgate.key.name", "primary"),
-    ];
-    fields(known.into_iter().chain(more.iter().copied()))
+        ("http.response.status_code", status),
+        ("hookgate.outcome", outcome),
+    ])
+}
+
+/// The messages of these lines, in their order.
+fn messages(lines: &[Line]) -> Vec<&str> {
+    lines.iter().map(|line| &*line.fields["message"]).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,11 +205,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
     record();
     let harness = Harness::of(|_, run| async move {
         assert_ne!(run, 2, "made-up panic");
-        if run == 1 {
-            StatusCode::BAD_GATEWAY
-        } else {
-            OK
-        }
+        StatusCode::from_u16(if run == 1 { 502 } else { 204 }).unwrap()
     });
     let sent = Sent::event("evt_1");
     for (status, outcome, failed) in [
@@ -213,13 +215,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
         ("200", "replayed", false),
     ] {
         harness.send(&sent).await;
-        let mut expected = recognised(
-            &sent,
-            &[
-                ("http.response.status_code", status),
-                ("hookgate.outcome", outcome),
-            ],
-        );
+        let mut expected = recognised(&sent, status, outcome);
         if failed {
             expected.insert("error.type".into(), outcome.into());
         }
@@ -230,11 +226,7 @@ async fn a_delivery_is_one_span_that_says_what_became_of_it() {
         }
         assert_eq!(last_fields(), expected);
     }
-    let forged = Sent {
-        secret: "whsec_made_up_by_somebody_else",
-        ..sent
-    };
-    harness.send(&forged).await;
+    harness.send(&sent.signed_by(FORGER)).await;
     // Nothing that the forger wrote.
     assert_eq!(
         last_fields(),
@@ -262,23 +254,12 @@ async fn an_unhandled_event_is_logged_with_its_type_and_model() {
     let harness = Harness::of(|delivery, _| async move { Unhandled::new(&delivery) });
     let sent = Sent::event("evt_1");
     assert_eq!(harness.send(&sent).await.status(), 204);
-    let expected = recognised(
-        &sent,
-        &[
-            ("http.response.status_code", "204"),
-            ("hookgate.outcome", "unhandled"),
-        ],
-    );
-    assert_eq!(last_fields(), expected);
+    assert_eq!(last_fields(), recognised(&sent, "204", "unhandled"));
     let lines = lines();
-    assert_eq!(lines.len(), 1);
-    let line = &lines[0].fields;
-    assert_eq!(line["message"], "delivery not handled");
-    assert_eq!(line["outcome"], "unhandled");
-    assert_eq!(
-        line["reason"],
-        "no handler for row.deleted of the data model dm_1"
-    );
+    assert_eq!(messages(&lines), ["delivery not handled"]);
+    assert_eq!(lines[0].fields["outcome"], "unhandled");
+    let reason = "no handler for row.deleted of the data model dm_1";
+    assert_eq!(lines[0].fields["reason"], reason);
 }
 
 #[tokio::test(start_paused = true)]
@@ -303,38 +284,17 @@ async fn a_run_stays_in_its_span_when_it_outlives_its_request() {
         assert_eq!(spans().len(), 1);
         assert!(!spans()[0].open, "the span ends with its run");
         let (answered, lines) = (!hangs_up, lines());
-        let messages: Vec<_> = lines.iter().map(|line| &*line.fields["message"]).collect();
-        let expected = [
-            Some("the handler begins"),
-            Some(if answered {
-                "delivery answered"
-            } else {
-                "request dropped before its answer"
-            }),
-            Some("the handler goes on"),
-            Some("run ended late"),
-        ];
-        assert_eq!(messages, expected.into_iter().flatten().collect::<Vec<_>>());
+        let (begins, goes_on) = ("the handler begins", "the handler goes on");
+        let ended = match answered {
+            true => "delivery answered",
+            false => "request dropped before its answer",
+        };
+        assert_eq!(messages(&lines), [begins, ended, goes_on, "run ended late"]);
         assert!(lines.iter().all(|line| line.within == [0]), "{lines:?}");
         assert_eq!(lines.last().unwrap().fields["outcome"], "handler_status");
         let outcome = answered.then_some("runs_on");
-        assert_eq!(
-            spans()[0]
-                .fields
-                .get("hookgate.outcome")
-                .map(String::as_str),
-            outcome
-        );
-    }
-}
-
-/// A sink that answers so, whatever it is given.
-#[derive(Debug)]
-struct FixedSink(Result<Accepted, StoreErrorKind>);
-
-impl Sink for FixedSink {
-    fn accept<'a>(&'a self, _: &'a Delivery, _: Duration) -> StoreFuture<'a, Accepted> {
-        StoreFuture::ready(self.0.map_err(StoreError::new))
+        let told = spans()[0].fields.get("hookgate.outcome").cloned();
+        assert_eq!(told.as_deref(), outcome);
     }
 }
 
@@ -357,13 +317,7 @@ async fn the_answer_of_a_sink_is_in_the_deliverys_span() {
         let sent = Sent::event("evt_1");
         let answer = acceptor.oneshot(sent.request(&clock)).await.unwrap();
         assert_eq!(answer.status().as_str(), status);
-        let mut expected = recognised(
-            &sent,
-            &[
-                ("http.response.status_code", status),
-                ("hookgate.outcome", outcome),
-            ],
-        );
+        let mut expected = recognised(&sent, status, outcome);
         if failed {
             expected.insert("error.type".into(), outcome.into());
             let reason =
@@ -406,17 +360,14 @@ fn job(span: SpanSeen) -> Fields {
 #[cfg(feature = "inbox")]
 #[tokio::test]
 async fn a_job_is_one_span_that_says_what_became_of_it() {
-    let folder = std::env::temp_dir().join(format!("hookgate-it-tracing-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
+    use hookgate::sink::Sink;
+
+    let folder = Folder::new("tracing");
+    let inbox = hookgate_sqlite::open_inbox(folder.file("inbox.db")).unwrap();
+    let customer = Some("no such customer");
     for (id, outcome, next, reason) in [
         ("evt_good", "handled", "done", None),
-        (
-            "evt_bad",
-            "handler_status",
-            "retry",
-            Some("no such customer"),
-        ),
+        ("evt_bad", "handler_status", "retry", customer),
         ("evt_panics", "panicked", "retry", Some("made-up panic")),
         ("evt_never", "dead_lettered", "dead", Some("made up")),
     ] {
@@ -454,8 +405,7 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
         }
         assert_eq!(job(spans.remove(0)), expected);
         let lines = lines();
-        let messages: Vec<_> = lines.iter().map(|line| &*line.fields["message"]).collect();
-        assert_eq!(messages, ["the handler", "job ended"]);
+        assert_eq!(messages(&lines), ["the handler", "job ended"]);
         assert!(lines.iter().all(|line| line.within == [0]), "{lines:?}");
         let last = &lines[1].fields;
         assert_eq!((&*last["outcome"], &*last["next"]), (outcome, next));
@@ -463,26 +413,19 @@ async fn a_job_is_one_span_that_says_what_became_of_it() {
         assert!(!format!("{lines:?}{expected:?}").contains(MARKER));
     }
     inbox.close().await;
-    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 // ---- callers without the secret
-
-const FORGER: &str = "whsec_made_up_by_somebody_else";
 
 /// The lines at WARN: outcome, and the number of earlier ones that the line says were not reported.
 fn warnings() -> Vec<(String, Option<u64>)> {
     let lines = lines().into_iter();
     let warnings = lines.filter(|line| line.level == tracing::Level::WARN);
-    let told = warnings.map(|line| {
-        let suppressed = line
-            .fields
+    let told = warnings.map(|Line { fields, .. }| {
+        let suppressed = fields
             .get("suppressed")
-            .map(|suppressed| suppressed.parse());
-        (
-            line.fields["outcome"].clone(),
-            suppressed.transpose().unwrap(),
-        )
+            .map(|number| number.parse().unwrap());
+        (fields["outcome"].clone(), suppressed)
     });
     told.collect()
 }
@@ -495,22 +438,16 @@ fn warning(outcome: &str, suppressed: Option<u64>) -> (String, Option<u64>) {
 #[tokio::test(start_paused = true)]
 async fn a_flood_of_forged_deliveries_is_logged_once_a_second_with_its_count() {
     record();
-    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
-    let forged = Sent {
-        secret: FORGER,
-        ..Sent::event("evt_1")
-    };
+    let harness = Harness::of(in_turn(&[502]));
+    let forged = Sent::event("evt_1").signed_by(FORGER);
     // The first at once, whose line says why; the others of that second at DEBUG.
     for _ in 0..1_000 {
         harness.send(&forged).await;
     }
     assert_eq!(warnings(), [warning("not_authentic", None)]);
     let lines = lines();
-    assert!(
-        lines
-            .iter()
-            .all(|line| line.fields["reason"].contains("signature"))
-    );
+    let mut reasons = lines.iter().map(|line| &line.fields["reason"]);
+    assert!(reasons.all(|reason| reason.contains("signature")));
     assert_eq!(lines.len(), 1_000);
     // The next second's first says how many were not.
     for _ in 0..2 {
@@ -519,13 +456,8 @@ async fn a_flood_of_forged_deliveries_is_logged_once_a_second_with_its_count() {
             harness.send(&forged).await;
         }
     }
-    assert_eq!(
-        warnings()[1..],
-        [
-            warning("not_authentic", Some(999)),
-            warning("not_authentic", Some(9)),
-        ]
-    );
+    let told = [999, 9].map(|suppressed| warning("not_authentic", Some(suppressed)));
+    assert_eq!(warnings()[1..], told);
 }
 
 #[tokio::test]
@@ -547,21 +479,17 @@ async fn a_missing_layer_is_reported_once_in_a_process() {
 #[tokio::test(start_paused = true)]
 async fn another_reason_is_logged_at_once_in_a_flood() {
     record();
-    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
-    let forged = Sent {
-        secret: FORGER,
-        ..Sent::event("evt_1")
-    };
-    let ahead = Sent {
-        age: -301,
-        ..forged.clone()
-    };
+    let harness = Harness::of(in_turn(&[502]));
+    let forged = Sent::event("evt_1").signed_by(FORGER);
+    let ahead = forged.clone().aged(-301);
     let told = |reason: &str| {
         let lines = lines().into_iter();
         let warnings = lines.filter(|line| line.level == tracing::Level::WARN);
-        warnings
-            .filter(|line| line.fields["reason"].contains(reason))
-            .count()
+        let mut reasons = warnings
+            .map(|line| line.fields["reason"].clone())
+            .collect::<Vec<_>>();
+        reasons.retain(|told| told.contains(reason));
+        reasons.len()
     };
     let flood = async |seconds: usize| {
         for _ in 0..seconds {
@@ -585,11 +513,8 @@ async fn another_reason_is_logged_at_once_in_a_flood() {
 #[tokio::test(start_paused = true)]
 async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_ones() {
     record();
-    let harness = Harness::of(|_, _| async { StatusCode::BAD_GATEWAY });
-    let forged = Sent {
-        secret: FORGER,
-        ..Sent::event("evt_1")
-    };
+    let harness = Harness::of(in_turn(&[502]));
+    let forged = Sent::event("evt_1").signed_by(FORGER);
     for _ in 0..5 {
         harness.send(&forged).await;
         harness.send(&Sent::event("evt_1")).await;
@@ -604,7 +529,7 @@ async fn each_failure_of_an_authentic_delivery_is_logged_in_a_flood_of_forged_on
 #[tokio::test(start_paused = true)]
 async fn a_long_unknown_method_is_shown_in_part() {
     record();
-    let harness = Harness::of(|_, _| async { OK });
+    let harness = Harness::of(in_turn(&[204]));
     let made_up = "M".repeat(300_000);
     for (method, shown, original) in [
         ("GET", "GET", None),
@@ -613,14 +538,11 @@ async fn a_long_unknown_method_is_shown_in_part() {
     ] {
         let mut request = Sent::event("evt_1").request(&harness.clock);
         *request.method_mut() = method.parse().unwrap();
-        let answer = harness.app.clone().oneshot(request).await.unwrap();
-        assert_eq!(answer.status(), 405);
+        assert_eq!(harness.ask(request).await.status(), 405);
         let fields = spans().pop().unwrap().fields;
         assert_eq!(fields["http.request.method"], shown);
-        assert_eq!(
-            fields.get("http.request.method_original"),
-            original.as_ref()
-        );
+        let told = fields.get("http.request.method_original");
+        assert_eq!(told, original.as_ref());
     }
     let said = format!("{:?}{:?}", spans(), lines());
     assert!(said.len() < 4_000, "{} bytes", said.len());
@@ -672,13 +594,9 @@ async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
     let clock = TokioClock::start();
     let [answers, settled, failed, letters] = [(); 4].map(|()| said.clone());
     let secret = || Secret::new(SECRET).unwrap();
-    let ring = KeyRing::named(
-        "new",
-        Secret::new("whsec_made_up_successor_secret").unwrap(),
-    )
-    .unwrap()
-    .with_key("old", secret())
-    .unwrap();
+    let successor = Secret::new("whsec_made_up_successor_secret").unwrap();
+    let ring = KeyRing::named("new", successor).unwrap();
+    let ring = ring.with_key("old", secret()).unwrap();
     said.debug(&ring);
     said.debug(&secret());
     let builder = Receiver::builder()
@@ -705,58 +623,45 @@ async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
         tracing::info!(?delivery, "as a handler may log it");
         async { OK }
     };
-    let guarded = |route| -> Router { Router::new().route("/webhooks", route) };
-    let layer = || receiver.layer();
     let panics = async |_: Delivery| -> StatusCode { panic!("made-up panic") };
+    let bad_gateway = async |_: Delivery| StatusCode::BAD_GATEWAY;
+    let slow = async |_: Delivery| {
+        sleep(Duration::from_secs(9)).await;
+        StatusCode::BAD_GATEWAY
+    };
     let apps = [
-        ("good", guarded(post(handled.clone()).layer(layer()))),
-        (
-            "type_mismatch",
-            guarded(post(async |_: Event<Order>| OK).layer(layer())),
-        ),
-        ("panic", guarded(post(panics).layer(layer()))),
+        ("good", post(handled.clone())),
+        ("type_mismatch", post(async |_: Event<Order>| OK)),
+        ("panic", post(panics)),
         (
             "dead letter",
-            guarded(post(async |_: Delivery| DeadLetter::new("never")).layer(layer())),
+            post(async |_: Delivery| DeadLetter::new("never")),
         ),
-        (
-            "failure",
-            guarded(post(async |_: Delivery| StatusCode::BAD_GATEWAY).layer(layer())),
-        ),
-        (
-            "slow",
-            guarded(
-                post(async |_: Delivery| {
-                    sleep(Duration::from_secs(9)).await;
-                    StatusCode::BAD_GATEWAY
-                })
-                .layer(layer()),
-            ),
-        ),
+        ("failure", post(bad_gateway)),
+        ("slow", post(slow)),
         // No layer: no event.
-        ("unguarded", guarded(post(handled))),
+        ("unguarded", post(handled)),
     ];
 
+    let key = SECRET.trim_start_matches("whsec_");
     let mut forbidden = needles("the secret", SECRET.as_bytes());
-    forbidden.extend(needles(
-        "the secret",
-        SECRET.trim_start_matches("whsec_").as_bytes(),
-    ));
+    forbidden.extend(needles("the secret", key.as_bytes()));
     forbidden.extend(needles("the body", MARKER.as_bytes()));
-    for (number, (name, app)) in apps.into_iter().enumerate() {
+    for (number, (name, route)) in apps.into_iter().enumerate() {
+        let route = match name {
+            "unguarded" => route,
+            _ => route.layer(receiver.layer()),
+        };
+        let app: Router = Router::new().route("/webhooks", route);
         for (wrong, age, by) in [
             ("nothing", 0, SECRET),
             ("nothing, again", 0, SECRET),
             ("stale", 301, SECRET),
             ("ahead", -301, SECRET),
-            ("forged", 0, "whsec_made_up_by_somebody_else"),
+            ("forged", 0, FORGER),
         ] {
-            let sent = Sent {
-                body: body(number),
-                age,
-                secret: by,
-                ..Sent::event("")
-            };
+            let sent = Sent::event("").with_body(body(number));
+            let sent = sent.aged(age).signed_by(by);
             let mut request = sent.request(&clock);
             if name == "failure" {
                 // A header that differs from the body may be named, not the body.
@@ -804,19 +709,18 @@ async fn no_span_or_line_holds_a_secret_a_mac_or_a_body() {
         let Some(at) = said.find(&needle) else {
             continue;
         };
-        let from = said[..at]
-            .char_indices()
-            .rev()
-            .nth(300)
-            .map_or(0, |(at, _)| at);
+        let from = said[..at].char_indices().rev().nth(300);
+        let from = from.map_or(0, |(at, _)| at);
         panic!("{what} is told, as {needle}, after: …{}", &said[from..at]);
     }
 }
 
 fn body(number: usize) -> String {
-    format!(
-        r#"{{"id":"evt_{number}","type":"row.created","createdAt":"2025-11-21T01:53:20Z","workspaceId":"ws_1","data":{{"datamodelId":"dm_1","datamodelName":"Orders","rowId":"row_1","properties":{{"Total":"{MARKER}"}},"createdBy":{{"id":"usr_1","name":"Ada"}}}}}}"#
+    Sent::row_created(
+        &format!("evt_{number}"),
+        &format!(r#"{{"Total":"{MARKER}"}}"#),
     )
+    .body
 }
 
 /// The forms in which bytes can be printed.
@@ -837,20 +741,10 @@ fn needles(what: &'static str, bytes: &[u8]) -> Vec<(&'static str, String)> {
     forms.into_iter().map(|form| (what, form)).collect()
 }
 
-/// Without padding and without the last digit, which the bytes behind it would change.
+/// Without padding and without a last digit that the bytes behind it would change.
 fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let bits = bytes
-        .iter()
-        .flat_map(|byte| (0..8).rev().map(move |bit| byte >> bit & 1));
-    let bits: Vec<_> = bits.collect();
-    let digit = |six: &[u8]| {
-        let value = six
-            .iter()
-            .fold(0_usize, |value, bit| value << 1 | usize::from(*bit));
-        char::from(DIGITS[value])
-    };
-    bits.chunks_exact(6).map(digit).collect()
+    let digits = base64::Engine::encode(&base64::engine::general_purpose::STANDARD_NO_PAD, bytes);
+    digits[..bytes.len() * 8 / 6].to_owned()
 }
 
 // ---- the page docs/tracing.md
@@ -897,28 +791,18 @@ const JOB: &str = "The span `inbox job` (INFO)";
 #[tokio::test(start_paused = true)]
 async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
     record();
-    let harness = Harness::new(
-        |builder, _| builder,
-        |delivery, _| async move {
-            match delivery.event_id() {
-                "evt_1" => OK.into_response(),
-                "evt_2" => HandlerError::from("made up").into_response(),
-                "evt_3" => Unhandled::new(&delivery).into_response(),
-                _ => {
-                    sleep(Duration::from_secs(7)).await;
-                    OK.into_response()
-                }
-            }
-        },
-    );
+    let harness = Harness::of(|delivery, _| async move {
+        match delivery.event_id() {
+            "evt_1" => OK.into_response(),
+            "evt_2" => HandlerError::from("made up").into_response(),
+            "evt_3" => Unhandled::new(&delivery).into_response(),
+            _ => ok_after(7).await.into_response(),
+        }
+    });
     for id in ["evt_1", "evt_1", "evt_2", "evt_3", "evt_4"] {
         harness.send(&Sent::event(id)).await;
     }
-    let forged = Sent {
-        secret: FORGER,
-        subscription: Some("wh_1"),
-        ..Sent::event("evt_5")
-    };
+    let forged = Sent::event("evt_5").signed_by(FORGER).of("wh_1");
     for _ in 0..2 {
         harness.send(&forged).await;
     }
@@ -931,63 +815,30 @@ async fn the_page_lists_the_fields_and_the_lines_of_a_delivery() {
         assert!(is_listed(DELIVERY, line), "{line:?}");
     }
     // The one without a handler.
-    let at = |level| lines.iter().filter(move |line| line.level == level);
-    let handled: Vec<_> = at(tracing::Level::INFO)
-        .map(|line| &*line.fields["message"])
-        .collect();
-    assert_eq!(handled, ["delivery not handled"]);
+    let mut at_info = lines.clone();
+    at_info.retain(|line| line.level == tracing::Level::INFO);
+    assert_eq!(messages(&at_info), ["delivery not handled"]);
     assert_eq!(lines.len(), 8);
     // The forged ones name their claim, in the line and in the span. Authentic ones name none.
-    let claims = |fields: &Fields, name: &str| fields.get(name).cloned();
-    for (line, span) in [(5, 5), (6, 6)] {
-        let told = claims(&lines[line].fields, "claimed_subscription");
-        assert_eq!(told.as_deref(), Some("wh_1"));
-        let told = claims(&spans()[span].fields, "hookgate.claimed_subscription");
-        assert_eq!(told.as_deref(), Some("wh_1"));
+    for forged in [5, 6] {
+        assert_eq!(lines[forged].fields["claimed_subscription"], "wh_1");
+        let span = &spans()[forged].fields;
+        assert_eq!(span["hookgate.claimed_subscription"], "wh_1");
     }
-    assert!(
-        lines[..5]
-            .iter()
-            .all(|line| !line.fields.contains_key("claimed_subscription"))
-    );
+    let claims = |line: &Line| line.fields.contains_key("claimed_subscription");
+    assert!(!lines[..5].iter().any(claims));
 }
-
-/// A store that cannot commit.
-#[derive(Debug, Default)]
-struct CommitFails(MemoryStore);
-
-impl StoreProxy for CommitFails {
-    fn pass<'a, T: Send + Unpin + 'static>(
-        &'a self,
-        call: Call,
-        call_inner: impl FnOnce(&'a MemoryStore) -> StoreFuture<'a, T> + Send + 'a,
-    ) -> StoreFuture<'a, T> {
-        match call {
-            Call::Commit => StoreFuture::ready(Err(StoreError::new(StoreErrorKind::Unavailable))),
-            _ => call_inner(&self.0),
-        }
-    }
-}
-
-store_proxy!(CommitFails);
 
 /// A success that could not be recorded needs attention, but the request is not an error.
 // fault F31: traces count the 204 of an event without a handler as an error
 #[tokio::test(start_paused = true)]
 async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     record();
-    let store =
-        |builder: hookgate::ReceiverBuilder, _: &TokioClock| builder.store(CommitFails::default());
-    let harness = Harness::without_store(store, |_, _| async { OK });
+    let (harness, store) = with_faulty_store(in_turn(&[204]));
+    store.set(Call::Commit, DOWN);
     let sent = Sent::event("evt_1");
     assert_eq!(harness.send(&sent).await.status(), 204);
-    let expected = recognised(
-        &sent,
-        &[
-            ("http.response.status_code", "204"),
-            ("hookgate.outcome", "handled_commit_failed"),
-        ],
-    );
+    let expected = recognised(&sent, "204", "handled_commit_failed");
     assert_eq!(last_fields(), expected);
     let line = lines().pop().unwrap();
     assert_eq!(line.level, tracing::Level::WARN);
@@ -995,10 +846,8 @@ async fn a_204_has_no_error_type_even_if_its_commit_failed() {
     // It was repeated until the lease had ended.
     pass(40_000).await;
     let line = lines().pop().unwrap();
-    assert_eq!(
-        (line.level, &*line.fields["message"]),
-        (tracing::Level::WARN, "commit given up")
-    );
+    assert_eq!(line.level, tracing::Level::WARN);
+    assert_eq!(line.fields["message"], "commit given up");
     assert!(is_listed(DELIVERY, &line), "{line:?}");
 }
 
@@ -1011,32 +860,29 @@ async fn a_commit_that_a_stored_run_gave_up_is_one_line_at_warn() {
         let builder = Receiver::builder().secret(Secret::new(SECRET).unwrap());
         builder.clock(clock.clone())
     };
-    let kept = Arc::new(Mutex::new(None));
-    let keep = {
-        let kept = Arc::clone(&kept);
-        async move |delivery: Delivery| {
-            *kept.lock().unwrap() = Some(delivery.to_stored());
-        }
-    };
     let first = of_secret().without_deduplication().build().unwrap();
-    let app = Router::new().route("/webhooks", post(keep).layer(first.layer()));
     let request = Sent::event("evt_1").request(&clock);
-    assert_eq!(app.oneshot(request).await.unwrap().status(), 200);
-    let stored = kept.lock().unwrap().take().unwrap();
+    let answer = first.handle(request, async |_: Delivery| OK).await;
+    let delivery = answer
+        .extensions()
+        .get::<Answer>()
+        .unwrap()
+        .delivery
+        .clone();
+    let stored = delivery.unwrap().to_stored();
 
     let before = lines().len();
-    let consumer = of_secret().store(CommitFails::default()).build().unwrap();
+    let store = FaultyStore::new(&clock);
+    store.set(Call::Commit, DOWN);
+    let consumer = of_secret().store(store).build().unwrap();
     let began = tokio::time::Instant::now();
     let ran = consumer.run_stored(&stored, async |_: Delivery| ()).await;
     assert_eq!(ran.outcome.name(), "handled_commit_failed");
     // The last try before the end of the lease.
     assert!((28..=30).contains(&began.elapsed().as_secs()));
     let lines = lines().split_off(before);
-    let told: Vec<_> = lines
-        .iter()
-        .map(|line| (line.level, &*line.fields["message"]))
-        .collect();
-    assert_eq!(told, [(tracing::Level::WARN, "commit given up")]);
+    assert_eq!(messages(&lines), ["commit given up"]);
+    assert_eq!(lines[0].level, tracing::Level::WARN);
     assert_eq!(lines[0].fields["outcome"], "handled_commit_failed");
 }
 
@@ -1047,9 +893,8 @@ const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 #[tokio::test]
 async fn one_trace_leads_from_the_request_to_the_worker() {
     record();
-    let folder = std::env::temp_dir().join(format!("hookgate-it-trace-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
+    let folder = Folder::new("trace");
+    let inbox = hookgate_sqlite::open_inbox(folder.file("inbox.db")).unwrap();
     let clock = TokioClock::start();
     let acceptor = Receiver::builder()
         .secret(Secret::new(SECRET).unwrap())
@@ -1072,16 +917,15 @@ async fn one_trace_leads_from_the_request_to_the_worker() {
     inbox.close().await;
 
     // Another process.
-    let inbox = hookgate_sqlite::open_inbox(folder.join("inbox.db")).unwrap();
+    let inbox = hookgate_sqlite::open_inbox(folder.file("inbox.db")).unwrap();
     let (told, mut ended) = tokio::sync::mpsc::unbounded_channel();
     let running = hookgate_inbox::Workers::new(&inbox)
         .log_handled_at_info()
         .on_settled(move |_| told.send(()).unwrap())
         .start(post(
             async |headers: http::HeaderMap, delivery: Delivery| {
-                let header = headers
-                    .get("traceparent")
-                    .map(|value| value.to_str().unwrap());
+                let header = headers.get("traceparent");
+                let header = header.map(|value| value.to_str().unwrap());
                 assert_eq!(header, delivery.traceparent());
                 OK
             },
@@ -1092,7 +936,6 @@ async fn one_trace_leads_from_the_request_to_the_worker() {
     }
     running.shutdown(RETAIN).await;
     inbox.close().await;
-    std::fs::remove_dir_all(&folder).unwrap();
 
     let of = |name: &str| -> BTreeMap<String, Option<String>> {
         let spans = spans().into_iter().filter(|span| span.name == name);
@@ -1102,27 +945,18 @@ async fn one_trace_leads_from_the_request_to_the_worker() {
         });
         told.collect()
     };
-    let expected: BTreeMap<_, _> = (0..4)
-        .map(|number| {
-            (
-                format!("evt_{number}"),
-                (number == 0).then(|| TRACE.to_owned()),
-            )
-        })
-        .collect();
+    let traced = |number| (number == 0).then(|| TRACE.to_owned());
+    let expected = (0..4).map(|number| (format!("evt_{number}"), traced(number)));
+    let expected: BTreeMap<_, _> = expected.collect();
     assert_eq!(of("webhook delivery"), expected);
     assert_eq!(of("inbox job"), expected);
     for span in spans().into_iter().filter(|span| span.name == "inbox job") {
         assert_eq!(sorted(span.declared), listed_fields(JOB));
     }
-    let ended: Vec<_> = lines()
-        .into_iter()
-        .filter(|line| line.fields["message"] == "job ended")
-        .collect();
-    assert!(
-        ended.len() == 4
-            && ended
-                .iter()
-                .all(|line| line.level == tracing::Level::INFO && is_listed(JOB, line))
-    );
+    let mut ended = lines();
+    ended.retain(|line| line.fields["message"] == "job ended");
+    assert_eq!(ended.len(), 4);
+    for line in ended {
+        assert!(line.level == tracing::Level::INFO && is_listed(JOB, &line));
+    }
 }

@@ -4,29 +4,11 @@ use std::pin::Pin;
 use std::task::{Poll, Wake};
 
 use axum::body::Body;
+use bytes::Bytes;
 use hookgate::Delivery;
+use http_body::Frame;
 
 use super::*;
-
-fn receiver(provider: &Provider) -> Receiver {
-    Receiver::builder()
-        .provider(provider.clone())
-        .store(MemoryStore::default())
-        .clock(support::manual())
-        .build()
-        .unwrap()
-}
-
-fn sent(id: &str) -> support::Sent {
-    support::Sent::at(support::NOW, support::event("evt_1")).with("X-Service-Webhook-Id", id)
-}
-
-fn head(sent: &support::Sent) -> RequestHead<'_> {
-    RequestHead::new(
-        "POST",
-        sent.headers.iter().map(|(name, value)| (name, value)),
-    )
-}
 
 // Ways to find out whether a subscription is known.
 
@@ -74,14 +56,10 @@ async fn a_stale_delivery_with_a_faulty_body_does_not_reveal_known_subscriptions
         for id in ["wh_1", "wh_2", "2"] {
             for (large, breaks) in [(true, false), (false, true), (false, false)] {
                 pass(1_100).await; // in each second, one is read all the same
-                let stale = Sent {
-                    age: 400,
-                    ..event_of(id, "evt_1")
-                };
-                let (parts, _) = stale.request(&harness.clock).into_parts();
+                let stale = event_of(id, "evt_1").aged(400).request(&harness.clock);
                 let large = large.then(|| Bytes::from_static(&[b' '; 1_001]));
-                let request = http::Request::from_parts(parts, Body::new(Faulty { large, breaks }));
-                let answer = harness.app.clone().oneshot(request).await.unwrap();
+                let request = stale.map(|_| Body::new(Faulty { large, breaks }));
+                let answer = harness.ask(request).await;
                 assert_eq!(answer.status(), 401, "{id} {breaks}");
             }
         }
@@ -93,7 +71,7 @@ async fn a_stale_delivery_with_a_faulty_body_does_not_reveal_known_subscriptions
 /// Tasks that send invented ids, each `copies` times: again at once after an answer, and after 200 ms where it was refused or has waited
 /// for a second.
 fn flood(receiver: &Receiver, tasks: usize, copies: usize) -> JoinSet<()> {
-    let sent = Arc::new(sent("wh_1"));
+    let sent = Arc::new(sent_to("wh_1"));
     let numbers = Arc::new(AtomicUsize::new(0));
     let mut flood = JoinSet::new();
     for _ in 0..tasks {
@@ -133,7 +111,7 @@ async fn an_id_that_is_new_gets_its_share_of_the_look_ups_amid_a_flood() {
             found()
         });
         let receiver = receiver(&provider);
-        let sent = sent("wh_1");
+        let sent = sent_to("wh_1");
         let _flood = flood(&receiver, 1_500, copies);
         pass(1_000).await;
         let mut tries = Vec::new();
@@ -168,7 +146,7 @@ async fn ids_whose_look_ups_fail_leave_room_for_known_ones() {
         .clock(clock.clone())
         .build()
         .unwrap();
-    let sent = sent("wh_1");
+    let sent = sent_to("wh_1");
     assert!(opens(&receiver, &sent, "wh_1").await);
     clock.advance(Duration::from_secs(60)); // its ring has ended
     // Each id comes again and again, so that its look-up has failed before.
@@ -184,8 +162,7 @@ async fn ids_whose_look_ups_fail_leave_room_for_known_ones() {
         });
     }
     pass(5_000).await;
-    let stats = receiver.keys().lookup_stats().unwrap();
-    assert_eq!(stats.running, 12);
+    assert_eq!(under_way(&receiver).0, 12);
     let began = Instant::now();
     assert!(opens(&receiver, &sent, "wh_1").await);
     assert!(began.elapsed() < Duration::from_millis(50));
@@ -208,12 +185,6 @@ async fn a_look_up_that_begins_late_does_not_outlast_the_budget() {
 }
 
 // Every order.
-
-/// Look-ups that are open, each with the waker that it was polled with last.
-#[derive(Default)]
-struct Scripted {
-    open: Vec<(Arc<AtomicBool>, Kept)>,
-}
 
 type Kept = Arc<Mutex<Option<Waker>>>;
 
@@ -242,16 +213,13 @@ impl Wake for Woken {
 fn the_remaining_requests_are_woken_after_any_sequence() {
     for seed in 1..=400_u64 {
         let mut numbers = Numbers(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let scripted = Arc::new(Mutex::new(Scripted::default()));
+        // Look-ups that are open, each with the waker that it was polled with last.
+        let scripted = Arc::new(Mutex::new(Vec::<(Arc<AtomicBool>, Kept)>::new()));
         let script = Arc::clone(&scripted);
         let provider = Provider::new(move |_, number| {
             let (ready, waker) = (Arc::new(AtomicBool::new(false)), Arc::default());
             let place: Kept = Arc::clone(&waker);
-            script
-                .lock()
-                .unwrap()
-                .open
-                .push((Arc::clone(&ready), waker));
+            script.lock().unwrap().push((Arc::clone(&ready), waker));
             std::future::poll_fn(move |context| {
                 if ready.load(Ordering::SeqCst) {
                     return Poll::Ready(match number % 4 {
@@ -265,17 +233,12 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
             })
         });
         let receiver = receiver(&provider);
-        let all: Vec<_> = (0..24).map(|id| sent(&format!("wh_{id}"))).collect();
-        let heads: Vec<_> = all.iter().map(head).collect();
+        let all: Vec<_> = (0..24).map(|id| sent_to(format!("wh_{id}"))).collect();
+        let heads: Vec<_> = all.iter().map(support::Sent::request_head).collect();
         let mut requests = Vec::new();
         let nudge = |ready: bool, at: usize| {
-            let (flag, waker) = {
-                let scripted = scripted.lock().unwrap();
-                let Some(open) = scripted.open.get(at) else {
-                    return;
-                };
-                open.clone()
-            };
+            let open = scripted.lock().unwrap().get(at).cloned();
+            let Some((flag, waker)) = open else { return };
             flag.fetch_or(ready, Ordering::SeqCst);
             let waker = waker.lock().unwrap().take();
             waker.into_iter().for_each(Waker::wake);
@@ -323,8 +286,8 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
                 ),
                 _ => run(&mut requests, numbers.below(6)),
             }
-            let stats = receiver.keys().lookup_stats().unwrap();
-            assert!(stats.running <= 16 && stats.waiting <= requests.len());
+            let (running, waiting) = under_way(&receiver);
+            assert!(running <= 16 && waiting <= requests.len());
         }
         let mut rounds = 0;
         while !requests.is_empty() {
@@ -332,14 +295,10 @@ fn the_remaining_requests_are_woken_after_any_sequence() {
             let known = provider.count();
             (0..known).for_each(|at| nudge(true, at));
             rounds += 1;
-            assert!(
-                rounds < 100,
-                "seed {seed}: {} wait for ever",
-                requests.len()
-            );
+            let left = requests.len();
+            assert!(rounds < 100, "seed {seed}: {left} wait for ever");
         }
-        let stats = receiver.keys().lookup_stats().unwrap();
-        assert_eq!((stats.running, stats.waiting), (0, 0), "seed {seed}");
+        assert_eq!(under_way(&receiver), (0, 0), "seed {seed}");
         assert_eq!(provider.running(), 0, "seed {seed}");
     }
 }

@@ -2,91 +2,67 @@
 
 use std::error::Error as _;
 
-use hookgate_client::{ApiKey, Client, Error, ErrorKind, Scope, Trigger};
+use hookgate_client::{ApiKey, Client, Error, ErrorKind, Scope};
 use serde_json::{Value, json};
 
-use crate::support::{Fake, NOBODY, Order, answer, builder, client, orders, quick};
+use crate::support::{
+    Fake, NOBODY, Order, answer, builder, client, hook, orders, quick, with_header,
+};
 
 #[tokio::test]
 async fn an_error_says_status_code_request_and_message() {
     let emulator = orders().await;
-    let error = client(&emulator).data_model("dm_none").await.unwrap_err();
+    let one = client(&emulator);
+    let error = one.data_model("dm_none").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert_eq!(
-        (error.status().unwrap().as_u16(), error.code()),
-        (404, Some("NOT_FOUND"))
-    );
+    assert_eq!(error.status().unwrap().as_u16(), 404);
+    assert_eq!(error.code(), Some("NOT_FOUND"));
     let told = error.to_string();
     assert!(
         told.starts_with("GET /datamodels/dm_none: 404 NOT_FOUND: "),
         "{told}"
     );
     assert_eq!((error.attempts(), error.is_outcome_unknown()), (1, false));
-    let error = client(&emulator)
-        .create_data_model(&json!({ "title": "Orders" }))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Conflict);
-    let error = client(&emulator)
-        .rows::<Value>("dm_orders")
-        .create(&json!({ "Quantity": "x" }))
-        .await;
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::Validation);
-    let error = builder(&emulator, "tk_test_of_nobody")
-        .build()
-        .unwrap()
-        .page("page_1")
-        .await
-        .unwrap_err();
+    let taken = one.create_data_model(&json!({ "title": "Orders" })).await;
+    assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
+    let rows = one.rows::<Value>("dm_orders");
+    let wrong = rows.create(&json!({ "Quantity": "x" })).await;
+    assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Validation);
+    let nobody = builder(&emulator, "tk_test_of_nobody").build().unwrap();
+    let error = nobody.page("page_1").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unauthorized);
 }
 
 #[tokio::test]
 async fn a_403_names_the_scope_that_is_missing() {
     let emulator = orders().await;
-    let reader = builder(&emulator, "tk_test_read").build().unwrap();
-    let writer = builder(&emulator, "tk_test_write").build().unwrap();
-    let error = reader
-        .rows::<Order>("dm_orders")
-        .create(&Order::of("Ada", 1))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.missing_scope()),
-        (ErrorKind::Forbidden, Some(Scope::Write))
-    );
+    let [reader, writer] =
+        ["tk_test_read", "tk_test_write"].map(|key| builder(&emulator, key).build().unwrap());
+    let rows = reader.rows::<Order>("dm_orders");
+    let error = rows.create(&Order::of("Ada", 1)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+    assert_eq!(error.missing_scope(), Some(Scope::Write));
     assert!(
         error.to_string().contains("needs the scope write"),
         "{error}"
     );
-    let error = writer
-        .change_properties("dm_orders", &json!({}))
-        .await
-        .unwrap_err();
-    assert_eq!(error.missing_scope(), Some(Scope::Admin));
+    let error = writer.change_properties("dm_orders", &json!({})).await;
+    assert_eq!(error.unwrap_err().missing_scope(), Some(Scope::Admin));
     // The specification names two for it, and the service says which one it asks for.
     let model = json!({ "title": "New" });
     let error = reader.create_data_model(&model).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Forbidden);
-    assert_eq!(
-        error.to_string().matches("needs the scope").count(),
-        1,
-        "{error}"
-    );
+    let told = error.to_string();
+    assert_eq!(told.matches("needs the scope").count(), 1, "{told}");
+    // A 404 is not a question of scopes.
     let error = reader.data_model("dm_none").await.unwrap_err();
-    assert_eq!(
-        error.missing_scope(),
-        None,
-        "a 404 is not a question of scopes"
-    );
+    assert_eq!(error.missing_scope(), None);
 }
 
 /// `main` prints an error with `Debug`.
 #[tokio::test]
 async fn debug_is_one_line_with_kind_host_and_cause() {
-    let nobody = Client::builder(NOBODY, ApiKey::new("tk_test_read").unwrap());
-    let nobody = nobody.options(quick()).build().unwrap();
-    let error = nobody.page("page_1").await.unwrap_err();
+    let error = nobody().page("page_1").await.unwrap_err();
     let (shown, host) = (format!("{error:?}"), NOBODY.split('/').nth(2).unwrap());
     let begin = format!("Error(Connection): {error}: ");
     assert!(
@@ -96,6 +72,15 @@ async fn debug_is_one_line_with_kind_host_and_cause() {
     let said = format!("GET /pages/page_1: the request was not sent to {host}");
     assert!(error.to_string().starts_with(&said), "{error}");
     assert!(shown.to_lowercase().contains("refused"), "{shown}");
+}
+
+/// A client of an address at which nothing listens.
+fn nobody() -> Client {
+    let key = ApiKey::new("tk_test_admin").unwrap();
+    Client::builder(NOBODY, key)
+        .options(quick())
+        .build()
+        .unwrap()
 }
 
 /// Everything that an error shows, its sources included.
@@ -125,14 +110,9 @@ async fn no_text_shows_the_key() {
     ));
     texts.push(all_of(&client.data_model("dm_none").await.unwrap_err()));
     emulator.fault_first("closed-after-write", 1).unwrap();
-    texts.push(all_of(
-        &rows.create(&json!({ "Quantity": 1 })).await.unwrap_err(),
-    ));
-    let nobody = Client::builder(NOBODY, key)
-        .options(quick())
-        .build()
-        .unwrap();
-    texts.push(all_of(&nobody.page("page_1").await.unwrap_err()));
+    let lost = rows.create(&json!({ "Quantity": 1 })).await;
+    texts.push(all_of(&lost.unwrap_err()));
+    texts.push(all_of(&nobody().page("page_1").await.unwrap_err()));
     for wrong in [
         "whsec_made_up",
         "tk_test_",
@@ -143,10 +123,9 @@ async fn no_text_shows_the_key() {
         texts.push(all_of(&ApiKey::new(wrong).unwrap_err()));
     }
     for text in &texts {
-        assert!(
-            !text.contains(KEY) && !text.contains("made up") && !text.contains("made_up"),
-            "{text}"
-        );
+        for hidden in [KEY, "made up", "made_up"] {
+            assert!(!text.contains(hidden), "{text}");
+        }
     }
 }
 
@@ -161,22 +140,18 @@ async fn a_secret_that_the_service_repeats_is_not_shown() {
     ] {
         let error = json!({ "error": { "code": "NO_tk_test_made_up", "message": said } });
         let answers = || [answer(401, None, &error.to_string())];
-        let trigger = || {
-            Trigger::with_service("https://service.example/", Fake::answering(answers())).unwrap()
-        };
+        let trigger = || hook(Fake::answering(answers()));
         let by_header = trigger().header_auth("X-API-Key", "whisper").unwrap();
         let by_password = trigger().basic_auth("ada", "whis:per").unwrap();
         let client = Fake::answering(answers()).client();
+        let passwords = ["YWRhOndoaXM6cGVy", "whis:per"];
         for (error, secrets) in [
             (
                 client.page("page_1").await.unwrap_err(),
                 &["tk_test_", "made_up"][..],
             ),
             (by_header.call().send().await.unwrap_err(), &["whisper"]),
-            (
-                by_password.call().send().await.unwrap_err(),
-                &["YWRhOndoaXM6cGVy", "whis:per"],
-            ),
+            (by_password.call().send().await.unwrap_err(), &passwords),
         ] {
             let told = all_of(&error);
             for secret in secrets {
@@ -231,39 +206,33 @@ async fn settings_that_cannot_work_are_refused_without_repeating_them() {
     ] {
         Client::new(url, key()).unwrap();
     }
-    Client::builder("http://service.example", key())
-        .allow_plain_http()
-        .build()
-        .unwrap();
+    let plain = Client::builder("http://service.example", key());
+    plain.allow_plain_http().build().unwrap();
 }
 
 #[tokio::test]
 async fn answers_that_are_not_in_the_services_form_are_errors() {
     let read = async |status, body: &str| {
         let fake = Fake::answering([answer(status, None, body)]);
-        fake.client()
-            .with(quick())
-            .page("page_1")
-            .await
-            .unwrap_err()
+        let client = fake.client().with(quick());
+        client.page("page_1").await.unwrap_err()
     };
-    assert_eq!(read(200, "<html>").await.kind(), ErrorKind::Answer);
-    assert_eq!(read(200, "{\"datum\": 1}").await.kind(), ErrorKind::Answer);
-    // Read as a `Value`, this would be parsed again and again.
-    let reserved = read(
-        200,
-        r#"{"data": {"\u0024serde_json::private::RawValue": "{}"}}"#,
-    )
-    .await;
-    assert_eq!(reserved.kind(), ErrorKind::Answer);
-    assert!(reserved.message().contains("$serde_json"), "{reserved}");
+    // Read as a `Value`, the last would be parsed again and again.
+    let reserved = r#"{"data": {"\u0024serde_json::private::RawValue": "{}"}}"#;
+    for (body, said) in [
+        ("<html>", ""),
+        (r#"{"datum": 1}"#, ""),
+        (reserved, "$serde_json"),
+    ] {
+        let error = read(200, body).await;
+        assert_eq!(error.kind(), ErrorKind::Answer, "{body}");
+        assert!(error.message().contains(said), "{error}");
+    }
     let moved = read(302, "").await;
     assert_eq!((moved.kind(), moved.code()), (ErrorKind::Status, None));
-    let long = format!(
-        "{{\"error\": {{\"code\": \"X\", \"message\": \"\\u001b[2J{}\"}}}}",
-        "long ".repeat(1_000)
-    );
-    let error = read(400, &long).await.to_string();
+    let message = format!("\u{1b}[2J{}", "long ".repeat(1_000));
+    let long = json!({ "error": { "code": "X", "message": message } });
+    let error = read(400, &long.to_string()).await.to_string();
     assert!(error.len() < 700 && !error.contains('\u{1b}'), "{error}");
 }
 
@@ -296,15 +265,12 @@ async fn reserved_keys_are_errors_whatever_else_is_in_the_answer() {
             );
             let fake = Fake::answering([answer(200, None, &body)]);
             let rows = fake.client().rows::<Kept>("dm_1").by_id();
-            let error = rows.list().all().await.unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Answer);
-            assert!(error.message().contains("$serde_json"), "{error}");
-
-            let trigger = Trigger::with_service("https://service.example/webhooks/wf_1", fake);
-            let called = trigger.unwrap().call().send().await.unwrap();
-            let error = called.json::<Value>().unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Answer);
-            assert!(error.message().contains("$serde_json"), "{error}");
+            let listed = rows.list().all().await.unwrap_err();
+            let called = hook(fake).call().send().await.unwrap();
+            for error in [listed, called.json::<Value>().unwrap_err()] {
+                assert_eq!(error.kind(), ErrorKind::Answer);
+                assert!(error.message().contains("$serde_json"), "{error}");
+            }
         }
     }
 }
@@ -325,66 +291,59 @@ async fn a_propertys_reserved_name_is_an_error_of_the_row() {
 
 #[tokio::test]
 async fn an_answer_of_another_program_questions_the_url() {
-    for (header, body, said) in [
+    let asks = "is the URL that of the service's API";
+    for (status, name, value, body, said) in [
         (
-            ("location", "https://service.example/login"),
+            301,
+            "location",
+            "https://service.example/login",
             "",
             "to https://service.example/login:",
         ),
         (
-            ("content-type", "text/html"),
+            200,
+            "content-type",
+            "text/html",
             "\n<!doctype html>",
             "but HTML",
         ),
         (
-            ("content-encoding", "gzip"),
+            200,
+            "content-encoding",
+            "gzip",
             "\u{1f}\u{8b}",
             "compressed (gzip)",
         ),
-        (("content-encoding", "identity"), "moved", "is not JSON"),
+        (200, "content-encoding", "identity", "moved", "is not JSON"),
+        // The key is not shown, although the other program repeats it.
+        (
+            307,
+            "location",
+            "https://other.example/?key=tk_test_made_up",
+            "",
+            "key=[redacted]",
+        ),
     ] {
-        let status = if body.is_empty() { 301 } else { 200 };
-        let mut answered = answer(status, None, body);
-        answered
-            .headers_mut()
-            .insert(header.0, header.1.parse().unwrap());
+        let answered = with_header(answer(status, None, body), name, value);
         let client = Fake::answering([answered]).client();
         let error = client.page("page_1").await.unwrap_err();
         let message = error.message();
-        assert!(message.contains(said), "{message}");
         assert!(
-            message.contains("is the URL that of the service's API"),
+            message.contains(said) && message.contains(asks),
             "{message}"
         );
     }
-    // The key is not shown, although the other program repeats it.
-    let mut moved = answer(307, None, "");
-    let to = "https://other.example/?key=tk_test_made_up"
-        .parse()
-        .unwrap();
-    moved.headers_mut().insert("location", to);
-    let error = Fake::answering([moved])
-        .client()
-        .page("page_1")
-        .await
-        .unwrap_err();
-    assert!(error.message().contains("key=[redacted]"), "{error}");
 }
 
 #[test]
 fn a_key_comes_from_the_environment_and_the_error_names_the_variable() {
     let error = ApiKey::from_env("HOOKGATE_NO_SUCH_VARIABLE").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Key);
+    let told = error.to_string();
     assert!(
-        error
-            .to_string()
-            .contains("HOOKGATE_NO_SUCH_VARIABLE is not set")
+        told.contains("HOOKGATE_NO_SUCH_VARIABLE is not set"),
+        "{told}"
     );
-    let error = ApiKey::from_env("PATH").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("PATH: an API key begins with"),
-        "{error}"
-    );
+    let told = ApiKey::from_env("PATH").unwrap_err().to_string();
+    assert!(told.starts_with("PATH: an API key begins with"), "{told}");
 }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hookgate_client::{ApiKey, Client, ErrorKind, Trigger, WaitReason};
+use hookgate_client::{ApiKey, Client, ErrorKind, WaitReason};
 use http::Response;
 use serde_json::{Value, json};
 
-use crate::support::{Fake, NOBODY, Order, answer, client, hits, orders, quick, requests};
+use crate::support::{Fake, NOBODY, Order, answer, client, count, hits, hook, orders, quick};
 
 #[tokio::test]
 async fn a_read_is_repeated_after_429_and_500() {
@@ -25,23 +25,15 @@ async fn a_read_is_repeated_after_429_and_500() {
 async fn the_budget_of_repeats_is_spent_and_no_more() {
     let emulator = orders().await;
     emulator.fault_first("status-500", 100).unwrap();
-    let error = client(&emulator)
-        .with(quick().retries(3))
-        .page("page_1")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.attempts(), hits(&emulator)),
-        (ErrorKind::Server, 4, 4)
-    );
-    assert!(error.to_string().ends_with("; after 4 attempts"), "{error}");
-    assert!(!error.is_outcome_unknown(), "a read changes nothing");
-    let error = client(&emulator)
-        .with(quick().retries(0))
-        .page("page_1")
-        .await
-        .unwrap_err();
-    assert_eq!((error.attempts(), hits(&emulator)), (1, 5));
+    for (retries, all) in [(3, 4), (0, 5)] {
+        let client = client(&emulator).with(quick().retries(retries));
+        let error = client.page("page_1").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Server);
+        assert_eq!((error.attempts(), hits(&emulator)), (retries + 1, all));
+        let says = error.to_string().ends_with("; after 4 attempts");
+        assert_eq!(says, retries > 0, "{error}");
+        assert!(!error.is_outcome_unknown(), "a read changes nothing");
+    }
 }
 
 #[tokio::test]
@@ -60,11 +52,8 @@ async fn a_write_is_repeated_after_429_alone() {
             "create" => rows.create(&order).await.unwrap_err(),
             _ => rows.update("row_order_1", &order).await.unwrap_err(),
         };
-        assert_eq!(
-            (error.kind(), hits(&emulator)),
-            (ErrorKind::Server, 1),
-            "{write}"
-        );
+        assert_eq!(error.kind(), ErrorKind::Server, "{write}");
+        assert_eq!(hits(&emulator), 1, "{write}");
         assert!(error.is_outcome_unknown());
         assert!(error.to_string().contains("outcome unknown"), "{error}");
     }
@@ -95,8 +84,7 @@ async fn a_change_that_is_answered_2xx_with_an_unreadable_body_has_an_unknown_ou
     ] {
         let answer = Response::builder().status(status).body(body).unwrap();
         let fake = Fake::answering([answer]);
-        let trigger = Trigger::with_service("https://service.example/webhooks/wf_1", fake.clone());
-        let (trigger, client) = (trigger.unwrap(), fake.client());
+        let (trigger, client) = (hook(fake.clone()), fake.client());
         let (rows, values) = (client.rows::<Value>("dm_1").by_id(), json!({ "prop_1": 1 }));
         let first = rows.create(&values).await.unwrap_err();
         let told = first.to_string();
@@ -193,14 +181,7 @@ async fn a_deletion_whose_answer_is_lost_is_repeated_and_404_is_its_success() {
     let rows = client(&emulator).rows::<Value>("dm_orders");
     emulator.fault_first("closed-after-write", 1).unwrap();
     rows.delete("row_order_1").await.unwrap();
-    let deletions = requests(&emulator).await;
-    assert_eq!(
-        deletions
-            .iter()
-            .filter(|path| path.starts_with("DELETE"))
-            .count(),
-        2
-    );
+    assert_eq!(count(&emulator, "DELETE").await, 2);
     // After 429 alone nothing was deleted, and 404 is what it is.
     emulator.clear_faults();
     emulator.fault_first("status-429", 1).unwrap();
@@ -210,10 +191,7 @@ async fn a_deletion_whose_answer_is_lost_is_repeated_and_404_is_its_success() {
     emulator.clear_faults();
     emulator.fault_first("status-500", 9).unwrap();
     let error = rows.delete("row_order_2").await.unwrap_err();
-    assert!(
-        error.is_outcome_unknown() && error.attempts() == 5,
-        "{error}"
-    );
+    assert_eq!((error.is_outcome_unknown(), error.attempts()), (true, 5));
 }
 
 #[tokio::test]
@@ -221,31 +199,21 @@ async fn an_attempt_and_a_call_have_times_of_their_own() {
     let emulator = orders().await;
     // The answer comes after 10 s.
     emulator.fault_first("slow-answer", 1).unwrap();
-    let options = quick().attempt_timeout(Duration::from_secs(1));
-    client(&emulator)
-        .with(options)
-        .page("page_1")
-        .await
-        .unwrap();
+    let second = Duration::from_secs(1);
+    let short = client(&emulator).with(quick().attempt_timeout(second));
+    short.page("page_1").await.unwrap();
     assert_eq!(hits(&emulator), 1, "the second attempt was answered");
-    let rows = client(&emulator)
-        .with(options)
-        .rows::<Value>("dm_orders")
-        .by_id();
+    let rows = short.rows::<Value>("dm_orders").by_id();
     emulator.fault_first("slow-answer", 1).unwrap();
     let error = rows
-        .create(&serde_json::json!({ "prop_quantity": 1 }))
+        .create(&json!({ "prop_quantity": 1 }))
         .await
         .unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 1));
     assert!(error.is_outcome_unknown());
     emulator.fault_first("slow-answer", 9).unwrap();
-    let options = quick().total_timeout(Duration::from_secs(1)).retries(100);
-    let error = client(&emulator)
-        .with(options)
-        .page("page_1")
-        .await
-        .unwrap_err();
+    let short = short.with(quick().total_timeout(second).retries(100));
+    let error = short.page("page_1").await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 1));
     assert!(error.message().contains("total time"), "{error}");
 }
@@ -257,26 +225,21 @@ async fn a_write_that_found_no_connection_was_not_sent_and_is_repeated() {
     let client = Client::builder(NOBODY, ApiKey::new("tk_test_made_up").unwrap())
         .options(quick())
         .on_wait(move |wait| {
-            seen.lock()
-                .unwrap()
-                .push((wait.reason, wait.attempts, wait.request.to_owned()))
+            let told = (wait.reason, wait.attempts, wait.request.to_owned());
+            seen.lock().unwrap().push(told);
         })
         .build()
         .unwrap();
     let rows = client.rows::<Value>("dm_orders").by_id();
-    let error = rows.create(&serde_json::json!({})).await.unwrap_err();
+    let error = rows.create(&json!({})).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Connection, 5));
     assert!(!error.is_outcome_unknown(), "{error}");
     assert!(error.message().contains("not sent"));
-    let told = told.lock().unwrap().clone();
-    assert_eq!(told.len(), 4);
+    let told = std::mem::take(&mut *told.lock().unwrap());
+    let request = "POST /datamodels/dm_orders/rows".to_owned();
     assert_eq!(
-        told[3],
-        (
-            WaitReason::Repeat,
-            4,
-            "POST /datamodels/dm_orders/rows".to_owned()
-        )
+        (told.len(), &told[3]),
+        (4, &(WaitReason::Repeat, 4, request))
     );
     let error = rows.delete("row_1").await.unwrap_err();
     assert!(!error.is_outcome_unknown(), "{error}");

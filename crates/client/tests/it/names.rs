@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use hookgate_client::ErrorKind;
+use hookgate_emulator::Emulator;
 use serde_json::{Value, json};
 
 use crate::support::{Fake, Order, answer, builder, client, orders, requests};
 
-fn details(requests: &[String]) -> usize {
-    requests
-        .iter()
-        .filter(|request| request.ends_with("/datamodels/dm_orders"))
-        .count()
+/// The requests for the detail.
+async fn details(emulator: &Emulator) -> usize {
+    let requests = requests(emulator).await.into_iter();
+    let details = requests.filter(|request| request.ends_with("/datamodels/dm_orders"));
+    details.count()
 }
 
 #[tokio::test]
@@ -24,23 +25,20 @@ async fn a_detail_is_asked_for_once_however_many_calls_wait() {
         reading.spawn(async move { rows.page(0).await.unwrap() });
     }
     assert_eq!(reading.join_all().await.len(), 20);
-    assert_eq!(details(&requests(&emulator).await), 1);
+    assert_eq!(details(&emulator).await, 1);
 }
 
 #[tokio::test]
 async fn names_are_remembered_for_a_time() {
     let emulator = orders().await;
-    let client = builder(&emulator, "tk_test_read")
-        .model_ttl(Duration::from_millis(50))
-        .build()
-        .unwrap();
-    let rows = client.rows::<Order>("dm_orders");
+    let client = builder(&emulator, "tk_test_read").model_ttl(Duration::from_millis(50));
+    let rows = client.build().unwrap().rows::<Order>("dm_orders");
     rows.page(0).await.unwrap();
     rows.page(0).await.unwrap();
-    let before = details(&requests(&emulator).await);
+    let before = details(&emulator).await;
     tokio::time::sleep(Duration::from_millis(60)).await;
     rows.page(0).await.unwrap();
-    assert_eq!(details(&requests(&emulator).await), before + 1);
+    assert_eq!(details(&emulator).await, before + 1);
 }
 
 #[tokio::test]
@@ -56,23 +54,16 @@ async fn a_name_that_is_not_known_is_asked_for_again() {
     // In what is read, too.
     let added = json!({ "add": [{ "id": "prop_note", "name": "Note", "type": "TEXT" }] });
     other.change_properties("dm_orders", &added).await.unwrap();
-    emulator
-        .rows("dm_orders")
-        .update(&row.id, json!({ "prop_note": "new" }))
-        .unwrap();
+    let person = emulator.rows("dm_orders");
+    let note = json!({ "prop_note": "new" });
+    person.update(&row.id, note).unwrap();
     let read = rows.page(0).await.unwrap().items.pop().unwrap();
     assert_eq!(read.properties, json!({ "Size": 7, "Note": "new" }));
-    let before = details(&requests(&emulator).await);
-    let error = rows
-        .update(&row.id, &json!({ "Colour": "red" }))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UnknownProperty);
-    assert_eq!(
-        details(&requests(&emulator).await),
-        before + 1,
-        "asked for once more"
-    );
+    let before = details(&emulator).await;
+    let error = rows.update(&row.id, &json!({ "Colour": "red" })).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::UnknownProperty);
+    // It was asked for once more.
+    assert_eq!(details(&emulator).await, before + 1);
 }
 
 #[tokio::test]
@@ -84,12 +75,9 @@ async fn a_name_that_several_properties_have_is_an_error_and_ids_are_the_way_out
     let row = r#"{"data": {"id": "row_1", "data": {"prop_1": "a", "prop_2": "c", "prop_3": 1}}}"#;
     let fake = Fake::answering([list, detail, row].map(|text| answer(200, None, text)));
     let rows = fake.client().rows::<Value>("dm_x");
-    for error in [
-        rows.list().all().await.unwrap_err(),
-        rows.update("row_1", &json!({ "Note": "c" }))
-            .await
-            .unwrap_err(),
-    ] {
+    let listed = rows.list().all().await.unwrap_err();
+    let updated = rows.update("row_1", &json!({ "Note": "c" })).await;
+    for error in [listed, updated.unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::AmbiguousProperty);
         assert!(error.message().contains("prop_1, prop_2"), "{error}");
     }

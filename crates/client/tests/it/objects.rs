@@ -1,26 +1,18 @@
 //! Data models, and the groups without shown payloads.
 
 use hookgate_client::{ErrorKind, PropertyType};
-use hookgate_emulator::{Emulator, Seed};
 use serde_json::json;
 
-use crate::support::{client, orders};
+use crate::support::{client, orders, seeded};
 
 #[tokio::test]
 async fn data_models_are_listed_searched_and_detailed() {
     let emulator = orders().await;
     let client = client(&emulator);
     let models = client.data_models().list().await.unwrap();
-    assert_eq!(models.len(), 2);
-    assert!(models[0].properties.is_empty());
-    let models = client
-        .data_models()
-        .search("orders")
-        .details()
-        .row_counts()
-        .list()
-        .await
-        .unwrap();
+    assert_eq!((models.len(), models[0].properties.len()), (2, 0));
+    let search = client.data_models().search("orders");
+    let models = search.details().row_counts().list().await.unwrap();
     let [orders] = &models[..] else {
         panic!("{models:?}")
     };
@@ -28,11 +20,9 @@ async fn data_models_are_listed_searched_and_detailed() {
     assert_eq!(orders.extra["rowCount"], 3);
     let detail = client.data_model("dm_orders").await.unwrap();
     assert_eq!(detail.properties, orders.properties);
-    assert_eq!(detail.properties[3].r#type, PropertyType::Select);
-    assert_eq!(
-        detail.properties[3].options.as_ref().unwrap()[1].value,
-        "paid"
-    );
+    let status = &detail.properties[3];
+    assert_eq!(status.r#type, PropertyType::Select);
+    assert_eq!(status.options.as_ref().unwrap()[1].value, "paid");
     let relation = detail.properties[6].relation_config.as_ref().unwrap();
     assert_eq!(relation.target_data_model_id, "dm_clients");
 }
@@ -43,37 +33,27 @@ async fn more_data_models_than_a_list_has_by_default_are_asked_for_in_one() {
         .map(|at| json!({ "id": format!("dm_{at}"), "title": at.to_string() }))
         .collect();
     let seed = json!({ "keys": [{ "name": "k", "key": "tk_test_admin", "scope": "admin" }], "dataModels": models });
-    let emulator = Emulator::start(Seed::parse(&seed.to_string()).unwrap())
-        .await
-        .unwrap();
-    assert_eq!(
-        client(&emulator).data_models().list().await.unwrap().len(),
-        130
-    );
+    let emulator = seeded(&seed).await;
+    let models = client(&emulator).data_models().list().await.unwrap();
+    assert_eq!(models.len(), 130);
 }
 
 #[tokio::test]
 async fn a_data_model_is_created_changed_and_deleted() {
     let emulator = orders().await;
     let client = client(&emulator);
-    let made = client
-        .create_data_model(&json!({ "title": "Notes" }))
-        .await
-        .unwrap();
+    let made = client.create_data_model(&json!({ "title": "Notes" })).await;
+    let made = made.unwrap();
     let id = made["id"].as_str().unwrap();
-    let changed = client
-        .update_data_model(id, &json!({ "description": "d" }))
-        .await
-        .unwrap();
+    let change = json!({ "description": "d" });
+    let changed = client.update_data_model(id, &change).await.unwrap();
     assert_eq!(changed["description"], "d");
     let changed = json!({ "add": [{ "name": "Text", "type": "TEXT" }] });
     let changed = client.change_properties(id, &changed).await.unwrap();
     assert_eq!(changed["properties"][0]["name"], "Text");
     client.delete_data_model(id).await.unwrap();
-    assert_eq!(
-        client.data_model(id).await.unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
+    let gone = client.data_model(id).await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test]
@@ -90,15 +70,11 @@ async fn blocks_workflows_and_stats_are_read_and_written_as_they_are() {
         let changed = objects.update(id, &json!({ "note": 1 })).await.unwrap();
         assert_eq!(objects.get(id).await.unwrap(), changed);
         assert_eq!(objects.list().all().await.unwrap().len(), before + 1);
-        assert_eq!(
-            objects.clone().search("needle").list().all().await.unwrap(),
-            [changed]
-        );
+        let found = objects.clone().search("needle").list().all().await;
+        assert_eq!(found.unwrap(), [changed]);
         objects.delete(id).await.unwrap();
-        assert_eq!(
-            objects.get(id).await.unwrap_err().kind(),
-            ErrorKind::NotFound
-        );
+        let gone = objects.get(id).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound);
     }
     let blocks = client.blocks();
     for number in 0..205 {
@@ -111,11 +87,9 @@ async fn blocks_workflows_and_stats_are_read_and_written_as_they_are() {
 async fn workflows_and_stats_are_run_and_pages_are_read() {
     let emulator = orders().await;
     let client = client(&emulator);
-    let run = client
-        .run_workflow("wf_1", &json!({ "a": 1 }))
-        .await
-        .unwrap();
-    assert_eq!(run["input"], json!({ "a": 1 }));
+    let input = json!({ "a": 1 });
+    let run = client.run_workflow("wf_1", &input).await.unwrap();
+    assert_eq!(run["input"], input);
     let run = client.run_stat("stat_1", &json!({})).await.unwrap();
     assert_eq!(run["result"]["value"], 1);
     assert_eq!(client.page("page_1").await.unwrap()["title"], "Home");

@@ -7,12 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::Router;
+use axum::routing::MethodRouter;
 use hookgate::clock::{Clock, Monotonic, UnixSeconds};
+use hookgate::{MemoryStore, Receiver, Secret};
 use hookgate_client::{ApiKey, Body, Client, ClientBuilder, Options, Trigger};
 use hookgate_emulator::{Emulator, Seed};
 use http::{Method, Request, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 /// Some properties of the sample's orders.
@@ -40,6 +44,11 @@ pub async fn orders() -> Emulator {
     Emulator::start(Seed::orders()).await.unwrap()
 }
 
+pub async fn seeded(seed: &Value) -> Emulator {
+    let seed = Seed::parse(&seed.to_string()).unwrap();
+    Emulator::start(seed).await.unwrap()
+}
+
 /// Nothing listens on this port.
 pub const NOBODY: &str = "http://127.0.0.1:1/api/v1";
 
@@ -59,28 +68,42 @@ pub fn client(emulator: &Emulator) -> Client {
 /// The requests that the emulator's API has answered: method and path with query.
 pub async fn requests(emulator: &Emulator) -> Vec<String> {
     let answer = control(emulator, Method::GET, "requests", None).await;
-    let text = |request: &Value| {
-        format!(
-            "{} {}",
-            request["method"].as_str().unwrap(),
-            request["path"].as_str().unwrap()
-        )
-    };
-    answer["data"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(text)
+    let requests = answer["data"].as_array().unwrap().iter();
+    let text = |request: &Value, name: &str| request[name].as_str().unwrap().to_owned();
+    requests
+        .map(|request| format!("{} {}", text(request, "method"), text(request, "path")))
         .collect()
 }
 
 /// The number of requests that a fault has hit.
 pub fn hits(emulator: &Emulator) -> u64 {
-    emulator
-        .faults()
-        .iter()
-        .map(|fault| fault["hits"].as_u64().unwrap())
-        .sum()
+    let faults = emulator.faults();
+    let hits = faults.iter().map(|fault| fault["hits"].as_u64().unwrap());
+    hits.sum()
+}
+
+/// The requests of this method that the emulator's API has answered.
+pub async fn count(emulator: &Emulator, method: &str) -> usize {
+    let requests = requests(emulator).await.into_iter();
+    requests
+        .filter(|request| request.starts_with(method))
+        .count()
+}
+
+/// Serves a receiver on the emulator's clock, which is subscribed there.
+pub async fn serve(emulator: &Emulator, route: impl FnOnce(&Receiver) -> MethodRouter) {
+    let secret = "whsec_made_up_for_this_test";
+    let receiver = Receiver::builder()
+        .secret(Secret::new(secret).unwrap())
+        .store(MemoryStore::default().with_clock(emulator.clock()))
+        .clock(emulator.clock())
+        .build()
+        .unwrap();
+    let app: Router = Router::new().route("/", route(&receiver));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    emulator.subscribe(&url, secret).unwrap();
 }
 
 /// A service in memory, with the answers that a test gives it. It notes method and path of each request.
@@ -110,6 +133,21 @@ impl Fake {
     }
 }
 
+/// The trigger of a workflow of this service.
+pub fn hook(fake: Fake) -> Trigger {
+    Trigger::with_service("https://service.example/webhooks/wf_1", fake).unwrap()
+}
+
+/// An answer with this header.
+pub fn with_header(
+    mut answer: Response<String>,
+    name: &'static str,
+    value: &str,
+) -> Response<String> {
+    answer.headers_mut().insert(name, value.parse().unwrap());
+    answer
+}
+
 /// An answer with the headers of the rate.
 pub fn answer(status: u16, rate: Option<(u32, u32, u64)>, body: &str) -> Response<String> {
     let mut answer = Response::builder().status(status);
@@ -133,11 +171,8 @@ impl tower_service::Service<Request<Body>> for Fake {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let path = request.uri().path().to_owned();
-        self.seen
-            .lock()
-            .unwrap()
-            .push(format!("{} {path}", request.method()));
+        let seen = format!("{} {}", request.method(), request.uri().path());
+        self.seen.lock().unwrap().push(seen);
         let mut answers = self.answers.lock().unwrap();
         let answer = match answers.len() {
             1 => answers[0].clone(),

@@ -38,10 +38,8 @@ async fn connections(idle: Duration, pause: Duration) -> usize {
         }
     });
     let key = ApiKey::new("tk_test_made_up").unwrap();
-    let client = Client::builder(&url, key)
-        .idle_timeout(idle)
-        .build()
-        .unwrap();
+    let client = Client::builder(&url, key).idle_timeout(idle);
+    let client = client.build().unwrap();
     client.page("page_1").await.unwrap();
     tokio::time::sleep(pause).await;
     client.page("page_1").await.unwrap();

@@ -31,16 +31,41 @@ use std::time::Duration;
 use folder::Folder;
 use hookgate::{
     Properties,
+    dedupe::StoreErrorKind,
     event::{DataModelId, RowId},
 };
 use hookgate_client::reconcile::{
     Life, Mirror, PostgresMirror, RowHash, RowState, SqliteMirror, contract,
 };
-use hookgate_client::{ErrorKind, Ledger, Options};
+use hookgate_client::{ErrorKind, Ledger, Options, Rows};
 use postgres::PostgresServer;
 
 fn url(server: &PostgresServer) -> String {
     format!("postgres://hookgate@{}/postgres", server.server.address)
+}
+
+/// A client of the server itself.
+async fn connected(server: &PostgresServer) -> tokio_postgres::Client {
+    let connected = tokio_postgres::connect(&url(server), tokio_postgres::NoTls).await;
+    let (client, connection) = connected.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Another program holds the ledger's table.
+const HELD: &str = "BEGIN; LOCK TABLE hookgate_ledger";
+
+/// A writer of `sync`, whose service is not asked.
+fn unasked(ledger: &Ledger, options: Options) -> Rows<Properties> {
+    let client = service::client(|_| async { panic!("a request") });
+    client
+        .with(options)
+        .writer("sync", ledger)
+        .rows("dm_orders")
+}
+
+async fn keeps_the_contract(mirror: &impl Mirror) {
+    contract::check(mirror).await.unwrap();
 }
 
 fn state(updated_at: i64) -> RowState {
@@ -79,22 +104,13 @@ async fn one_of_ten_writes(mirror: Arc<dyn Mirror>) {
 async fn the_mirror_on_sqlite_keeps_the_contract_and_survives_a_restart() {
     let folder = Folder::new();
     let path = folder.path().join("mirror.db");
-    contract::check(&SqliteMirror::open(&path).unwrap())
-        .await
-        .unwrap();
-    let listed = async || {
-        let mirror = SqliteMirror::open(&path).unwrap();
-        mirror
-            .list(&"dm_contract_2".into(), None, 100)
-            .await
-            .unwrap()
-            .len()
-    };
-    assert_eq!(listed().await, 8);
+    keeps_the_contract(&SqliteMirror::open(&path).unwrap()).await;
+    let mirror = SqliteMirror::open(&path).unwrap();
+    let listed = mirror.list(&"dm_contract_2".into(), None, 100).await;
+    assert_eq!(listed.unwrap().len(), 8);
     let other = folder.path().join("values.db");
-    contract::check(&SqliteMirror::open(&other).unwrap().with_values())
-        .await
-        .unwrap();
+    let with_values = SqliteMirror::open(&other).unwrap().with_values();
+    keeps_the_contract(&with_values).await;
     one_of_ten_writes(Arc::new(SqliteMirror::open(&other).unwrap())).await;
 }
 
@@ -103,9 +119,7 @@ async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
     let folder = Folder::new();
     let path = folder.path().join("both.db");
     drop(hookgate_sqlite::SqliteStore::open(&path).unwrap());
-    contract::check(&SqliteMirror::open(&path).unwrap())
-        .await
-        .unwrap();
+    keeps_the_contract(&SqliteMirror::open(&path).unwrap()).await;
     drop(Ledger::open_sqlite(&path).unwrap());
     hookgate_sqlite::SqliteStore::open(&path).unwrap();
 }
@@ -114,13 +128,10 @@ async fn mirror_and_ledger_on_sqlite_share_the_file_of_a_store_of_claims() {
 fn a_file_that_is_not_a_database_is_refused() {
     let folder = Folder::new();
     let path = folder.path().join("notes.txt");
-    std::fs::write(
-        &path,
-        "no database, but a text that is long enough to be read as one",
-    )
-    .unwrap();
+    let text = "no database, but a text that is long enough to be read as one";
+    std::fs::write(&path, text).unwrap();
     let error = SqliteMirror::open(&path).unwrap_err();
-    assert_eq!(error.kind(), hookgate::dedupe::StoreErrorKind::NotAStore);
+    assert_eq!(error.kind(), StoreErrorKind::NotAStore);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -130,7 +141,7 @@ async fn the_mirror_on_postgresql_keeps_the_contract() {
     };
     let mirror = PostgresMirror::open(&url(&server)).unwrap();
     let missing = mirror.list(&"dm_1".into(), None, 1).await.unwrap_err();
-    assert_eq!(missing.kind(), hookgate::dedupe::StoreErrorKind::Missing);
+    assert_eq!(missing.kind(), StoreErrorKind::Missing);
     // Replicas start at the same time, and each makes the table.
     let made = (0..4).map(|_| {
         let mirror = mirror.clone();
@@ -139,13 +150,13 @@ async fn the_mirror_on_postgresql_keeps_the_contract() {
     for made in made.collect::<Vec<_>>() {
         made.await.unwrap().unwrap();
     }
-    contract::check(&mirror).await.unwrap();
+    keeps_the_contract(&mirror).await;
     one_of_ten_writes(Arc::new(mirror.clone())).await;
     drop(mirror);
     let other = PostgresServer::start(&[]).unwrap();
     let mirror = PostgresMirror::open(&url(&other)).unwrap().with_values();
     mirror.migrate().await.unwrap();
-    contract::check(&mirror).await.unwrap();
+    keeps_the_contract(&mirror).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,10 +188,7 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     let open = || Ledger::open_postgres(&url(&server)).unwrap();
     let ledger = open();
     let missing = ledger.echo(&service::deleted("evt_1", "row_1")).await;
-    assert_eq!(
-        missing.unwrap_err().kind(),
-        hookgate::dedupe::StoreErrorKind::Missing
-    );
+    assert_eq!(missing.unwrap_err().kind(), StoreErrorKind::Missing);
     let made = (0..4).map(|_| {
         let ledger = ledger.clone();
         tokio::spawn(async move { ledger.migrate().await })
@@ -190,10 +198,7 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     }
     ledger_contract::check(open).await;
     write_secretly(&ledger).await;
-    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
+    let client = connected(&server).await;
     // A `bytea` in the form `escape` shows the texts in it.
     let all =
         "SELECT string_agg(encode(written, 'escape') || encode(coalesce(answered, ''), 'escape')
@@ -203,17 +208,9 @@ async fn the_ledger_on_postgresql_passes_the_suite_and_keeps_nothing_in_clear() 
     let count: i64 = client.query_one(count, &[]).await.unwrap().get(0);
     assert_eq!(count, 3, "the suite's entries are over, and deleted");
     assert!(kept.contains("sync") && !kept.contains("secret"));
-    // Another program holds the table.
-    client
-        .batch_execute("BEGIN; LOCK TABLE hookgate_ledger")
-        .await
-        .unwrap();
+    client.batch_execute(HELD).await.unwrap();
     let quick = Options::default().total_timeout(Duration::from_millis(300));
-    let orders = service::client(|_| async { panic!("a request") }).with(quick);
-    let orders = orders
-        .writer("sync", &ledger)
-        .rows::<Properties>("dm_orders");
-    let error = orders.delete("row_1").await.unwrap_err();
+    let error = unasked(&ledger, quick).delete("row_1").await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Timeout, 0));
     assert!(!error.is_outcome_unknown());
     client.batch_execute("ROLLBACK").await.unwrap();
@@ -230,19 +227,13 @@ async fn a_ledger_whose_postgresql_does_not_answer_fails_in_time() {
     ledger.migrate().await.unwrap();
     let event = service::deleted("evt_1", "row_1");
     assert_eq!(ledger.echo(&event).await.unwrap(), None);
-    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    client
-        .batch_execute("BEGIN; LOCK TABLE hookgate_ledger")
-        .await
-        .unwrap();
+    let client = connected(&server).await;
+    client.batch_execute(HELD).await.unwrap();
     tokio::time::pause();
     let hung = tokio::time::timeout(Duration::from_secs(60), ledger.echo(&event)).await;
     tokio::time::resume();
     let error = hung.expect("the call has a limit").unwrap_err();
-    assert_eq!(error.kind(), hookgate::dedupe::StoreErrorKind::TimedOut);
+    assert_eq!(error.kind(), StoreErrorKind::TimedOut);
     client.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(ledger.echo(&event).await.unwrap(), None);
 }
@@ -253,25 +244,14 @@ async fn a_write_that_was_not_sent_leaves_no_entry() {
     let Some(server) = PostgresServer::start(&[]) else {
         return;
     };
-    let ledger = Ledger::open_postgres(&url(&server))
-        .unwrap()
-        .with_clock(service::clock());
+    let ledger = Ledger::open_postgres(&url(&server)).unwrap();
+    let ledger = ledger.with_clock(service::clock());
     ledger.migrate().await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&url(&server), tokio_postgres::NoTls)
-        .await
-        .unwrap();
-    tokio::spawn(connection);
-    client
-        .batch_execute(
-            "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no deletion'; END $$;
-             CREATE TRIGGER refuse BEFORE DELETE ON hookgate_ledger EXECUTE FUNCTION refuse()",
-        )
-        .await
-        .unwrap();
-    let orders = service::client(|_| async { panic!("a request") });
-    let orders = orders
-        .writer("sync", &ledger)
-        .rows::<Properties>("dm_orders");
+    let client = connected(&server).await;
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no deletion'; END $$;
+        CREATE TRIGGER refuse BEFORE DELETE ON hookgate_ledger EXECUTE FUNCTION refuse()";
+    client.batch_execute(refuse).await.unwrap();
+    let orders = unasked(&ledger, Options::default().retries(0));
     let error = orders.delete("row_1").await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::Ledger, 0));
     let event = service::deleted("evt_1", "row_1");

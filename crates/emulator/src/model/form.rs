@@ -18,6 +18,13 @@ pub(crate) struct Misfit {
     pub(crate) message: String,
 }
 
+impl Misfit {
+    pub(super) fn new<const N: usize>(path: [Step<'static>; N], message: String) -> Self {
+        let path = path.to_vec();
+        Self { path, message }
+    }
+}
+
 /// The type names that the specification shows.
 const TYPES: [&str; 9] = [
     "TEXT",
@@ -95,8 +102,7 @@ pub(crate) fn check_properties_form(field: &str, value: &Value) -> Result<(), Mi
             "`{field}` is {}, expected an array of properties",
             described(value)
         );
-        let path = Vec::new();
-        return Err(Misfit { path, message });
+        return Err(Misfit::new([], message));
     };
     for (at, item) in items.iter().enumerate() {
         let subject = subject(at, item.get("name").and_then(Value::as_str));

@@ -37,19 +37,19 @@ impl Property {
     /// Checks what the form does not say. Id and name become keys of JSON objects.
     ///
     /// # Errors
-    /// The path of the first wrong part, and a sentence with its value and the expected form.
-    fn check(&self, is_model: impl Fn(&str) -> bool) -> Result<(), (Vec<Step<'static>>, String)> {
+    /// The first wrong part. The message has its value and the expected form, and does not name the property.
+    fn check(&self, is_model: impl Fn(&str) -> bool) -> Result<(), Misfit> {
         for (field, key) in [("id", &self.id), ("name", &self.name)] {
             if key.starts_with(RESERVED) {
                 let told = format!(
                     "`{field}` is a text that begins with {RESERVED}, expected another one"
                 );
-                return Err((vec![Step::Field(field)], told));
+                return Err(Misfit::new([Step::Field(field)], told));
             }
         }
         let missing = |field, expected| {
             let told = format!("`{field}` is missing, expected {expected}");
-            Err((vec![Step::Field(field)], told))
+            Err(Misfit::new([Step::Field(field)], told))
         };
         match self.r#type {
             PropertyType::Select if self.options.iter().flatten().next().is_none() => {
@@ -64,8 +64,8 @@ impl Property {
         for (at, option) in options.iter().enumerate() {
             let before = options[..at].iter().map(|other| &*other.value);
             check_distinct("value", "option", &option.value, before).map_err(|told| {
-                let path = vec![Step::Field("options"), Step::Item(at), Step::Field("value")];
-                (path, format!("`options` item {at}: {told}"))
+                let path = [Step::Field("options"), Step::Item(at), Step::Field("value")];
+                Misfit::new(path, format!("`options` item {at}: {told}"))
             })?;
         }
         let target = self.relation_config.as_ref();
@@ -75,7 +75,7 @@ impl Property {
                 let told = format!(
                     "`relationConfig` names the data model {target:?}, which does not exist, expected one that does"
                 );
-                Err((path.map(Step::Field).to_vec(), told))
+                Err(Misfit::new(path.map(Step::Field), told))
             }
             _ => Ok(()),
         }
@@ -95,13 +95,13 @@ pub(crate) fn check_properties(
         let before = kept.iter().chain(&added[..at]);
         let before = before.map(|other| &*other.name);
         let name = check_distinct("name", "property", &property.name, before);
-        let name = name.map_err(|told| (vec![Step::Field("name")], told));
+        let name = name.map_err(|told| Misfit::new([Step::Field("name")], told));
         name.and_then(|()| property.check(&is_model))
-            .map_err(|(mut path, told)| {
-                path.insert(0, Step::Item(at));
+            .map_err(|mut misfit| {
+                misfit.path.insert(0, Step::Item(at));
                 let subject = subject(at, Some(&property.name));
-                let message = format!("{subject}: {told}");
-                Misfit { path, message }
+                misfit.message.insert_str(0, &format!("{subject}: "));
+                misfit
             })?;
     }
     Ok(())

@@ -1,16 +1,16 @@
 //! *Authentication* and *Scopes*.
 
-use http::Request;
+use hookgate::clock::{Clock, UnixSeconds};
 use serde_json::json;
 
 use crate::Service;
+use crate::support::Answer;
 
 const ALL: [&str; 3] = ["read", "write", "admin"];
 
 #[tokio::test]
 async fn a_missing_or_malformed_key_is_401_and_the_message_states_the_forms() {
     let service = Service::orders().await;
-    let url = format!("{}/datamodels", service.emulator.base_url());
     for header in [
         None,
         Some(""),
@@ -23,11 +23,10 @@ async fn a_missing_or_malformed_key_is_401_and_the_message_states_the_forms() {
         Some("Bearer sk_test_admin"),
         Some("Bearer tk_test_unknown"),
     ] {
-        let mut request = Request::get(&url);
-        if let Some(header) = header {
-            request = request.header("authorization", header);
-        }
-        let answer = service.send(request.body(String::new()).unwrap()).await;
+        let headers = header.map(|header| ("authorization", header));
+        let answer = service
+            .raw("GET", "/api/v1/datamodels", headers.as_slice(), "")
+            .await;
         let message = answer.refused(401, "UNAUTHORIZED");
         for form in ["Bearer", "tk_live_", "tk_test_", "mcp_"] {
             assert!(message.contains(form), "{header:?}: {message}");
@@ -50,54 +49,33 @@ async fn all_three_forms_of_keys_are_accepted() {
 #[tokio::test]
 async fn a_disabled_key_and_an_expired_one_are_401() {
     let service = Service::orders().await;
-    service
-        .control("PATCH", "keys/read", Some(json!({ "disabled": true })))
-        .await
-        .data();
-    let answer = service
-        .api_as("tk_test_read", "GET", "/datamodels", None)
-        .await;
-    assert!(answer.refused(401, "UNAUTHORIZED").contains("disabled"));
-    service
-        .control("PATCH", "keys/read", Some(json!({ "disabled": false })))
-        .await
-        .data();
-    service
-        .api_as("tk_test_read", "GET", "/datamodels", None)
-        .await
-        .data();
+    let list = || service.api_as("tk_test_read", "GET", "/datamodels", None);
+    let disable = async |is_disabled: bool| {
+        let disabled = json!({ "disabled": is_disabled });
+        service.patch("keys/read", disabled).await.data()
+    };
+    disable(true).await;
+    let message = list().await.refused(401, "UNAUTHORIZED");
+    assert!(message.contains("disabled"), "{message}");
+    disable(false).await;
+    list().await.data();
 }
 
 #[tokio::test]
 async fn an_expiry_follows_the_emulators_time() {
     let service = Service::orders().await;
-    let now = service.emulator.clock().iso();
+    let now = service.emulator.clock().now().as_i64();
     let key = json!({ "name": "30 days", "scope": "read", "expiresAt": null });
-    let made = service.control("POST", "keys", Some(key)).await.data();
-    let key = made["key"].as_str().unwrap();
-    service.api_as(key, "GET", "/datamodels", None).await.data();
-    let later = hookgate_testing::iso8601(hookgate::clock::UnixSeconds::new(
-        hookgate::event::Date::parse(&now)
-            .unwrap()
-            .unix_seconds()
-            .unwrap()
-            .as_i64()
-            + 30 * 86_400,
-    ));
-    service
-        .control(
-            "PATCH",
-            "keys/30%20days",
-            Some(json!({ "expiresAt": later })),
-        )
-        .await
-        .data();
-    service.api_as(key, "GET", "/datamodels", None).await.data();
-    service
-        .control("POST", "clock/advance", Some(json!({ "by": "30d" })))
-        .await;
-    let answer = service.api_as(key, "GET", "/datamodels", None).await;
-    assert!(answer.refused(401, "UNAUTHORIZED").contains("expired"));
+    let made = service.post("keys", key).await.data();
+    let list = || service.api_as(made["key"].as_str().unwrap(), "GET", "/datamodels", None);
+    list().await.data();
+    let later = hookgate_testing::iso8601(UnixSeconds::new(now + 30 * 86_400));
+    let later = json!({ "expiresAt": later });
+    service.patch("keys/30%20days", later).await.data();
+    list().await.data();
+    service.advance("30d").await;
+    let message = list().await.refused(401, "UNAUTHORIZED");
+    assert!(message.contains("expired"), "{message}");
 }
 
 #[tokio::test]
@@ -105,21 +83,17 @@ async fn a_new_key_is_shown_once() {
     let service = Service::orders().await;
     for form in ["tk_live_", "tk_test_", "mcp_"] {
         let body = json!({ "name": form, "scope": "write", "form": form });
-        let made = service.control("POST", "keys", Some(body)).await.data();
+        let made = service.post("keys", body).await.data();
         let key = made["key"].as_str().unwrap().to_owned();
         assert!(key.starts_with(form) && key.len() > form.len() + 10);
-        let listed = service.control("GET", "keys", None).await;
-        assert!(!String::from_utf8_lossy(&listed.body).contains(&key));
+        assert!(!service.get("keys").await.text().contains(&key));
         service
             .api_as(&key, "GET", "/datamodels", None)
             .await
             .data();
     }
     let again = json!({ "name": "mcp_", "scope": "write" });
-    service
-        .control("POST", "keys", Some(again))
-        .await
-        .refused(409, "CONFLICT");
+    service.post("keys", again).await.refused(409, "CONFLICT");
 }
 
 /// The scope column of the endpoint overview, with the scope list's for properties.
@@ -156,7 +130,7 @@ fn endpoints() -> Vec<(&'static str, &'static str, &'static str)> {
     ]
 }
 
-async fn called(service: &Service, key: &str, method: &str, path: &str) -> crate::support::Answer {
+async fn called(service: &Service, key: &str, method: &str, path: &str) -> Answer {
     let body = match (method, path) {
         (_, "/datamodels") => json!({ "title": format!("Made by {key}") }),
         (_, path) if path.contains("/rows") => json!({ "values": {} }),
@@ -192,14 +166,7 @@ async fn scopes_are_cumulative_and_403_names_the_scope() {
 #[tokio::test]
 async fn a_switch_puts_data_model_writes_under_admin() {
     let service = Service::orders().await;
-    service
-        .control(
-            "PATCH",
-            "switches",
-            Some(json!({ "dataModelScope": "admin" })),
-        )
-        .await
-        .data();
+    service.switch("dataModelScope", "admin").await;
     for (method, path) in [
         ("POST", "/datamodels"),
         ("PATCH", "/datamodels/dm_orders"),

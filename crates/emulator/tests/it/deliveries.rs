@@ -13,7 +13,7 @@ use hookgate_testing::InProcess;
 use serde_json::{Value, json};
 
 use crate::Service;
-use crate::support::{cpu_time, in_still_time};
+use crate::support::{count, cpu_time, each, fields, in_still_time};
 
 pub(crate) const SECRET: &str = "whsec_made_up_for_local_tries";
 
@@ -77,10 +77,7 @@ async fn subscribed() -> (Service, Handled) {
     let service = Service::orders().await;
     let (handled, url) = receiver(Some(&service.emulator)).await;
     let body = json!({ "name": "mine", "url": url, "events": ["row.created", "row.updated", "row.deleted"], "secret": SECRET });
-    service
-        .control("POST", "subscriptions", Some(body))
-        .await
-        .data();
+    service.post("subscriptions", body).await.data();
     (service, handled)
 }
 
@@ -89,65 +86,45 @@ async fn a_row_created_changed_and_deleted_by_the_api_arrives_signed_with_proper
     let (service, handled) = subscribed().await;
     let rows = "/datamodels/dm_orders/rows";
     let values = json!({ "values": { "prop_customer": "Ada", "prop_total": 12.5 } });
-    let row = service.api("POST", rows, Some(values)).await.data();
+    let row = service.post(rows, values).await.data();
     let id = row["id"].as_str().unwrap();
+    let path = format!("{rows}/{id}");
     let values = json!({ "values": { "prop_total": 9.9, "prop_status": "open" } });
-    service
-        .api("PATCH", &format!("{rows}/{id}"), Some(values))
-        .await
-        .data();
-    service
-        .api("DELETE", &format!("{rows}/{id}"), None)
-        .await
-        .data();
+    service.patch(&path, values).await.data();
+    service.delete(&path).await.data();
     service.emulator.settled().await;
-    let deliveries = service.control("GET", "deliveries", None).await.data();
-    let mut payloads: Vec<_> = deliveries
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|delivery| delivery["payload"].clone())
-        .collect();
-    payloads.reverse();
-    let of_row = |data: &Value| json!([data["datamodelId"], data["datamodelName"], data["rowId"]]);
-    for payload in &payloads {
-        let fields: Vec<_> = payload
-            .as_object()
-            .unwrap()
-            .keys()
-            .map(String::as_str)
-            .collect();
-        assert_eq!(fields, ["createdAt", "data", "id", "type", "workspaceId"]);
-        assert_eq!(of_row(&payload["data"]), json!(["dm_orders", "Orders", id]));
-        assert_eq!(payload["workspaceId"], "ws_1");
-    }
+    let deliveries = service.get("deliveries").await.data();
     let by = json!({ "id": "usr_1", "name": "Bo Lindqvist", "email": "bo@example.com" });
-    assert_eq!(payloads[0]["type"], "row.created");
-    assert_eq!(
-        payloads[0]["data"]["properties"],
-        json!({ "Customer": "Ada", "Total": 12.5 })
-    );
-    assert_eq!(payloads[0]["data"]["createdBy"], by);
-    assert_eq!(payloads[1]["type"], "row.updated");
     let changes = json!({ "Status": { "before": null, "after": "open" }, "Total": { "before": 12.5, "after": 9.9 } });
-    assert_eq!(payloads[1]["data"]["changes"], changes);
-    assert_eq!(payloads[1]["data"]["updatedBy"], by);
-    assert_eq!(payloads[2]["type"], "row.deleted");
-    assert_eq!(
-        payloads[2]["data"]["deletedBy"],
-        json!({ "id": "usr_1", "name": "Bo Lindqvist" })
-    );
+    let created = json!({ "properties": { "Customer": "Ada", "Total": 12.5 }, "createdBy": by });
+    let updated = json!({ "changes": changes, "updatedBy": by });
+    let deleted = json!({ "deletedBy": { "id": "usr_1", "name": "Bo Lindqvist" } });
+    let expected = [
+        ("row.deleted", deleted),
+        ("row.updated", updated),
+        ("row.created", created),
+    ];
+    // The newest is the first.
+    for (payload, (name, expected)) in each(&deliveries, "payload").iter().zip(&expected) {
+        assert_eq!(fields(payload), "createdAt data id type workspaceId");
+        assert_eq!(payload["type"], *name);
+        assert_eq!(payload["workspaceId"], "ws_1");
+        let data = &payload["data"];
+        let of_row = json!([data["datamodelId"], data["datamodelName"], data["rowId"]]);
+        assert_eq!(of_row, json!(["dm_orders", "Orders", id]));
+        for (name, expected) in expected.as_object().unwrap() {
+            assert_eq!(data[name], *expected, "{name}");
+        }
+    }
     // The receiver verified, parsed and handled each of them once.
     let events = handled.events();
-    assert_eq!(events.len(), 3);
+    assert_eq!((count(&deliveries), events.len()), (3, 3));
     assert!(events.iter().any(
         |event| matches!(&event.data, EventData::RowCreated(row) if row.row_id.as_str() == id)
     ));
     for delivery in deliveries.as_array().unwrap() {
-        assert_eq!(
-            (&delivery["state"], &delivery["attempts"][0]["status"]),
-            (&json!("delivered"), &json!(204))
-        );
+        assert_eq!(delivery["state"], "delivered");
+        assert_eq!(delivery["attempts"][0]["status"], 204);
     }
 }
 
@@ -155,97 +132,54 @@ async fn a_row_created_changed_and_deleted_by_the_api_arrives_signed_with_proper
 async fn an_update_that_changes_nothing_emits_nothing() {
     let (service, _) = subscribed().await;
     let values = json!({ "values": { "prop_status": "open" } });
-    service
-        .api(
-            "PATCH",
-            "/datamodels/dm_orders/rows/row_order_1",
-            Some(values),
-        )
-        .await
-        .data();
+    let row = "/datamodels/dm_orders/rows/row_order_1";
+    service.patch(row, values).await.data();
     assert_eq!(service.emulator.deliveries(), Vec::<Value>::new());
 }
 
 #[tokio::test]
 async fn changes_by_the_api_emit_nothing_where_the_switch_says_so() {
     let (service, _) = subscribed().await;
-    service
-        .control("PATCH", "switches", Some(json!({ "apiEmits": "off" })))
-        .await
-        .data();
-    service
-        .api("DELETE", "/datamodels/dm_orders/rows/row_order_1", None)
-        .await
-        .data();
+    service.switch("apiEmits", "off").await;
+    let row = "/datamodels/dm_orders/rows/row_order_1";
+    service.delete(row).await.data();
     assert_eq!(service.emulator.deliveries().len(), 0);
-    service
-        .control("DELETE", "models/dm_orders/rows/row_order_2", None)
-        .await
-        .data();
+    let row = "models/dm_orders/rows/row_order_2";
+    service.delete(row).await.data();
     assert_eq!(service.emulator.deliveries().len(), 1);
 }
 
 #[tokio::test]
 async fn a_receiver_with_a_real_clock_takes_the_retries_of_advanced_time() {
-    let emulator = Emulator::builder(Seed::orders())
-        .real_signatures()
-        .start()
-        .await
-        .unwrap();
-    let service = Service::of(emulator);
+    let emulator = Emulator::builder(Seed::orders()).real_signatures();
+    let service = Service::of(emulator.start().await.unwrap());
     let (handled, url) = receiver(None).await;
     service.emulator.subscribe(&url, SECRET).unwrap();
     handled.fail(4);
-    service
-        .emulator
-        .rows("dm_orders")
-        .delete("row_order_1")
-        .unwrap();
+    service.delete_order();
     service.emulator.settled().await;
     assert_eq!(handled.events().len(), 0);
-    let answer = service
-        .control("POST", "clock/advance", Some(json!({ "by": "2h36m" })))
-        .await
-        .json();
+    let answer = service.advance("2h36m").await.json();
     assert_eq!(answer["attempts"], 4, "after 1, 5, 30 minutes and 2 hours");
     assert_eq!(handled.events().len(), 1);
     let delivery = &service.emulator.deliveries()[0];
-    let statuses: Vec<_> = delivery["attempts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|attempt| attempt["status"].as_u64().unwrap())
-        .collect();
-    assert_eq!(
-        (statuses, &delivery["state"]),
-        (vec![500, 500, 500, 500, 204], &json!("delivered"))
-    );
+    let statuses = each(&delivery["attempts"], "status");
+    assert_eq!(statuses, [500, 500, 500, 500, 204]);
+    assert_eq!(delivery["state"], "delivered");
 }
 
 #[tokio::test]
 async fn an_event_is_discarded_after_five_attempts_or_six() {
-    for (attempts, by) in [("5", "2h36m"), ("6", "26h36m")] {
+    for (attempts, by) in [(5, "2h36m"), (6, "26h36m")] {
         let (service, handled) = subscribed().await;
-        service
-            .control("PATCH", "switches", Some(json!({ "attempts": attempts })))
-            .await
-            .data();
+        service.switch("attempts", attempts.to_string()).await;
         handled.fail(9);
-        service
-            .emulator
-            .rows("dm_orders")
-            .delete("row_order_1")
-            .unwrap();
+        service.delete_order();
         service.emulator.settled().await;
-        service
-            .control("POST", "clock/advance", Some(json!({ "by": by })))
-            .await;
+        service.advance(by).await;
         let delivery = &service.emulator.deliveries()[0];
         assert_eq!(delivery["state"], "discarded");
-        assert_eq!(
-            delivery["attempts"].as_array().unwrap().len().to_string(),
-            attempts
-        );
+        assert_eq!(count(&delivery["attempts"]), attempts);
         assert_eq!(delivery["nextAttemptAt"], Value::Null);
     }
 }
@@ -254,75 +188,50 @@ async fn an_event_is_discarded_after_five_attempts_or_six() {
 async fn a_subscription_is_made_changed_and_deleted_and_its_secret_shown_once() {
     let service = Service::orders().await;
     let body = json!({ "name": "orders", "url": "http://127.0.0.1:1/hooks", "events": ["row.created"], "dataModelId": "dm_orders" });
-    let made = service
-        .control("POST", "subscriptions", Some(body))
-        .await
-        .data();
+    let made = service.post("subscriptions", body).await.data();
     let id = made["id"].as_str().unwrap();
     assert!(id.starts_with("wh_") && made["secret"].as_str().unwrap().starts_with("whsec_"));
-    let listed = service.control("GET", "subscriptions", None).await.data();
-    assert!(listed[0].get("secret").is_none());
-    assert_eq!(
-        (&listed[0]["id"], &listed[0]["dataModelId"]),
-        (&json!(id), &json!("dm_orders"))
-    );
+    let listed = service.get("subscriptions").await.data()[0].take();
+    assert!(listed.get("secret").is_none());
+    assert_eq!(listed["id"], id);
+    assert_eq!(listed["dataModelId"], "dm_orders");
     let path = format!("subscriptions/{id}");
-    let changed = service
-        .control("PATCH", &path, Some(json!({ "events": ["row.deleted"] })))
-        .await
-        .data();
-    assert_eq!(
-        (&changed["events"], &changed["name"]),
-        (&json!(["row.deleted"]), &json!("orders"))
-    );
+    let change = json!({ "events": ["row.deleted"] });
+    let changed = service.patch(&path, change.clone()).await.data();
+    assert_eq!(changed["events"], change["events"]);
+    assert_eq!(changed["name"], "orders");
     for wrong in [
         json!({ "events": ["row.moved"] }),
         json!({ "url": "http://example.com/" }),
         json!({ "url": "no" }),
         json!({ "colour": 1 }),
     ] {
-        service
-            .control("PATCH", &path, Some(wrong))
-            .await
-            .refused(400, "VALIDATION_ERROR");
+        service.patch(&path, wrong).await.invalid();
     }
-    assert_eq!(
-        service.control("DELETE", &path, None).await.data()["id"],
-        json!(id)
-    );
-    service
-        .control("DELETE", &path, None)
-        .await
-        .refused(404, "NOT_FOUND");
-    service
-        .control("PATCH", &path, Some(json!({})))
-        .await
-        .refused(404, "NOT_FOUND");
+    assert_eq!(service.delete(&path).await.data()["id"], json!(id));
+    service.delete(&path).await.not_found();
+    service.patch(&path, json!({})).await.not_found();
 }
 
 #[tokio::test]
 async fn an_unknown_event_type_in_a_subscription_is_refused_with_those_that_exist() {
     let service = Service::orders().await;
-    let body = |events: Value| json!({ "url": "http://127.0.0.1:1/hooks", "events": events });
+    let body = |events| json!({ "url": "http://127.0.0.1:1/hooks", "events": events });
     let made = body(json!(["row.created"]));
-    let made = service.control("POST", "subscriptions", Some(made)).await;
-    let path = format!("subscriptions/{}", made.data()["id"].as_str().unwrap());
-    for events in [
-        json!(["row.creatd"]),
-        json!(["row.created", "row"]),
-        json!([""]),
+    let made = service.post("subscriptions", made).await.data();
+    let path = format!("subscriptions/{}", made["id"].as_str().unwrap());
+    let types = "row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited, member.removed";
+    for (wrong, events) in [
+        ("row.creatd", json!(["row.creatd"])),
+        ("row", json!(["row.created", "row"])),
+        ("", json!([""])),
     ] {
-        let new = body(events.clone());
-        let post = service.control("POST", "subscriptions", Some(new)).await;
-        let patch = Some(json!({ "events": events }));
-        let patch = service.control("PATCH", &path, patch).await;
+        let post = service.post("subscriptions", body(events.clone())).await;
+        let patch = service.patch(&path, json!({ "events": events })).await;
         let seed = json!({ "subscriptions": [{ "id": "wh_1", "events": events }] });
         let seed = Seed::parse(&seed.to_string()).unwrap_err().to_string();
-        let told = [post, patch].map(|refused| refused.refused(400, "VALIDATION_ERROR"));
-        for told in told.into_iter().chain([seed]) {
-            let wrong = events.as_array().unwrap().last().unwrap();
-            let types = "row.created, row.updated, row.deleted, page.created, page.updated, page.deleted, member.invited, member.removed";
-            let expected = format!("unknown event type {wrong}, expected one of {types}");
+        for told in [post.invalid(), patch.invalid(), seed] {
+            let expected = format!("unknown event type {wrong:?}, expected one of {types}");
             assert!(told.ends_with(&expected), "{told}");
         }
     }
@@ -333,41 +242,34 @@ async fn an_unknown_event_type_in_a_subscription_is_refused_with_those_that_exis
 async fn a_subscription_without_url_events_or_a_known_data_model_is_refused_by_name() {
     let service = Service::orders().await;
     let whole = json!({ "url": "http://127.0.0.1:1/hooks", "events": ["row.created"], "dataModelId": "dm_orders" });
-    let wrong = [
+    let made = service.post("subscriptions", whole.clone()).await.data();
+    let path = format!("subscriptions/{}", made["id"].as_str().unwrap());
+    for (name, value) in [
         ("url", Value::Null),
         ("url", json!("")),
         ("events", Value::Null),
         ("events", json!([])),
         ("dataModelId", json!("dm_none")),
         ("dataModelId", json!("")),
-    ];
-    let made = service
-        .control("POST", "subscriptions", Some(whole.clone()))
-        .await
-        .data();
-    let path = format!("subscriptions/{}", made["id"].as_str().unwrap());
-    for (name, value) in wrong {
+    ] {
         let mut body = whole.clone();
         body[name] = value.clone();
-        let post = service.control("POST", "subscriptions", Some(body)).await;
-        let patch = Some(json!({ name: value }));
-        let patch = service.control("PATCH", &path, patch).await;
-        for refused in [post, patch] {
-            let told = refused.refused(400, "VALIDATION_ERROR");
+        let post = service.post("subscriptions", body).await;
+        let patch = service.patch(&path, json!({ name: value })).await;
+        for told in [post.invalid(), patch.invalid()] {
             assert!(told.starts_with(&format!("`{name}` is ")), "{told}");
         }
     }
-    for body in [
-        json!({}),
-        json!({ "events": ["row.created"] }),
-        json!({ "url": "http://127.0.0.1:1/hooks" }),
-    ] {
-        let refused = service.control("POST", "subscriptions", Some(body)).await;
-        let told = refused.refused(400, "VALIDATION_ERROR");
+    for missing in [&["url", "events"][..], &["url"], &["events"]] {
+        let mut body = whole.clone();
+        body.as_object_mut()
+            .unwrap()
+            .retain(|name, _| !missing.contains(&&**name));
+        let told = service.post("subscriptions", body).await.invalid();
         assert!(told.contains("is missing, expected"), "{told}");
     }
-    let left = service.control("GET", "subscriptions", None).await.data();
-    assert_eq!(left.as_array().unwrap().len(), 1);
+    let left = service.get("subscriptions").await.data();
+    assert_eq!(count(&left), 1);
     assert_eq!(left[0]["dataModelId"], "dm_orders");
 }
 
@@ -376,25 +278,11 @@ async fn a_subscription_takes_its_events_and_its_data_model_alone() {
     let service = Service::orders().await;
     let (_, url) = receiver(Some(&service.emulator)).await;
     let body = json!({ "url": url, "events": ["row.deleted"], "dataModelId": "dm_clients" });
-    service
-        .control("POST", "subscriptions", Some(body))
-        .await
-        .data();
-    service
-        .emulator
-        .rows("dm_orders")
-        .delete("row_order_1")
-        .unwrap();
-    service
-        .emulator
-        .rows("dm_clients")
-        .create(json!({}))
-        .unwrap();
-    service
-        .emulator
-        .rows("dm_clients")
-        .delete("row_client_1")
-        .unwrap();
+    service.post("subscriptions", body).await.data();
+    service.delete_order();
+    let clients = service.emulator.rows("dm_clients");
+    clients.create(json!({})).unwrap();
+    clients.delete("row_client_1").unwrap();
     let deliveries = service.emulator.deliveries();
     assert_eq!(deliveries.len(), 1);
     assert_eq!(deliveries[0]["payload"]["data"]["rowId"], "row_client_1");
@@ -403,54 +291,33 @@ async fn a_subscription_takes_its_events_and_its_data_model_alone() {
 #[tokio::test]
 async fn a_test_event_and_a_redelivery_answer_with_their_result() {
     let (service, _) = subscribed().await;
-    let id = service.control("GET", "subscriptions", None).await.data()[0]["id"].clone();
-    let test = service
-        .control("POST", "events/test", Some(json!({ "subscriptionId": id })))
-        .await
-        .data();
-    assert_eq!(
-        (&test["subscriptionId"], &test["attempts"][0]["status"]),
-        (&id, &json!(204))
-    );
-    service
-        .emulator
-        .rows("dm_orders")
-        .delete("row_order_1")
-        .unwrap();
+    let id = service.get("subscriptions").await.data()[0]["id"].take();
+    let body = json!({ "subscriptionId": id });
+    let test = service.post("events/test", body).await.data();
+    assert_eq!(test["subscriptionId"], id);
+    assert_eq!(test["attempts"][0]["status"], 204);
+    service.delete_order();
     service.emulator.settled().await;
     let delivery = service.emulator.deliveries()[0].clone();
     let path = format!("deliveries/{}/redeliver", delivery["id"].as_str().unwrap());
-    let again = service.control("POST", &path, None).await.data();
-    assert_eq!(
-        (&again["eventId"], &again["state"]),
-        (&delivery["eventId"], &json!("delivered"))
-    );
+    let again = service.post(&path, None).await.data();
+    assert_eq!(again["eventId"], delivery["eventId"]);
+    assert_eq!(again["state"], "delivered");
     let path = format!(
         "deliveries?eventId={}",
         delivery["eventId"].as_str().unwrap()
     );
-    assert_eq!(
-        service
-            .control("GET", &path, None)
-            .await
-            .data()
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
-    service
-        .control("POST", "deliveries/none/redeliver", None)
-        .await
-        .refused(404, "NOT_FOUND");
-    service
-        .control(
-            "POST",
-            "events/test",
-            Some(json!({ "subscriptionId": "wh_x" })),
-        )
-        .await
-        .refused(404, "NOT_FOUND");
+    assert_eq!(count(&service.get(&path).await.data()), 2);
+    let none = service.post("deliveries/none/redeliver", None).await;
+    none.not_found();
+    let unknown = json!({ "subscriptionId": "wh_x" });
+    service.post("events/test", unknown).await.not_found();
+}
+
+/// An address at which nothing listens.
+pub(crate) async fn nobody() -> std::net::SocketAddr {
+    let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    port.local_addr().unwrap()
 }
 
 // fault V6: a page's filter searches the newest 100 deliveries alone: a refused one behind them is not found, and "Nothing has arrived yet" stands beside "Show more"
@@ -458,67 +325,47 @@ async fn a_test_event_and_a_redelivery_answer_with_their_result() {
 #[tokio::test]
 async fn the_log_is_searched_whole_by_state_subscription_type_and_words() {
     let (service, _) = subscribed().await;
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = closed.local_addr().unwrap();
-    drop(closed);
-    let other = service
-        .emulator
-        .subscribe(&format!("http://{address}/"), SECRET)
-        .unwrap();
-    let test = Some(json!({ "subscriptionId": other }));
-    let failed = service.control("POST", "events/test", test).await.data();
+    let address = nobody().await;
+    let url = format!("http://{address}/");
+    let other = service.emulator.subscribe(&url, SECRET).unwrap();
+    let test = json!({ "subscriptionId": other });
+    let failed = service.post("events/test", test).await.data();
     assert_eq!(failed["state"], "discarded");
     // The words of the HTTP client about itself are left out.
-    assert_eq!(
-        failed["attempts"][0]["error"],
-        json!(format!("connection refused: nothing listens at {address}"))
-    );
+    let told = format!("connection refused: nothing listens at {address}");
+    assert_eq!(failed["attempts"][0]["error"], told);
     let rows = service.emulator.rows("dm_orders");
     for _ in 0..5 {
         rows.create(json!({})).unwrap();
     }
     service.emulator.settled().await;
-    let found = async |query: &str| {
-        let path = format!("deliveries?limit=2&{query}");
-        let answer = service.control("GET", &path, None).await.json();
-        let ids = answer["data"].as_array().unwrap().iter();
-        let ids: Vec<_> = ids.map(|one| one["id"].clone()).collect();
-        (ids, answer["meta"].clone())
-    };
     // One test event, and five events for each of the two.
-    let kept = json!({ "kept": 11 });
-    let id = failed["id"].clone();
-    let of_both = format!("subscriptionId={other}&state=discarded");
-    for query in ["state=discarded", &of_both] {
-        assert_eq!(found(query).await, (vec![id.clone()], kept.clone()));
-    }
-    for query in [
-        "type=test",
-        "type=test&search=CONNECTION+nothing",
-        "type=t&search=evt_test_",
+    let id = [failed["id"].clone()];
+    for (query, found) in [
+        ("state=discarded", Some(&id[..])),
+        ("subscriptionId=OTHER&state=discarded", Some(&id)),
+        ("type=test", Some(&id)),
+        ("type=test&search=CONNECTION+nothing", Some(&id)),
+        ("type=t&search=evt_test_", Some(&id)),
+        ("type=row.&search=dm_orders", None),
+        ("dataModelId=dm_orders", None),
+        ("subscriptionId=OTHER&state=pending", None),
+        ("search=dm_orders+nowhere", Some(&[])),
+        ("type=row.&search=refused+test", Some(&[])),
+        ("type=test&dataModelId=dm_orders", Some(&[])),
+        ("dataModelId=dm_orders_", Some(&[])),
+        ("subscriptionId=OTHER&state=delivered", Some(&[])),
     ] {
-        assert_eq!(
-            found(query).await,
-            (vec![id.clone()], kept.clone()),
-            "{query}"
-        );
+        let path = format!("deliveries?limit=2&{}", query.replace("OTHER", &other));
+        let answer = service.get(&path).await.json();
+        assert_eq!(answer["meta"], json!({ "kept": 11 }), "{query}");
+        let ids = each(&answer["data"], "id");
+        match found {
+            Some(found) => assert_eq!(ids, found, "{query}"),
+            None => assert_eq!(ids.len(), 2, "{query}"),
+        }
     }
-    assert_eq!(found("type=row.&search=dm_orders").await.0.len(), 2);
-    assert_eq!(found("dataModelId=dm_orders").await.0.len(), 2);
-    for query in [
-        "search=dm_orders+nowhere",
-        "type=row.&search=refused+test",
-        "type=test&dataModelId=dm_orders",
-        "dataModelId=dm_orders_",
-    ] {
-        assert_eq!(found(query).await, (vec![], kept.clone()), "{query}");
-    }
-    let (pending, _) = found(&format!("subscriptionId={other}&state=pending")).await;
-    assert_eq!(pending.len(), 2);
-    let none = found(&format!("subscriptionId={other}&state=delivered")).await;
-    assert_eq!(none, (vec![], kept));
-    let wrong = service.control("GET", "deliveries?state=lost", None).await;
-    let told = wrong.refused(400, "VALIDATION_ERROR");
+    let told = service.get("deliveries?state=lost").await.invalid();
     assert!(
         told.contains("expected pending, delivered or discarded"),
         "{told}"
@@ -531,44 +378,29 @@ async fn a_missing_delivery_is_told_with_its_difference() {
     let rows = service.emulator.rows("dm_orders");
     let row = rows.create(json!({ "prop_customer": "Ada" })).unwrap();
     service.emulator.settled().await;
-    service.emulator.assert_delivered(
-        "row.created",
-        json!({ "rowId": row, "properties": { "Customer": "Ada" } }),
-    );
+    let expected = json!({ "rowId": row, "properties": { "Customer": "Ada" } });
+    service.emulator.assert_delivered("row.created", expected);
     let emulator = std::panic::AssertUnwindSafe(&service.emulator);
     let panicked = std::panic::catch_unwind(|| {
         emulator.assert_delivered("row.created", json!({ "properties": { "Customer": "Bo" } }));
     });
-    let panicked = *panicked.unwrap_err().downcast::<String>().unwrap();
-    assert!(
-        panicked.contains("data.properties.Customer: expected \"Bo\", delivered \"Ada\""),
-        "{panicked}"
-    );
-    assert!(
-        rows.create(json!({ "prop_total": "x" }))
-            .unwrap_err()
-            .to_string()
-            .contains("prop_total")
-    );
+    let told = *panicked.unwrap_err().downcast::<String>().unwrap();
+    let difference = "data.properties.Customer: expected \"Bo\", delivered \"Ada\"";
+    assert!(told.contains(difference), "{told}");
+    let refused = rows.create(json!({ "prop_total": "x" })).unwrap_err();
+    assert!(refused.to_string().contains("prop_total"), "{refused}");
     assert_eq!(rows.get(&row).unwrap()["prop_customer"], "Ada");
 }
 
 #[tokio::test]
 async fn deliveries_go_to_an_app_in_this_process_over_its_transport() {
-    let app = tower_fn();
-    let emulator = Emulator::builder(Seed::orders())
-        .transport(InProcess::new(app))
-        .start()
-        .await
-        .unwrap();
+    let app = Router::new().route("/webhooks", post(|| async { StatusCode::OK }));
+    let emulator = Emulator::builder(Seed::orders()).transport(InProcess::new(app));
+    let emulator = emulator.start().await.unwrap();
     emulator.subscribe("/webhooks", SECRET).unwrap();
     emulator.rows("dm_orders").delete("row_order_1").unwrap();
     emulator.settled().await;
     emulator.assert_delivered("row.deleted", json!({ "rowId": "row_order_1" }));
-}
-
-fn tower_fn() -> Router {
-    Router::new().route("/webhooks", post(|| async { StatusCode::OK }))
 }
 
 /// All of the work is in this thread, so its processor time counts. Work that waits for a timer fails, as time stands still. A machine
@@ -630,39 +462,23 @@ async fn faults_of_the_api_are_shown_with_their_hits() {
         ("status-429", 429, "RATE_LIMITED"),
         ("status-500", 500, "INTERNAL_ERROR"),
     ] {
-        service
-            .control(
-                "POST",
-                "faults",
-                Some(json!({ "fault": fault, "first": 1 })),
-            )
-            .await
-            .data();
+        let body = json!({ "fault": fault, "first": 1 });
+        service.post("faults", body).await.data();
         service.get("/datamodels").await.refused(status, code);
         service.get("/datamodels").await.data();
-        let entry = &service.control("GET", "faults", None).await.data()[0];
-        assert_eq!(
-            (&entry["fault"], &entry["first"], &entry["hits"]),
-            (&json!(fault), &json!(1), &json!(1))
-        );
-        service.control("DELETE", "faults", None).await.data();
+        let entry = service.get("faults").await.data()[0].take();
+        let shown = json!([entry["fault"], entry["first"], entry["hits"]]);
+        assert_eq!(shown, json!([fault, 1, 1]));
+        service.delete("faults").await.data();
     }
-    service
-        .emulator
-        .fault_first("closed-after-write", 1)
-        .unwrap();
+    let fault = service.emulator.fault_first("closed-after-write", 1);
+    fault.unwrap();
     let request = http::Request::post(format!("{}/blocks", service.emulator.base_url()))
         .header("authorization", "Bearer tk_test_admin")
-        .body("{\"made\": true}".to_owned())
-        .unwrap();
-    service.try_send(request).await.unwrap_err();
-    assert_eq!(
-        service.get("/blocks?search=true").await.json()["meta"]["total"],
-        1,
-        "the block was made"
-    );
-    service
-        .control("POST", "faults", Some(json!({ "fault": "none" })))
-        .await
-        .refused(400, "VALIDATION_ERROR");
+        .body("{\"made\": true}".to_owned());
+    service.try_send(request.unwrap()).await.unwrap_err();
+    let blocks = service.get("/blocks?search=true").await.json();
+    assert_eq!(blocks["meta"]["total"], 1, "the block was made");
+    let unknown = json!({ "fault": "none" });
+    service.post("faults", unknown).await.invalid();
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Service;
+use crate::support::count;
 
 const PAGE: &str = include_str!("../../../../docs/emulator.md");
 const TESTS: [(&str, &str); 11] = [
@@ -33,55 +34,36 @@ async fn the_page_lists_every_control_switch_and_fault() {
     let controls = service.controls().await;
     let endpoints = table("| Endpoint | Takes |").join(", ");
     assert_eq!(endpoints.split(", ").collect::<Vec<_>>(), controls);
-    let switches = service.control("GET", "switches", None).await.data();
+    let switches = service.get("switches").await.data();
     let names: Vec<_> = switches.as_object().unwrap().keys().cloned().collect();
     assert_eq!(table("| Switch | Values | Decides |"), names);
     for (name, switch) in switches.as_object().unwrap() {
-        let values: Vec<_> = switch["values"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|value| format!("`{}`", value.as_str().unwrap()))
-            .collect();
-        let row = format!(
-            "| `{name}` | {} | {} |",
-            values.join(", "),
-            switch["about"].as_str().unwrap()
-        );
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let values = switch["values"].as_array().unwrap().iter();
+        let values: Vec<_> = values.map(|value| format!("`{}`", text(value))).collect();
+        let (values, about) = (values.join(", "), text(&switch["about"]));
+        let row = format!("| `{name}` | {values} | {about} |");
         assert!(PAGE.contains(&row), "{row}");
-        assert_eq!(
-            switch["value"], switch["values"][0],
-            "the first value is the default"
-        );
+        // The first value is the default.
+        assert_eq!(switch["value"], switch["values"][0], "{name}");
     }
     let faults = table("| Fault | Where | Effect |");
-    let known = service.control("GET", "faults/table", None).await.data();
+    let known = service.get("faults/table").await.data();
     for fault in known.as_array().unwrap() {
-        let text = |name: &str| fault[name].as_str().unwrap().to_owned();
-        let row = format!(
-            "| `{}` | {} | {} |",
-            text("fault"),
-            text("where"),
-            text("about")
-        );
+        let cells = ["fault", "where", "about"].map(|name| fault[name].as_str().unwrap());
+        let [name, place, about] = cells;
+        let row = format!("| `{name}` | {place} | {about} |");
         assert!(PAGE.contains(&row), "{row}");
     }
-    assert_eq!(known.as_array().unwrap().len(), faults.len());
-    let unknown = service
-        .control(
-            "POST",
-            "faults",
-            Some(json!({ "fault": "none", "first": 1 })),
-        )
-        .await;
-    let message = unknown.refused(400, "VALIDATION_ERROR");
-    for fault in &faults {
-        assert!(message.contains(fault), "{fault}: {message}");
-        let on: Value = json!({ "fault": fault, "first": 1 });
-        service.control("POST", "faults", Some(on)).await.data();
+    assert_eq!(count(&known), faults.len());
+    let fault = |name: &str| json!({ "fault": name, "first": 1 });
+    let message = service.post("faults", fault("none")).await.invalid();
+    for name in &faults {
+        assert!(message.contains(name), "{name}: {message}");
+        service.post("faults", fault(name)).await.data();
     }
-    let on = service.control("GET", "faults", None).await.data();
-    assert_eq!(on.as_array().unwrap().len(), 14);
+    let on = service.get("faults").await.data();
+    assert_eq!(count(&on), 14);
 }
 
 /// The statements of the specification that the emulator shows, with their tests.

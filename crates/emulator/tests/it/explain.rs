@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Service;
 use crate::deliveries::{SECRET, receiver};
+use crate::support::count;
 
 /// An emulator that delivers to a receiver of hookgate at the real time.
 async fn delivering() -> Service {
@@ -18,21 +19,19 @@ impl Service {
     /// Sends a test event, and explains it.
     async fn explained(&self, secret: Option<&str>) -> Value {
         let test = json!({ "subscriptionId": "wh_1" });
-        let sent = self.control("POST", "events/test", Some(test)).await.data();
+        let sent = self.post("events/test", test).await.data();
         let path = format!("deliveries/{}/explain", sent["id"].as_str().unwrap());
         let asked = secret.map_or(json!({}), |secret| json!({ "secret": secret }));
-        let answer = self.control("POST", &path, Some(asked)).await;
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert!(
-            !text.contains(SECRET) && !text.contains("sha256="),
-            "{text}"
-        );
+        let answer = self.post(&path, asked).await;
+        let text = answer.text();
+        let is_told = text.contains(SECRET) || text.contains("sha256=");
+        assert!(!is_told, "{text}");
         answer.data()
     }
 
     async fn fault(&self, name: &str) {
         let fault = json!({ "fault": name, "first": 1 });
-        self.control("POST", "faults", Some(fault)).await.data();
+        self.post("faults", fault).await.data();
     }
 }
 
@@ -61,13 +60,8 @@ async fn an_explanation_names_the_fault_and_what_the_request_shows_of_it() {
     service.fault("reset").await;
     let explained = service.explained(None).await;
     assert_eq!(explained["authentic"], true, "{explained}");
-    assert!(
-        explained["remarks"][1]
-            .as_str()
-            .unwrap()
-            .starts_with("There was no answer"),
-        "{explained}"
-    );
+    let remark = explained["remarks"][1].as_str().unwrap();
+    assert!(remark.starts_with("There was no answer"), "{explained}");
     let explained = service.explained(None).await;
     assert_eq!(explained["remarks"], json!(["It was accepted."]));
 }
@@ -81,12 +75,9 @@ async fn a_mistake_in_the_receivers_secret_is_found_with_that_secret() {
         ("whsec_made_up_of_another_webhook".to_owned(), "secret"),
     ] {
         let explained = service.explained(Some(&secret)).await;
-        assert_eq!(
-            explained["causes"].as_array().unwrap().len(),
-            1,
-            "{explained}"
-        );
-        let told = explained["causes"][0].to_string().to_lowercase();
+        let causes = &explained["causes"];
+        assert_eq!(count(causes), 1, "{explained}");
+        let told = causes[0].to_string().to_lowercase();
         assert!(told.contains(cause), "{secret:?}: {told}");
     }
     let right = service.explained(Some(SECRET)).await;
@@ -97,19 +88,14 @@ async fn a_mistake_in_the_receivers_secret_is_found_with_that_secret() {
 async fn a_delivery_that_is_not_there_or_has_no_attempt_is_not_explained() {
     let service = delivering().await;
     let path = "deliveries/dlv_none/explain";
-    let none = service.control("POST", path, Some(json!({}))).await;
-    none.refused(404, "NOT_FOUND");
-    let unknown = json!({ "key": "x" });
-    let unknown = service.control("POST", path, Some(unknown)).await;
-    unknown.refused(400, "VALIDATION_ERROR");
+    service.post(path, json!({})).await.not_found();
+    service.post(path, json!({ "key": "x" })).await.invalid();
     service.fault("slow").await;
     let values = json!({ "values": { "prop_quantity": 8 } });
-    let changed = service
-        .control("PATCH", "models/dm_orders/rows/row_order_1", Some(values))
-        .await;
-    changed.data();
-    let waiting = service.control("GET", "deliveries", None).await.data();
+    let row = "models/dm_orders/rows/row_order_1";
+    service.patch(row, values).await.data();
+    let waiting = service.get("deliveries").await.data();
     let path = format!("deliveries/{}/explain", waiting[0]["id"].as_str().unwrap());
-    let early = service.control("POST", &path, Some(json!({}))).await;
+    let early = service.post(&path, json!({})).await;
     early.refused(409, "CONFLICT");
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use hookgate_emulator::{DeliveryFilter, Inspected, Inspector};
-use http::Request;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -13,19 +12,16 @@ struct Two;
 
 impl Inspected for Two {
     fn deliveries(&self, filter: &DeliveryFilter<'_>, limit: usize) -> (Vec<Value>, Value) {
+        let is = |wanted: Option<&str>, value: &Value| wanted.is_none_or(|wanted| value == wanted);
         let two = [
             json!({ "id": "2" }),
             json!({ "id": "1", "state": "refused" }),
         ];
-        let wanted = two
-            .into_iter()
-            .filter(|one| filter.state.is_none_or(|state| one["state"] == state))
-            .filter(|one| {
-                filter
-                    .event_type
-                    .is_none_or(|part| one["eventType"] == part)
-            })
-            .filter(|one| filter.search.is_none_or(|words| one["id"] == words));
+        let wanted = two.into_iter().filter(|one| {
+            is(filter.state, &one["state"])
+                && is(filter.event_type, &one["eventType"])
+                && is(filter.search, &one["id"])
+        });
         (wanted.take(limit).collect(), json!({ "kept": 2 }))
     }
 
@@ -56,54 +52,33 @@ impl Inspected for Two {
 
 #[tokio::test]
 async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let inspector = Inspector::start(listener, Arc::new(Two)).unwrap();
-    let service = Service::orders().await;
-    let ask = async |method: &str, path: &str, host: Option<&str>| {
+    let (inspector, service) = inspector().await;
+    let ask = async |method, path: &str, headers: &[(&str, &str)]| {
         let url = format!("{}{path}", inspector.url());
-        let mut request = Request::builder().method(method).uri(url);
-        if let Some(host) = host {
-            request = request.header("host", host);
-        }
-        service.send(request.body(String::new()).unwrap()).await
+        service.raw(method, &url, headers, "").await
     };
     let list = "/_listen/deliveries";
-    assert_eq!(
-        ask("GET", list, None).await.data(),
-        json!([{ "id": "2" }, { "id": "1", "state": "refused" }])
-    );
-    let refused = format!("{list}?state=refused&limit=1");
-    assert_eq!(
-        ask("GET", &refused, None).await.json(),
-        json!({ "data": [{ "id": "1", "state": "refused" }], "meta": { "kept": 2 } })
-    );
-    assert_eq!(
-        ask("GET", &format!("{list}?limit=1"), None).await.data(),
-        json!([{ "id": "2" }])
-    );
-    assert_eq!(
-        ask("GET", &format!("{list}/1"), None).await.data(),
-        json!({ "id": "1" })
-    );
-    assert_eq!(
-        ask("POST", &format!("{list}/1/explain"), None).await.data(),
-        json!({ "authentic": true })
-    );
-    for (query, ids) in [
-        ("type=row.", json!([])),
-        ("search=2&type=", json!([])),
-        ("search=2", json!([{ "id": "2" }])),
+    let refused = json!({ "id": "1", "state": "refused" });
+    for (method, path, expected) in [
+        ("GET", "", json!([{ "id": "2" }, refused])),
+        ("GET", "?limit=1", json!([{ "id": "2" }])),
+        ("GET", "?type=row.", json!([])),
+        ("GET", "?search=2&type=", json!([])),
+        ("GET", "?search=2", json!([{ "id": "2" }])),
+        ("GET", "/1", json!({ "id": "1" })),
+        ("POST", "/1/explain", json!({ "authentic": true })),
+        ("POST", "/1/replay", json!({ "told": "delivered again" })),
     ] {
-        let found = ask("GET", &format!("{list}?{query}"), None).await.data();
-        assert_eq!(found, ids, "{query}");
+        let answer = ask(method, &format!("{list}{path}"), &[]).await;
+        assert_eq!(answer.data(), expected, "{path}");
     }
+    let one = ask("GET", &format!("{list}?state=refused&limit=1"), &[]).await;
     assert_eq!(
-        ask("POST", &format!("{list}/1/replay"), None).await.data(),
-        json!({ "told": "delivered again" })
+        one.json(),
+        json!({ "data": [refused], "meta": { "kept": 2 } })
     );
-    ask("POST", &format!("{list}/2/replay"), None)
-        .await
-        .refused(409, "CONFLICT");
+    let again = ask("POST", &format!("{list}/2/replay"), &[]).await;
+    again.refused(409, "CONFLICT");
     for (method, path) in [
         ("POST", "/_listen/deliveries/3/replay"),
         ("GET", "/_listen/deliveries/3"),
@@ -112,39 +87,37 @@ async fn an_inspector_serves_its_page_and_the_deliveries_to_this_machine_alone()
         ("GET", "/_emulator/clock"),
         ("GET", "/_page/none.js"),
     ] {
-        ask(method, path, None).await.refused(404, "NOT_FOUND");
+        ask(method, path, &[]).await.not_found();
     }
     for path in ["/", list, "/_listen/stream"] {
-        ask("GET", path, Some("example.com"))
-            .await
-            .refused(403, "FORBIDDEN");
+        let answer = ask("GET", path, &[("host", "example.com")]).await;
+        answer.refused(403, "FORBIDDEN");
     }
-    let page = ask("GET", "/", None).await;
-    assert!(
-        page.headers["content-security-policy"]
-            .to_str()
-            .unwrap()
-            .starts_with("default-src 'none'")
-    );
-    assert!(String::from_utf8_lossy(&page.body).contains("/_page/listen.js"));
+    let page = ask("GET", "/", &[]).await;
+    let policy = page.headers["content-security-policy"].to_str().unwrap();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(page.text().contains("/_page/listen.js"));
+}
+
+/// With a client.
+async fn inspector() -> (Inspector, Service) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let inspector = Inspector::start(listener, Arc::new(Two)).unwrap();
+    (inspector, Service::orders().await)
 }
 
 #[tokio::test]
 async fn a_changed_body_is_sent_for_the_token_alone() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let inspector = Inspector::start(listener, Arc::new(Two)).unwrap();
-    let service = Service::orders().await;
+    let (inspector, service) = inspector().await;
     let signing = inspector.signing_url();
     let token = signing.split("token=").nth(1).unwrap();
     assert!(token.len() == 32 && !format!("{inspector:?}").contains(token));
-    let ask = async |method: &str, path: &str, token: &str| {
+    let ask = async |method, path: &str, token: &str| {
         let url = format!("{}/_listen/{path}", inspector.url());
-        let mut request = Request::builder().method(method).uri(url);
-        if !token.is_empty() {
-            request = request.header("authorization", format!("Bearer {token}"));
-        }
+        let bearer = format!("Bearer {token}");
+        let header = (!token.is_empty()).then_some(("authorization", &*bearer));
         service
-            .send(request.body("changed".to_owned()).unwrap())
+            .raw(method, &url, header.as_slice(), "changed")
             .await
     };
     let send = "deliveries/evt%201%2Fa%2Bb%401/send";
@@ -154,18 +127,12 @@ async fn a_changed_body_is_sent_for_the_token_alone() {
         let receiver = ask("GET", "receiver", wrong).await.data();
         assert_eq!(receiver["maySign"], false);
     }
-    assert_eq!(
-        ask("POST", send, token).await.data(),
-        json!({ "told": "7 bytes sent" })
-    );
+    let sent = ask("POST", send, token).await.data();
+    assert_eq!(sent, json!({ "told": "7 bytes sent" }));
     let receiver = ask("GET", "receiver", token).await.data();
-    assert_eq!(
-        (&receiver["maySign"], &receiver["url"]),
-        (&json!(true), &json!("http://127.0.0.1:1/webhooks"))
-    );
-    ask("POST", "deliveries/1/send", token)
-        .await
-        .refused(404, "NOT_FOUND");
+    assert_eq!(receiver["maySign"], true);
+    assert_eq!(receiver["url"], "http://127.0.0.1:1/webhooks");
+    ask("POST", "deliveries/1/send", token).await.not_found();
 }
 
 #[tokio::test]

@@ -1,9 +1,7 @@
 //! *Limits*: the request rate and its headers.
 
-use std::time::Duration;
-
-use hookgate::clock::{Clock, ManualClock, UnixSeconds};
-use hookgate_emulator::{Emulator, Seed};
+use hookgate::clock::Clock;
+use hookgate_emulator::Seed;
 use serde_json::json;
 
 use crate::Service;
@@ -42,13 +40,9 @@ async fn the_window_follows_the_emulators_time() {
     for _ in 0..60 {
         service.get("/datamodels").await.data();
     }
-    service
-        .get("/datamodels")
-        .await
-        .refused(429, "RATE_LIMITED");
-    service
-        .control("POST", "clock/advance", Some(json!({ "by": "60s" })))
-        .await;
+    let slow_down = service.get("/datamodels").await;
+    slow_down.refused(429, "RATE_LIMITED");
+    service.advance("60s").await;
     let answer = service.get("/datamodels").await;
     answer.data();
     assert_eq!(answer.number("x-ratelimit-remaining"), 59);
@@ -58,58 +52,35 @@ async fn the_window_follows_the_emulators_time() {
 // fault M7: an emulator whose time was advanced tells the end of a rate's window beside the real date: a client waits too long, or not at all
 #[tokio::test]
 async fn answers_have_the_date_of_the_emulators_clock() {
-    let emulator = Emulator::builder(Seed::orders())
-        .clock(ManualClock::at(UnixSeconds::new(1_795_253_400)))
-        .start()
-        .await
-        .unwrap();
-    let service = Service::of(emulator);
+    let service = Service::by_hand(Seed::orders()).await;
     for date in [
         "Sat, 21 Nov 2026 09:30:00 GMT",
         "Mon, 23 Nov 2026 09:30:00 GMT",
     ] {
         assert_eq!(service.get("/datamodels").await.headers["date"], date);
-        service
-            .emulator
-            .advance(Duration::from_secs(2 * 86_400))
-            .await;
+        service.advance("2d").await;
     }
 }
 
 #[tokio::test]
 async fn the_rate_is_counted_by_key_or_by_workspace() {
     let service = of_tier("standard").await;
+    let by_other = || service.api_as("tk_test_b", "GET", "/datamodels", None);
     for _ in 0..61 {
         service.get("/datamodels").await;
     }
-    service
-        .api_as("tk_test_b", "GET", "/datamodels", None)
-        .await
-        .data();
-    service
-        .control(
-            "PATCH",
-            "switches",
-            Some(json!({ "rateCountedBy": "workspace" })),
-        )
-        .await
-        .data();
+    by_other().await.data();
+    service.switch("rateCountedBy", "workspace").await;
     for _ in 0..60 {
         service.get("/datamodels").await.data();
     }
-    service
-        .api_as("tk_test_b", "GET", "/datamodels", None)
-        .await
-        .refused(429, "RATE_LIMITED");
+    by_other().await.refused(429, "RATE_LIMITED");
 }
 
 #[tokio::test]
 async fn the_rate_can_be_switched_off() {
     let service = of_tier("standard").await;
-    service
-        .control("PATCH", "switches", Some(json!({ "rateLimit": "off" })))
-        .await
-        .data();
+    service.switch("rateLimit", "off").await;
     for _ in 0..70 {
         service.get("/datamodels").await.data();
     }

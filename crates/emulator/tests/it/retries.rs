@@ -2,19 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use hookgate::clock::{ManualClock, UnixSeconds};
-use hookgate_emulator::{Emulator, Seed};
+use hookgate_emulator::Seed;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use crate::Service;
-use crate::deliveries::{SECRET, receiver, receiver_at};
-
-async fn by_hand() -> Service {
-    let clock = ManualClock::at(UnixSeconds::new(1_795_253_400));
-    let emulator = Emulator::builder(Seed::orders()).clock(clock);
-    Service::of(emulator.start().await.unwrap())
-}
+use crate::deliveries::{SECRET, nobody, receiver, receiver_at};
+use crate::support::{count, each};
 
 /// Changes a row, waits for the first attempt, and returns the delivery.
 async fn changed(service: &Service, quantity: u32) -> Value {
@@ -25,53 +18,33 @@ async fn changed(service: &Service, quantity: u32) -> Value {
     service.emulator.deliveries().remove(0)
 }
 
-async fn advance(service: &Service, by: &str) -> u64 {
-    let body = json!({ "by": by });
-    let answer = service.control("POST", "clock/advance", Some(body)).await;
-    answer.json()["attempts"].as_u64().unwrap()
-}
-
 #[tokio::test]
 async fn a_receiver_that_is_down_for_30_hours_gets_what_is_not_discarded() {
-    let service = by_hand().await;
-    // A port at which nothing listens.
-    let port = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = port.local_addr().unwrap();
-    drop(port);
-    service
-        .emulator
-        .subscribe(&format!("http://{address}/webhooks"), SECRET)
-        .unwrap();
+    let service = Service::by_hand(Seed::orders()).await;
+    let address = nobody().await;
+    let url = format!("http://{address}/webhooks");
+    service.emulator.subscribe(&url, SECRET).unwrap();
     for hour in 0..30 {
         let delivery = changed(&service, 100 + hour).await;
         assert_eq!(delivery["state"], "pending");
-        assert_eq!(delivery["attempts"][0]["status"], Value::Null);
+        let attempt = &delivery["attempts"][0];
+        assert_eq!(attempt["status"], Value::Null);
         assert!(
-            delivery["attempts"][0]["error"]
-                .as_str()
-                .unwrap()
-                .contains("onnect")
+            attempt["error"].as_str().unwrap().contains("onnect"),
+            "{attempt}"
         );
-        advance(&service, "1h").await;
+        service.advance("1h").await.json();
     }
     let (handled, _) = receiver_at(Some(&service.emulator), address).await;
-    advance(&service, "2d").await;
-    let deliveries = service.emulator.deliveries();
-    let state = |state: &str| {
-        deliveries
-            .iter()
-            .filter(|one| one["state"] == state)
-            .count()
-    };
+    service.advance("2d").await.json();
+    let deliveries = json!(service.emulator.deliveries());
+    let states = each(&deliveries, "state");
+    let state = |state: &str| states.iter().filter(|one| **one == state).count();
     // Two hours and 36 minutes after its event the last attempt was made: those of the last three hours have one left.
     assert_eq!((state("delivered"), state("discarded")), (2, 28));
     assert_eq!(handled.events().len(), 2);
-    for delivery in &deliveries {
-        assert_eq!(
-            delivery["attempts"].as_array().unwrap().len(),
-            5,
-            "{delivery:#}"
-        );
+    for attempts in each(&deliveries, "attempts") {
+        assert_eq!(count(&attempts), 5, "{attempts:#}");
     }
 }
 
@@ -88,18 +61,15 @@ async fn each_fault_over_a_real_connection_and_the_sound_retry() {
         ("reset", None, Some("the connection was reset")),
         ("slow", None, Some("no answer in time")),
     ] {
-        let service = by_hand().await;
+        let service = Service::by_hand(Seed::orders()).await;
         let (handled, url) = receiver(Some(&service.emulator)).await;
         service.emulator.subscribe(&url, SECRET).unwrap();
         service.emulator.fault_first(fault, 1).unwrap();
         let began = Instant::now();
         let delivery = changed(&service, 7).await;
         let attempt = &delivery["attempts"][0];
-        assert_eq!(
-            (&attempt["status"], &attempt["error"]),
-            (&json!(status), &json!(error)),
-            "{fault}"
-        );
+        assert_eq!(attempt["status"], json!(status), "{fault}");
+        assert_eq!(attempt["error"], json!(error), "{fault}");
         if fault == "slow" {
             assert!(began.elapsed() >= Duration::from_secs(5));
             let millis = attempt["durationMs"].as_u64().unwrap();
@@ -108,12 +78,9 @@ async fn each_fault_over_a_real_connection_and_the_sound_retry() {
             let next = delivery["nextAttemptAt"].as_str().unwrap();
             assert!(next.starts_with("2026-11-21T09:31:05."), "{next}");
         }
-        advance(&service, "2m").await;
-        assert_eq!(
-            service.emulator.deliveries()[0]["state"],
-            "delivered",
-            "{fault}"
-        );
+        service.advance("2m").await.json();
+        let delivery = &service.emulator.deliveries()[0];
+        assert_eq!(delivery["state"], "delivered", "{fault}");
         assert_eq!(handled.events().len(), 1, "{fault}");
         assert_eq!(service.emulator.faults()[0]["hits"], 1, "{fault}");
     }

@@ -39,71 +39,31 @@ async fn fields_beside_the_ids_are_optional() {
 #[test]
 fn an_error_names_line_column_and_what_was_expected() {
     let mut wrong = Vec::new();
-    for (text, line, column, expected) in [
-        ("{\n \"keis\": []}", 2, 7, "expected one of `workspace`"),
-        ("{\"workspace\": {\"id\": 1}}", 1, 22, "expected a string"),
-        ("{\"workspace\": {}}", 1, 16, "missing field `id`"),
-        (
-            "{\"keys\": [{\"scope\": \"root\"}]}",
-            1,
-            26,
-            "expected one of `read`, `write`, `admin`",
-        ),
-        (
-            "{\"keys\": [{\"key\":\n\"sk_1\"}]}",
-            2,
-            1,
-            "expected one of tk_live_, tk_test_, mcp_",
-        ),
-        (
-            "{\"keys\": [{\"expiresAt\": \"soon\"}]}",
-            1,
-            25,
-            "expected one such as 2026",
-        ),
-        (
-            "{\"switches\": {\"rateLimit\": \"never\"}}",
-            1,
-            28,
-            "expected one of on, off",
-        ),
-        (
-            "{\"switches\": {\"rate\": \"on\"}}",
-            1,
-            23,
-            "expected one of apiEmits",
-        ),
-        (
-            "{\"pages\": [{\"title\": \"x\"}]}",
-            1,
-            12,
-            "missing field `id`, expected a string",
-        ),
-        (
-            "{\"members\": [{\"id\": \"u\"},\n  {\"id\": \"u\"}]}",
-            2,
-            10,
-            "occurs twice",
-        ),
-        (" []", 1, 2, "expected a JSON object"),
-        ("{} x", 1, 4, "trailing"),
-        ("", 1, 1, "EOF"),
-        (
-            "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\",\n \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"NUMBER\"}],\n  \"rows\": [{\"id\": \"r\", \"data\": {\"p\": \"1\"}}]}]}",
-            3,
-            38,
-            "expects a number",
-        ),
-        (
-            "{\"dataModels\": [{\"id\": \"dm_1\", \"title\": \"T\", \"properties\": [{\"id\": \"p\", \"name\": \"P\", \"type\": \"EMOJI\"}]}]}",
-            1,
-            94,
-            "property \"P\": `type` is the string \"EMOJI\", expected one of TEXT",
-        ),
-    ] {
-        let error = Seed::parse(text).unwrap_err();
-        assert!(error.to_string().contains(expected), "{error}");
-        wrong.extend((error.line() != line || error.column() != column).then(|| error.to_string()));
+    for case in r#"2 7 expected one of `workspace` <- {\n "keis": []}
+1 22 expected a string <- {"workspace": {"id": 1}}
+1 16 missing field `id` <- {"workspace": {}}
+1 26 expected one of `read`, `write`, `admin` <- {"keys": [{"scope": "root"}]}
+2 1 expected one of tk_live_, tk_test_, mcp_ <- {"keys": [{"key":\n"sk_1"}]}
+1 25 expected one such as 2026 <- {"keys": [{"expiresAt": "soon"}]}
+1 28 expected one of on, off <- {"switches": {"rateLimit": "never"}}
+1 23 expected one of apiEmits <- {"switches": {"rate": "on"}}
+1 12 missing field `id`, expected a string <- {"pages": [{"title": "x"}]}
+2 10 occurs twice <- {"members": [{"id": "u"},\n  {"id": "u"}]}
+2 16 expected each method once <- {"triggers": [{"workflowId": "a"},\n{"workflowId": "a"}]}
+1 32 expected <- {"members": [{"id": "ä€😀", "nme": 1}]}
+1 2 expected a JSON object <-  []
+1 4 trailing <- {} x
+1 1 EOF <- 
+3 38 expects a number <- {"dataModels": [{"id": "dm_1", "title": "T",\n "properties": [{"id": "p", "name": "P", "type": "NUMBER"}],\n  "rows": [{"id": "r", "data": {"p": "1"}}]}]}
+1 94 property "P": `type` is the string "EMOJI", expected one of TEXT <- {"dataModels": [{"id": "dm_1", "title": "T", "properties": [{"id": "p", "name": "P", "type": "EMOJI"}]}]}"#
+        .lines()
+    {
+        let (told, text) = case.split_once(" <- ").unwrap();
+        let (place, expected) = told.split_at(told.match_indices(' ').nth(1).unwrap().0);
+        let error = Seed::parse(&text.replace("\\n", "\n")).unwrap_err();
+        assert!(error.to_string().contains(expected.trim()), "{error}");
+        let is_there = format!("{} {}", error.line(), error.column()) == place;
+        wrong.extend((!is_there).then(|| error.to_string()));
     }
     assert_eq!(wrong, [""; 0]);
 }
@@ -121,79 +81,53 @@ fn properties_that_cannot_be_have_their_place_and_their_name_in_a_seed() {
         error.to_string().strip_prefix(&place).unwrap().to_owned()
     };
     let text = r#"{"id": "p", "name": "A", "type": "TEXT"}"#;
-    for (part, property, said) in [
-        (
-            r#""A""#,
-            r#"{"id": "q", "name": "A", "type": "TEXT"}"#,
-            r#"property "A": `name` is "A", which another property has, expected each name once"#,
-        ),
-        (
-            r#"" A""#,
-            r#"{"id": "q", "name": " A", "type": "TEXT"}"#,
-            r#"property " A": `name` is " A", and another property has "A", expected more than white space to differ"#,
-        ),
-        (
-            r#""  ""#,
-            r#"{"id": "q", "name": "  ", "type": "TEXT"}"#,
-            r#"property 1: `name` is "  ", expected more than white space"#,
-        ),
-        (
-            r#"{"id": "q""#,
-            r#"{"id": "q", "type": "TEXT"}"#,
-            "property 1: `name` is missing, expected a string",
-        ),
-        (
-            r#"7"#,
-            r#"{"id": "q", "name": "B", "type": 7}"#,
-            r#"property "B": `type` is a number, expected one of TEXT, NUMBER, DATE, SELECT, MULTI_SELECT, CHECKBOX, RELATION, FILE, CURRENCY"#,
-        ),
-        (
-            r#""q""#,
-            r#""q""#,
-            r#"property 1 is the string "q", expected an object of id, name, type, order, visible, options, relationConfig"#,
-        ),
-        (
-            "[]",
-            r#"{"id": "q", "name": "S", "type": "SELECT", "options": []}"#,
-            r#"property "S": `options` is missing, expected at least one option of a SELECT"#,
-        ),
-        (
-            r#""""#,
-            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{"value": ""}]}"#,
-            r#"property "S": `options` item 0: `value` is "", expected more than white space"#,
-        ),
-        (
-            r#""x""#,
-            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{"value": "x"}, {"value": "x"}]}"#,
-            r#"property "S": `options` item 1: `value` is "x", which another option has, expected each value once"#,
-        ),
-        (
-            "{}",
-            r#"{"id": "q", "name": "S", "type": "SELECT", "options": [{}]}"#,
-            r#"property "S": `options` item 0: `value` is missing, expected a string"#,
-        ),
-        (
-            r#""dm_2""#,
-            r#"{"id": "q", "name": "R", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_2"}}"#,
-            r#"property "R": `relationConfig` names the data model "dm_2", which does not exist, expected one that does"#,
-        ),
-    ] {
-        assert_eq!(place(part, &format!("[{text}, {property}]")), said);
+    // The part at which the error is, the property, and the message.
+    for case in r#""A" # "name": "A", "type": "TEXT" # property "A": `name` is "A", which another property has, expected each name once
+" A" # "name": " A", "type": "TEXT" # property " A": `name` is " A", and another property has "A", expected more than white space to differ
+"  " # "name": "  ", "type": "TEXT" # property 1: `name` is "  ", expected more than white space
+{"id": "q" # "type": "TEXT" # property 1: `name` is missing, expected a string
+7 # "name": "B", "type": 7 # property "B": `type` is a number, expected one of TEXT, NUMBER, DATE, SELECT, MULTI_SELECT, CHECKBOX, RELATION, FILE, CURRENCY
+[] # "name": "S", "type": "SELECT", "options": [] # property "S": `options` is missing, expected at least one option of a SELECT
+"" # "name": "S", "type": "SELECT", "options": [{"value": ""}] # property "S": `options` item 0: `value` is "", expected more than white space
+"x" # "name": "S", "type": "SELECT", "options": [{"value": "x"}, {"value": "x"}] # property "S": `options` item 1: `value` is "x", which another option has, expected each value once
+{} # "name": "S", "type": "SELECT", "options": [{}] # property "S": `options` item 0: `value` is missing, expected a string
+"dm_2" # "name": "R", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_2"} # property "R": `relationConfig` names the data model "dm_2", which does not exist, expected one that does"#
+        .lines()
+    {
+        let [part, fields, said] = case.split(" # ").collect::<Vec<_>>()[..] else {
+            panic!("{case}")
+        };
+        let properties = format!(r#"[{text}, {{"id": "q", {fields}}}]"#);
+        assert_eq!(place(part, &properties), said);
     }
+    let told = place(r#""q""#, &format!(r#"[{text}, "q"]"#));
     assert_eq!(
-        place("{}", "{}"),
+        told,
+        r#"property 1 is the string "q", expected an object of id, name, type, order, visible, options, relationConfig"#
+    );
+    let told = place("{}", "{}");
+    assert_eq!(
+        told,
         "`properties` is an object, expected an array of properties"
     );
     let own = r#"{"id": "q", "name": "R", "type": "RELATION", "relationConfig": {"targetDataModelId": "dm_1", "relationshipType": "MANY"}}"#;
     let model = format!(r#"{{"id": "dm_1", "title": "T", "properties": [{own}]}}"#);
     Seed::parse(&format!(r#"{{"dataModels": [{model}]}}"#)).unwrap();
-    for (title, icon) in [("\" \"", "{}"), ("\"T\"", "{\"type\": 1}")] {
+    for (title, icon, said) in [
+        (
+            r#"" ""#,
+            "{}",
+            r#"`title` is " ", expected more than white space"#,
+        ),
+        (
+            r#""T""#,
+            r#"{"type": 1}"#,
+            "`icon`: `type` is a number, expected a string",
+        ),
+    ] {
         let model = format!(r#"{{"id": "dm_1", "title": {title}, "icon": {icon}}}"#);
         let told = Seed::parse(&format!(r#"{{"dataModels": [{model}]}}"#)).unwrap_err();
-        let told = told.to_string();
-        let is_told = told.ends_with("`title` is \" \", expected more than white space")
-            || told.ends_with("`icon`: `type` is a number, expected a string");
-        assert!(is_told, "{told}");
+        assert!(told.to_string().ends_with(said), "{told}");
     }
 }
 
@@ -201,20 +135,8 @@ fn properties_that_cannot_be_have_their_place_and_their_name_in_a_seed() {
 /// what was expected.
 #[test]
 fn every_error_has_a_place_and_says_what_was_expected() {
-    let values = [
-        "null",
-        "7",
-        "-1",
-        "\"\"",
-        "\"x\"",
-        "true",
-        "[]",
-        "{}",
-        "[[]]",
-        "\u{1}",
-        "1e999",
-        "\"\\ud800\"",
-    ];
+    let values =
+        r#"null 7 -1 "" "x" true [] {} [[]] CONTROL 1e999 "\ud800""#.replace("CONTROL", "\u{1}");
     let mut refused = 0;
     let mut check = |text: &str| {
         if let Err(error) = Seed::parse(text) {
@@ -226,31 +148,18 @@ fn every_error_has_a_place_and_says_what_was_expected() {
             refused += 1;
         }
     };
-    for (at, char) in SHOWN
-        .char_indices()
-        .filter(|(_, char)| ":,[{]}\"".contains(*char))
-    {
+    for (at, char) in SHOWN.char_indices() {
+        if !":,[{]}\"".contains(char) {
+            continue;
+        }
         check(&SHOWN[..at]);
         check(&format!("{}{}", &SHOWN[..at], &SHOWN[at + 1..]));
         check(&format!("{}{char}{}", &SHOWN[..at], &SHOWN[at..]));
         let rest = &SHOWN[at + 1..];
         let end = rest.find([',', ']', '}']).unwrap_or_default();
-        for value in values.iter().filter(|_| char == ':') {
+        for value in values.split(' ').filter(|_| char == ':') {
             check(&format!("{}: {value}{}", &SHOWN[..at], &rest[end..]));
         }
     }
     assert!(refused > 1_000, "{refused}");
-}
-
-#[test]
-fn columns_are_characters_and_a_method_of_a_workflow_occurs_once() {
-    let told = Seed::parse("{\"members\": [{\"id\": \"ä€😀\", \"nme\": 1}]}").unwrap_err();
-    assert_eq!((told.line(), told.column()), (1, 32), "{told}");
-    let twice = Seed::parse("{\"triggers\": [{\"workflowId\": \"a\"},\n{\"workflowId\": \"a\"}]}");
-    let twice = twice.unwrap_err();
-    assert_eq!((twice.line(), twice.column()), (2, 16), "{twice}");
-    assert!(
-        twice.to_string().contains("expected each method once"),
-        "{twice}"
-    );
 }

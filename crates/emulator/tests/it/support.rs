@@ -4,13 +4,16 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hookgate::clock::{ManualClock, UnixSeconds};
 use hookgate_emulator::{Emulator, Seed};
 use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::deliveries::SECRET;
 
 /// An emulator with a client of its own.
 pub(crate) struct Service {
@@ -59,6 +62,21 @@ impl Answer {
         json["error"]["message"].as_str().unwrap().to_owned()
     }
 
+    /// Returns the message.
+    #[track_caller]
+    pub(crate) fn invalid(&self) -> String {
+        self.refused(400, "VALIDATION_ERROR")
+    }
+
+    #[track_caller]
+    pub(crate) fn not_found(&self) -> String {
+        self.refused(404, "NOT_FOUND")
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
     #[track_caller]
     pub(crate) fn number(&self, header: &str) -> i64 {
         let value = self
@@ -68,6 +86,28 @@ impl Answer {
         value.to_str().unwrap().parse().unwrap()
     }
 }
+
+/// The names of the fields, with a blank between them.
+pub(crate) fn fields(object: &Value) -> String {
+    let fields: Vec<_> = object.as_object().unwrap().keys().cloned().collect();
+    fields.join(" ")
+}
+
+pub(crate) fn count(array: &Value) -> usize {
+    array.as_array().unwrap().len()
+}
+
+/// This member of each item.
+pub(crate) fn each(array: &Value, name: &str) -> Vec<Value> {
+    let items = array.as_array().unwrap().iter();
+    items.map(|item| item[name].clone()).collect()
+}
+
+/// The header with the key of all scopes.
+pub(crate) const KEY: (&str, &str) = ("authorization", "Bearer tk_test_admin");
+
+/// The time of an emulator whose clock the test moves.
+pub(crate) const BY_HAND: i64 = 1_795_253_400;
 
 impl Service {
     pub(crate) async fn orders() -> Self {
@@ -83,9 +123,47 @@ impl Service {
         Self { emulator, client }
     }
 
-    /// A request of the API with the key `tk_test_admin`.
-    pub(crate) async fn api(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        self.api_as("tk_test_admin", method, path, body).await
+    /// With this seed, at a fixed time, which the test alone moves.
+    pub(crate) async fn by_hand(seed: Seed) -> Self {
+        let clock = ManualClock::at(UnixSeconds::new(BY_HAND));
+        Self::of(Emulator::builder(seed).clock(clock).start().await.unwrap())
+    }
+
+    /// A request of the API with the key `tk_test_admin` where the path begins with a slash, else of the control API.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<Option<Value>>,
+    ) -> Answer {
+        if path.starts_with('/') {
+            return self
+                .api_as("tk_test_admin", method, path, body.into())
+                .await;
+        }
+        let body = body.into().map_or(String::new(), |body| body.to_string());
+        let path = format!("/_emulator/{path}");
+        self.raw(method, &path, &[], body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Option<Value>>) -> Answer {
+        self.ask("POST", path, body).await
+    }
+
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.ask("PATCH", path, body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Answer {
+        self.ask("PUT", path, body).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        self.ask("DELETE", path, None).await
     }
 
     pub(crate) async fn api_as(
@@ -95,35 +173,64 @@ impl Service {
         path: &str,
         body: Option<Value>,
     ) -> Answer {
-        let request = Request::builder()
-            .method(method)
-            .uri(format!("{}{path}", self.emulator.base_url()))
-            .header("authorization", format!("Bearer {key}"))
-            .header("content-type", "application/json");
+        let key = format!("Bearer {key}");
+        let headers = [
+            ("authorization", &*key),
+            ("content-type", "application/json"),
+        ];
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.send(request.body(body).unwrap()).await
+        self.raw(method, &format!("/api/v1{path}"), &headers, body)
+            .await
     }
 
-    /// A request of the control API.
-    pub(crate) async fn control(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let url = format!("{}/_emulator/{path}", self.emulator.url());
-        let request = Request::builder().method(method).uri(url);
-        let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.send(request.body(body).unwrap()).await
+    /// A request to this path of the emulator, or to a whole URL.
+    pub(crate) async fn raw(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<String>,
+    ) -> Answer {
+        let url = match path.starts_with('/') {
+            true => format!("{}{path}", self.emulator.url()),
+            false => path.to_owned(),
+        };
+        let mut request = Request::builder().method(method).uri(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn switch(&self, name: &str, value: impl Into<Value>) {
+        let switch = json!({ name: value.into() });
+        self.patch("switches", switch).await.data();
+    }
+
+    pub(crate) async fn advance(&self, by: impl Into<Value>) -> Answer {
+        self.post("clock/advance", json!({ "by": by.into() })).await
+    }
+
+    /// A subscription at which nothing listens.
+    pub(crate) fn subscribe_nobody(&self) -> String {
+        let id = self.emulator.subscribe("http://127.0.0.1:9/", SECRET);
+        id.unwrap()
+    }
+
+    /// Deletes the first order, as a person does.
+    pub(crate) fn delete_order(&self) {
+        let rows = self.emulator.rows("dm_orders");
+        rows.delete("row_order_1").unwrap();
     }
 
     /// The endpoints of the control API: method and path.
     pub(crate) async fn controls(&self) -> Vec<String> {
-        let controls = self.control("GET", "controls", None).await.data();
+        let controls = self.get("controls").await.data();
         let part = |control: &Value, name: &str| control[name].as_str().unwrap().to_owned();
         let controls = controls.as_array().unwrap().iter();
         controls
             .map(|control| format!("{} {}", part(control, "method"), part(control, "path")))
             .collect()
-    }
-
-    pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.api("GET", path, None).await
     }
 
     pub(crate) async fn send(&self, request: Request<String>) -> Answer {

@@ -3,71 +3,27 @@
 use serde_json::{Value, json};
 
 use crate::Service;
+use crate::support::Answer;
 
 /// One row a type of the specification's table: values that it takes, and values that it refuses.
 fn table() -> Vec<(&'static str, Vec<Value>, Vec<Value>)> {
-    let file = json!({ "url": "https://files.example.com/a", "name": "a" });
-    vec![
-        (
-            "TEXT",
-            vec![json!(""), json!("Ada")],
-            vec![json!(1), json!(true), json!([]), json!({})],
-        ),
-        (
-            "NUMBER",
-            vec![json!(0), json!(-3), json!(2.5)],
-            vec![json!("2"), json!(true), json!([1])],
-        ),
-        (
-            "DATE",
-            vec![
-                json!("2026-11-21"),
-                json!("2026-11-21T09:30:00Z"),
-                json!("2026-11-21T09:30:00.5+01:00"),
-            ],
-            vec![
-                json!("2026-02-30"),
-                json!("2026-11-21T09:30:00"),
-                json!("21.11.2026"),
-                json!(1_795_253_400),
-            ],
-        ),
-        (
-            "SELECT",
-            vec![json!("open"), json!("paid")],
-            vec![json!("Open"), json!(""), json!(["open"])],
-        ),
-        (
-            "MULTI_SELECT",
-            vec![json!([]), json!(["a", "b"])],
-            vec![json!("a"), json!([1]), json!({})],
-        ),
-        (
-            "CHECKBOX",
-            vec![json!(true), json!(false)],
-            vec![json!("true"), json!(1), json!(0)],
-        ),
-        (
-            "RELATION",
-            vec![json!([]), json!(["row_1"])],
-            vec![json!("row_1"), json!([{ "id": "row_1" }])],
-        ),
-        (
-            "FILE",
-            vec![json!([]), json!([file])],
-            vec![
-                json!(file),
-                json!([{ "url": "x" }]),
-                json!(["x"]),
-                json!([{ "name": 1, "url": "x" }]),
-            ],
-        ),
-        (
-            "CURRENCY",
-            vec![json!(12), json!(12.5)],
-            vec![json!("12 EUR"), json!({ "amount": 12 })],
-        ),
-    ]
+    let table = r#"TEXT: ["", "Ada"] not [1, true, [], {}]
+NUMBER: [0, -3, 2.5] not ["2", true, [1]]
+DATE: ["2026-11-21", "2026-11-21T09:30:00Z", "2026-11-21T09:30:00.5+01:00"] not ["2026-02-30", "2026-11-21T09:30:00", "21.11.2026", 1795253400]
+SELECT: ["open", "paid"] not ["Open", "", ["open"]]
+MULTI_SELECT: [[], ["a", "b"]] not ["a", [1], {}]
+CHECKBOX: [true, false] not ["true", 1, 0]
+RELATION: [[], ["row_1"]] not ["row_1", [{ "id": "row_1" }]]
+FILE: [[], [FILE]] not [FILE, [{ "url": "x" }], ["x"], [{ "name": 1, "url": "x" }]]
+CURRENCY: [12, 12.5] not ["12 EUR", { "amount": 12 }]"#;
+    let file = r#"{ "url": "https://files.example.com/a", "name": "a" }"#;
+    let values = |text: &str| serde_json::from_str(&text.replace("FILE", file)).unwrap();
+    let rows = table.lines().map(|line| {
+        let (name, both) = line.split_once(": ").unwrap();
+        let (taken, refused) = both.split_once(" not ").unwrap();
+        (name, values(taken), values(refused))
+    });
+    rows.collect()
 }
 
 async fn service() -> Service {
@@ -97,15 +53,16 @@ async fn each_type_takes_its_values_and_gives_them_back() {
     let service = service().await;
     for (name, values, _) in table() {
         for value in values {
-            let id = format!("prop_{name}");
-            let body = json!({ "values": { &id: value } });
-            let row = service
-                .api("POST", "/datamodels/dm_all/rows", Some(body))
-                .await
-                .data();
-            assert_eq!(row["data"][&id], value, "{name}");
+            let row = written(&service, name, &value).await.data();
+            assert_eq!(row["data"][format!("prop_{name}")], value, "{name}");
         }
     }
+}
+
+/// Creates a row with this value of the type's property.
+async fn written(service: &Service, name: &str, value: &Value) -> Answer {
+    let body = json!({ "values": { format!("prop_{name}"): value } });
+    service.post("/datamodels/dm_all/rows", body).await
 }
 
 #[tokio::test]
@@ -113,53 +70,38 @@ async fn each_type_refuses_other_values_with_a_message_that_names_the_property()
     let service = service().await;
     for (name, _, values) in table() {
         for value in values {
-            let body = json!({ "values": { format!("prop_{name}"): value } });
-            let answer = service
-                .api("POST", "/datamodels/dm_all/rows", Some(body))
-                .await;
-            let message = answer.refused(400, "VALIDATION_ERROR");
-            assert!(
-                message.contains(&format!("prop_{name}"))
-                    && message.contains(&format!("The {name}")),
-                "{message}"
-            );
+            let message = written(&service, name, &value).await.invalid();
+            for named in [format!("prop_{name}"), format!("The {name}")] {
+                assert!(message.contains(&named), "{message}");
+            }
         }
     }
-    assert_eq!(
-        service.get("/datamodels/dm_all/rows").await.json()["meta"]["total"],
-        0
-    );
+    let rows = service.get("/datamodels/dm_all/rows").await.json();
+    assert_eq!(rows["meta"]["total"], 0);
 }
 
 #[tokio::test]
 async fn of_an_array_the_wrong_item_is_named() {
     let service = service().await;
     let file = json!({ "url": "https://files.example/a", "name": "a" });
+    let (no_name, no_url) = (json!({ "url": "x" }), json!({ "name": "x", "url": 1 }));
     for (name, value, said) in [
         (
             "FILE",
-            json!([file, { "url": "x" }]),
+            json!([file, no_name]),
             "item 1 is an object without the string name",
         ),
         (
             "FILE",
-            json!([file, { "name": "x", "url": 1 }]),
+            json!([file, no_url]),
             "item 1 is an object without the string url",
         ),
         ("FILE", json!(["x"]), "item 0 is the string \"x\""),
         ("MULTI_SELECT", json!(["a", 2]), "item 1 is a number"),
-        (
-            "RELATION",
-            json!([{ "id": "row_1" }]),
-            "item 0 is an object",
-        ),
+        ("RELATION", json!([no_name]), "item 0 is an object"),
         ("TEXT", json!(["a"]), "expects a string, got an array"),
     ] {
-        let body = json!({ "values": { format!("prop_{name}"): value } });
-        let answer = service
-            .api("POST", "/datamodels/dm_all/rows", Some(body))
-            .await;
-        let message = answer.refused(400, "VALIDATION_ERROR");
+        let message = written(&service, name, &value).await.invalid();
         assert!(message.ends_with(said), "{message}");
     }
 }
@@ -167,32 +109,20 @@ async fn of_an_array_the_wrong_item_is_named() {
 #[tokio::test]
 async fn what_are_no_values_is_named_with_its_place() {
     let service = service().await;
-    let (path, wrong) = ("/datamodels/dm_all/rows", json!(7));
-    let one = service
-        .api("POST", path, Some(json!({ "values": wrong })))
-        .await;
-    let told = one.refused(400, "VALIDATION_ERROR");
+    let path = "/datamodels/dm_all/rows";
+    let told = service.post(path, json!({ "values": 7 })).await.invalid();
     assert_eq!(told, "`values` is not an object of values by property id");
-    let batch = service
-        .api("POST", path, Some(json!({ "rows": [wrong] })))
-        .await;
-    let told = &batch.json()["meta"]["errors"][0]["message"];
-    assert_eq!(
-        told,
-        "an item of `rows` is not an object of values by property id"
-    );
+    let batch = service.post(path, json!({ "rows": [7] })).await.json();
+    let told = &batch["meta"]["errors"][0]["message"];
+    let expected = "an item of `rows` is not an object of values by property id";
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]
 async fn an_unknown_property_is_refused_by_its_id() {
-    let service = service().await;
     let body = json!({ "values": { "The TEXT": "by its name" } });
-    let answer = service
-        .api("POST", "/datamodels/dm_all/rows", Some(body))
-        .await;
-    let message = answer.refused(400, "VALIDATION_ERROR");
-    assert!(
-        message.contains("`The TEXT`") && message.contains("prop_TEXT"),
-        "{message}"
-    );
+    let answer = service().await.post("/datamodels/dm_all/rows", body).await;
+    let message = answer.invalid();
+    let is_named = message.contains("`The TEXT`") && message.contains("prop_TEXT");
+    assert!(is_named, "{message}");
 }

@@ -6,7 +6,9 @@ use hookgate::clock::ManualClock;
 use hookgate_client::Ledger;
 use serde_json::json;
 
-use super::service::{clock, created, deleted, is_echo, orders, refusal, updated, usual};
+use super::service::{
+    clock, created, deleted, is_echo, orders, refusal, set_to_one, to_one, updated, usual,
+};
 
 /// `open` opens the same ledger again, as another replica does. No other test may write there.
 pub async fn check(open: impl Fn() -> Ledger) {
@@ -23,33 +25,26 @@ pub async fn check(open: impl Fn() -> Ledger) {
 async fn each_kind_of_write_is_recognised_by_another_replica(open: &impl Fn() -> Ledger) {
     let (writes, reads) = (open(), open());
     let orders = orders(&writes, usual);
-    let row = orders.create(&json!({ "Customer": "Ada" })).await.unwrap();
+    let values = json!({ "Customer": "Ada" });
+    let row = orders.create(&values).await.unwrap().id;
     let change = json!({ "Total": 12.5, "Status": null });
     orders.update("row_1", &change).await.unwrap();
     orders.delete("row_2").await.unwrap();
-    for event in [
-        created("evt_1", &row.id, json!({ "Customer": "Ada" })),
-        updated("evt_2", 0, "row_1", change),
-        deleted("evt_3", "row_2"),
-    ] {
+    let events = |first: u32| {
+        let id = |number| format!("evt_{}", first + number);
+        [
+            created(&id(0), &row, values.clone()),
+            updated(&id(1), 0, "row_1", change.clone()),
+            deleted(&id(2), "row_2"),
+        ]
+    };
+    for event in events(1) {
         assert!(is_echo(&reads, &event).await, "{event:?}");
         assert!(is_echo(&writes, &event).await, "the same event: {event:?}");
     }
-    for event in [
-        created("evt_4", &row.id, json!({ "Customer": "Ada" })),
-        updated(
-            "evt_5",
-            0,
-            "row_1",
-            json!({ "Total": 12.5, "Status": null }),
-        ),
-        deleted("evt_6", "row_2"),
-        deleted("evt_7", "row_1"),
-    ] {
-        assert!(
-            !is_echo(&reads, &event).await,
-            "no write is left: {event:?}"
-        );
+    // No write is left.
+    for event in events(4).into_iter().chain([deleted("evt_7", "row_1")]) {
+        assert!(!is_echo(&reads, &event).await, "{event:?}");
     }
 }
 
@@ -57,15 +52,11 @@ async fn two_equal_writes_have_one_echo_each(open: &impl Fn() -> Ledger) {
     let ledger = open();
     let orders = orders(&ledger, usual);
     for _ in 0..2 {
-        orders
-            .update("row_3", &json!({ "Total": 1 }))
-            .await
-            .unwrap();
+        set_to_one(&orders, "row_3").await;
     }
-    let event = |id| updated(id, 0, "row_3", json!({ "Total": 1 }));
     let mut echoes = Vec::new();
     for id in ["evt_11", "evt_12", "evt_11", "evt_13", "evt_12"] {
-        echoes.push(is_echo(&ledger, &event(id)).await);
+        echoes.push(is_echo(&ledger, &to_one(id, 0, "row_3")).await);
     }
     assert_eq!(echoes, [true, true, true, false, true]);
 }
@@ -77,31 +68,34 @@ async fn a_write_that_failed_has_no_echo(open: &impl Fn() -> Ledger) {
     orders.create(&values).await.unwrap_err();
     orders.update("row_4", &values).await.unwrap_err();
     orders.delete("row_4").await.unwrap_err();
-    assert!(!is_echo(&ledger, &created("evt_21", "row_5", values.clone())).await);
-    assert!(!is_echo(&ledger, &updated("evt_22", 0, "row_4", values)).await);
-    assert!(!is_echo(&ledger, &deleted("evt_23", "row_4")).await);
+    for event in [
+        created("evt_21", "row_5", values.clone()),
+        updated("evt_22", 0, "row_4", values),
+        deleted("evt_23", "row_4"),
+    ] {
+        assert!(!is_echo(&ledger, &event).await, "{event:?}");
+    }
 }
 
 async fn a_write_of_unknown_outcome_may_have_one(open: &impl Fn() -> Ledger) {
     let ledger = open();
     let orders = orders(&ledger, |_| refusal(500));
     let values = json!({ "Customer": "Cy" });
-    assert!(
-        orders
-            .create(&values)
-            .await
-            .unwrap_err()
-            .is_outcome_unknown()
-    );
+    let error = orders.create(&values).await.unwrap_err();
+    assert!(error.is_outcome_unknown());
     orders.update("row_6", &values).await.unwrap_err();
     orders.delete("row_6").await.unwrap_err();
     let more = json!({ "Customer": "Cy", "Status": "open" });
-    assert!(!is_echo(&ledger, &created("evt_31", "row_7", more)).await);
-    assert!(is_echo(&ledger, &created("evt_32", "row_8", values.clone())).await);
-    assert!(!is_echo(&ledger, &created("evt_33", "row_9", values.clone())).await);
-    assert!(is_echo(&ledger, &created("evt_32", "row_8", values.clone())).await);
-    assert!(is_echo(&ledger, &updated("evt_34", 0, "row_6", values)).await);
-    assert!(is_echo(&ledger, &deleted("evt_35", "row_6")).await);
+    for (event, expected) in [
+        (created("evt_31", "row_7", more), false),
+        (created("evt_32", "row_8", values.clone()), true),
+        (created("evt_33", "row_9", values.clone()), false),
+        (created("evt_32", "row_8", values.clone()), true),
+        (updated("evt_34", 0, "row_6", values), true),
+        (deleted("evt_35", "row_6"), true),
+    ] {
+        assert_eq!(is_echo(&ledger, &event).await, expected, "{event:?}");
+    }
 }
 
 /// One of them writes, and all receive.
@@ -109,20 +103,14 @@ async fn ten_replicas_give_each_write_one_echo(open: &impl Fn() -> Ledger) {
     let writes = open();
     let orders = orders(&writes, usual);
     for _ in 0..10 {
-        orders
-            .update("row_10", &json!({ "Total": 2 }))
-            .await
-            .unwrap();
+        set_to_one(&orders, "row_10").await;
     }
     let replicas: Vec<_> = (0..10).map(|_| open()).collect();
     // Each event reaches two replicas at the same time. Five of the fifteen are foreign.
     let receivers = (0..30).map(|number| {
         let ledger = replicas[number % 10].clone();
-        let event = format!("evt_4{}", number % 15);
-        tokio::spawn(async move {
-            let event = updated(&event, 0, "row_10", json!({ "Total": 2 }));
-            (event.id.clone(), is_echo(&ledger, &event).await)
-        })
+        let event = to_one(&format!("evt_4{}", number % 15), 0, "row_10");
+        tokio::spawn(async move { (event.id.clone(), is_echo(&ledger, &event).await) })
     });
     let mut echoes = std::collections::BTreeMap::<_, Vec<bool>>::new();
     for receiver in receivers.collect::<Vec<_>>() {
@@ -130,11 +118,8 @@ async fn ten_replicas_give_each_write_one_echo(open: &impl Fn() -> Ledger) {
         echoes.entry(id).or_default().push(is_echo);
     }
     assert!(echoes.values().all(|both| both[0] == both[1]), "{echoes:?}");
-    assert_eq!(
-        echoes.values().filter(|both| both[0]).count(),
-        10,
-        "{echoes:?}"
-    );
+    let own = echoes.values().filter(|both| both[0]).count();
+    assert_eq!(own, 10, "{echoes:?}");
 }
 
 async fn entries_end(open: &impl Fn() -> Ledger, clock: &ManualClock) {
@@ -148,11 +133,8 @@ async fn entries_end(open: &impl Fn() -> Ledger, clock: &ManualClock) {
         let event = created(&format!("evt_5{number}"), &row.id, rows[number].clone());
         echoes.push(is_echo(&ledger, &event).await);
     }
-    assert_eq!(
-        echoes,
-        [false, false, true, true, true],
-        "the oldest are forgotten first"
-    );
+    // The oldest are forgotten first.
+    assert_eq!(echoes, [false, false, true, true, true]);
 
     // The last attempt comes 26 h 36 min after the change.
     let ledger = open();

@@ -1,6 +1,7 @@
 //! What becomes of a write, and when its event comes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use hookgate::{Properties, clock::ManualClock, dedupe::StoreErrorKind};
@@ -10,7 +11,8 @@ use tokio::sync::Notify;
 
 use super::contract;
 use super::service::{
-    Asked, MODEL, client, clock, created, deleted, is_echo, orders, refusal, updated, usual,
+    Asked, MODEL, client, clock, created, deleted, is_echo, orders, refusal, set_to_one, to_one,
+    updated, usual,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,10 +60,8 @@ fn held(answer_with: impl Fn(&Asked) -> (u16, Value) + Clone + Send + Sync + 'st
 fn with_status(asked: &Asked) -> (u16, Value) {
     let mut data = asked.body["values"].clone();
     data["prop_3"] = json!("open");
-    (
-        200,
-        json!({ "data": { "id": "row_own", "data": data, "createdAt": "" } }),
-    )
+    let row = json!({ "id": "row_own", "data": data, "createdAt": "" });
+    (200, json!({ "data": row }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,58 +88,37 @@ async fn an_event_that_comes_before_the_answer_waits_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_whose_answer_does_not_come_is_recognised_by_what_was_written() {
-    let Held {
-        client,
-        ledger,
-        sent,
-        answer,
-        ..
-    } = held(usual);
-    let orders = client.rows::<Properties>(MODEL);
+    let held = held(usual);
+    let (ledger, sent, answer) = (&held.ledger, &held.sent, &held.answer);
+    let orders = held.client.rows::<Properties>(MODEL);
     let writing = tokio::spawn(async move {
         let row = orders.create(&json!({ "Customer": "Ada" })).await?;
         orders.update("row_1", &json!({ "Total": 1.50 })).await?;
         orders.delete("row_1").await.map(|()| row.id)
     });
+    let event = |id: &str, row: &str, name: &str| created(id, row, json!({ "Customer": name }));
     let began = tokio::time::Instant::now();
     sent.notified().await;
-    assert!(
-        !is_echo(
-            &ledger,
-            &created("evt_0", "row_1", json!({ "Customer": "Bo" }))
-        )
-        .await
-    );
-    let foreign = created("evt_1", "row_foreign", json!({ "Customer": "Ada" }));
-    assert!(
-        is_echo(&ledger, &foreign).await,
-        "the id is not known yet, the values are equal"
-    );
-    assert_eq!(
-        began.elapsed(),
-        Duration::from_secs(2),
-        "a second for each event"
-    );
+    assert!(!is_echo(ledger, &event("evt_0", "row_1", "Bo")).await);
+    // The id is not known yet, the values are equal.
+    let foreign = event("evt_1", "row_foreign", "Ada");
+    assert!(is_echo(ledger, &foreign).await);
+    // A second for each event.
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
     answer.notify_one();
     sent.notified().await;
     let update = updated("evt_2", 0, "row_1", json!({ "Total": 1.5 }));
-    assert!(is_echo(&ledger, &update).await);
+    assert!(is_echo(ledger, &update).await);
     answer.notify_one();
     sent.notified().await;
     let delete = deleted("evt_3", "row_1");
-    assert!(is_echo(&ledger, &delete).await);
+    assert!(is_echo(ledger, &delete).await);
     answer.notify_one();
     let row = writing.await.unwrap().unwrap();
     // The answers change nothing, but for the row that was a foreign one.
-    assert!(is_echo(&ledger, &update).await && is_echo(&ledger, &delete).await);
-    assert!(!is_echo(&ledger, &foreign).await);
-    assert!(
-        is_echo(
-            &ledger,
-            &created("evt_4", &row, json!({ "Customer": "Ada" }))
-        )
-        .await
-    );
+    assert!(is_echo(ledger, &update).await && is_echo(ledger, &delete).await);
+    assert!(!is_echo(ledger, &foreign).await);
+    assert!(is_echo(ledger, &event("evt_4", &row, "Ada")).await);
 }
 
 // fault L2: an update of other properties waits a second for the answer of a write that can't be its cause
@@ -167,22 +146,15 @@ async fn an_update_of_other_properties_waits_for_no_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_write_that_was_given_up_may_have_been_made() {
-    let Held {
-        client,
-        ledger,
-        sent,
-        clock,
-        ..
-    } = held(usual);
-    let orders = client.rows::<Properties>(MODEL);
-    let writing = tokio::spawn(async move { orders.update("row_1", &json!({ "Total": 1 })).await });
-    sent.notified().await;
+    let held = held(usual);
+    let orders = held.client.rows::<Properties>(MODEL);
+    let writing = tokio::spawn(async move { set_to_one(&orders, "row_1").await });
+    held.sent.notified().await;
     writing.abort();
     // The total time of the call is over: no answer is waited for.
-    clock.advance(Duration::from_secs(151));
+    held.clock.advance(Duration::from_secs(151));
     let began = tokio::time::Instant::now();
-    let event = updated("evt_1", 0, "row_1", json!({ "Total": 1 }));
-    assert!(is_echo(&ledger, &event).await);
+    assert!(is_echo(&held.ledger, &to_one("evt_1", 0, "row_1")).await);
     assert_eq!(began.elapsed(), Duration::ZERO);
 }
 
@@ -216,16 +188,19 @@ async fn a_write_whose_answer_cannot_be_read_may_have_been_made() {
     let ledger = Ledger::in_memory().with_clock(clock());
     let orders = orders(&ledger, |_| (200, json!({ "data": [] })));
     let values = json!({ "Customer": "Ada" });
-    assert_eq!(
-        orders.create(&values).await.unwrap_err().kind(),
-        ErrorKind::Answer
-    );
-    assert_eq!(
-        orders.update("row_1", &values).await.unwrap_err().kind(),
-        ErrorKind::Answer
-    );
-    assert!(is_echo(&ledger, &created("evt_1", "row_2", values.clone())).await);
-    assert!(is_echo(&ledger, &updated("evt_2", 0, "row_1", values)).await);
+    for (written, event) in [
+        (
+            orders.create(&values).await,
+            created("evt_1", "row_2", values.clone()),
+        ),
+        (
+            orders.update("row_1", &values).await,
+            updated("evt_2", 0, "row_1", values.clone()),
+        ),
+    ] {
+        assert_eq!(written.unwrap_err().kind(), ErrorKind::Answer);
+        assert!(is_echo(&ledger, &event).await, "{event:?}");
+    }
 }
 
 #[tokio::test]
@@ -248,9 +223,7 @@ async fn of_a_batch_the_rows_that_were_created_have_echoes() {
     let made = orders.create_many(&rows).await.unwrap();
     assert_eq!((made.rows.len(), made.errors.len()), (2, 1));
     let event = |id, row: &str, name| created(id, row, json!({ "Customer": name }));
-    let [ada, cy] = &*made.rows else {
-        panic!("{made:?}")
-    };
+    let (ada, cy) = (&made.rows[0], &made.rows[1]);
     assert!(is_echo(&ledger, &event("evt_1", &cy.id, "Cy")).await);
     assert!(is_echo(&ledger, &event("evt_2", &ada.id, "Ada")).await);
     for foreign in [
@@ -264,23 +237,20 @@ async fn of_a_batch_the_rows_that_were_created_have_echoes() {
 #[tokio::test]
 async fn of_a_batch_that_broke_off_the_rows_of_unknown_outcome_stay() {
     let ledger = Ledger::in_memory().with_clock(clock());
-    let count = std::sync::atomic::AtomicU32::new(0);
-    let orders = orders(&ledger, move |asked| {
-        match count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
-            0 => usual(asked),
-            _ => refusal(500),
-        }
+    let count = AtomicU32::new(0);
+    let orders = orders(&ledger, move |asked| match count.fetch_add(1, Relaxed) {
+        0 => usual(asked),
+        _ => refusal(500),
     });
     let rows = ["Ada", "Bo", "Cy"].map(|name| json!({ "Customer": name }));
     let error = orders.batch_size(1).create_many(&rows).await.unwrap_err();
     assert!(error.is_outcome_unknown());
-    let ada = &error.batch().unwrap().created[0];
-    assert!(is_echo(&ledger, &created("evt_1", ada, rows[0].clone())).await);
-    assert!(is_echo(&ledger, &created("evt_2", "row_bo", rows[1].clone())).await);
-    assert!(
-        !is_echo(&ledger, &created("evt_3", "row_cy", rows[2].clone())).await,
-        "it was not sent"
-    );
+    let ada = &*error.batch().unwrap().created[0];
+    // The third was not sent.
+    for (at, id, expected) in [(0, ada, true), (1, "row_bo", true), (2, "row_cy", false)] {
+        let event = created(&format!("evt_{at}"), id, rows[at].clone());
+        assert_eq!(is_echo(&ledger, &event).await, expected, "{id}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -288,35 +258,22 @@ async fn a_write_is_noted_once_the_rate_permits_it() {
     let ledger = Ledger::in_memory().with_clock(clock());
     let client = client(|asked| std::future::ready(usual(&asked))).writer("sync", &ledger);
     let orders = client.rows::<Properties>(MODEL);
-    orders
-        .update("row_1", &json!({ "Total": 1 }))
-        .await
-        .unwrap();
+    set_to_one(&orders, "row_1").await;
     while client.rate().remaining > 0 {
         client.page("page_1").await.unwrap();
     }
     let hasty = client.with(Options::default().total_timeout(Duration::from_millis(1)));
-    let error = hasty
-        .rows::<Properties>(MODEL)
-        .update("row_2", &json!({ "Total": 1 }))
-        .await;
+    let hasty = hasty.rows::<Properties>(MODEL);
+    let error = hasty.update("row_2", &json!({ "Total": 1 })).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Timeout);
-    let update = tokio::spawn(async move { orders.update("row_3", &json!({ "Total": 1 })).await });
+    let update = tokio::spawn(async move { set_to_one(&orders, "row_3").await });
     tokio::task::yield_now().await;
     for row in ["row_2", "row_3"] {
-        assert!(
-            !is_echo(&ledger, &updated("evt_1", 0, row, json!({ "Total": 1 }))).await,
-            "{row}"
-        );
+        let event = to_one("evt_1", 0, row);
+        assert!(!is_echo(&ledger, &event).await, "{row}");
     }
-    update.await.unwrap().unwrap();
-    assert!(
-        is_echo(
-            &ledger,
-            &updated("evt_2", 0, "row_3", json!({ "Total": 1 }))
-        )
-        .await
-    );
+    update.await.unwrap();
+    assert!(is_echo(&ledger, &to_one("evt_2", 0, "row_3")).await);
 }
 
 /// The table of this file is gone.
@@ -325,22 +282,16 @@ async fn a_write_is_noted_once_the_rate_permits_it() {
 async fn a_write_that_cannot_be_noted_is_not_sent() {
     let path = std::env::temp_dir().join(format!("hookgate-ledger-{}.db", std::process::id()));
     let ledger = Ledger::open_sqlite(&path).unwrap();
-    rusqlite::Connection::open(&path)
-        .unwrap()
-        .execute_batch("DROP TABLE hookgate_ledger")
-        .unwrap();
+    let file = rusqlite::Connection::open(&path).unwrap();
+    file.execute_batch("DROP TABLE hookgate_ledger").unwrap();
     let orders = orders(&ledger, |_| panic!("a request"));
-    let error = orders
-        .update("row_1", &json!({ "Total": 1 }))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.kind(), error.attempts(), error.is_outcome_unknown()),
-        (ErrorKind::Ledger, 0, false)
-    );
+    let error = orders.update("row_1", &json!({ "Total": 1 })).await;
+    let error = error.unwrap_err();
+    assert_eq!((error.kind(), error.attempts()), (ErrorKind::Ledger, 0));
+    assert!(!error.is_outcome_unknown());
     let failed = ledger.echo(&deleted("evt_1", "row_1")).await.unwrap_err();
     assert_eq!(failed.kind(), StoreErrorKind::Unavailable);
-    drop((orders, ledger));
+    drop((orders, ledger, file));
     for end in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{end}", path.display()));
     }

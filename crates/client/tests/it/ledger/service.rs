@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use hookgate::{
-    Event, Properties, Secret, Verifier,
+    Event, Properties,
     clock::{ManualClock, UnixSeconds},
-    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use hookgate_client::{ApiKey, Body, Client, Ledger, Options, Rows};
 use http::{Request, Response};
@@ -165,44 +164,33 @@ fn event(id: &str, kind: &str, seconds: i64, row: &str, rest: Value) -> Event {
 }
 
 pub fn signed(body: &str) -> Event {
-    let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
-    let now = UnixSeconds::new(START);
-    let timestamp = Timestamp::at(now).unwrap();
-    let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-    let pairs = [
-        ("x-service-timestamp", timestamp.as_str()),
-        ("x-service-signature", signature.as_str()),
-    ];
-    let headers = DeliveryHeaders::from_pairs(pairs).unwrap();
-    let verified = Verifier::new(secret).verify(&headers, body, now).unwrap();
-    Event::from_verified(&verified).unwrap()
+    hookgate_testing::event(body).unwrap()
 }
 
 pub fn created(id: &str, row: &str, properties: Value) -> Event {
-    event(
-        id,
-        "row.created",
-        0,
-        row,
-        json!({ "properties": properties }),
-    )
+    let rest = json!({ "properties": properties });
+    event(id, "row.created", 0, row, rest)
 }
 
 /// Values after the update, by name.
 pub fn updated(id: &str, seconds: i64, row: &str, after: Value) -> Event {
-    let sides = after
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(name, after)| (name.clone(), json!({ "before": "old", "after": after })));
-    let changes: serde_json::Map<_, _> = sides.collect();
-    event(
-        id,
-        "row.updated",
-        seconds,
-        row,
-        json!({ "changes": changes }),
-    )
+    let mut changes = json!({});
+    for (name, after) in after.as_object().unwrap() {
+        changes[name] = json!({ "before": "old", "after": after });
+    }
+    let rest = json!({ "changes": changes });
+    event(id, "row.updated", seconds, row, rest)
+}
+
+/// An update of the total alone, to 1.
+pub fn to_one(id: &str, seconds: i64, row: &str) -> Event {
+    updated(id, seconds, row, json!({ "Total": 1 }))
+}
+
+/// Writes a total of 1.
+pub async fn set_to_one(orders: &Rows<Properties>, row: &str) {
+    let total = json!({ "Total": 1 });
+    orders.update(row, &total).await.unwrap();
 }
 
 pub fn deleted(id: &str, row: &str) -> Event {

@@ -7,7 +7,8 @@ use hookgate_client::{Client, Ledger};
 use serde_json::{Value, json};
 
 use super::service::{
-    Asked, MODEL, client, clock, created, is_echo, iso, orders, refusal, signed, updated, usual,
+    Asked, MODEL, client, clock, created, deleted, is_echo, iso, orders, refusal, set_to_one,
+    signed, to_one, updated, usual,
 };
 
 fn ledger() -> Ledger {
@@ -57,39 +58,32 @@ async fn an_update_carries_what_was_written_or_a_part_of_it() {
 
 #[tokio::test]
 async fn values_that_the_service_writes_in_another_form_are_recognised() {
-    let ledger = ledger();
     let kept = json!({ "prop_1": "Ada", "prop_2": 12.5, "prop_3": "open" });
-    let orders = orders(&ledger, keeping(kept));
-    orders
-        .update("row_1", &json!({ "Customer": " Ada ", "Total": 12.50 }))
-        .await
-        .unwrap();
-    let trimmed = updated(
-        "evt_1",
-        0,
-        "row_1",
-        json!({ "Customer": "Ada", "Total": 12.5 }),
-    );
-    assert!(is_echo(&ledger, &trimmed).await);
-    // An event may also have the values as they were written.
-    orders
-        .update("row_1", &json!({ "Customer": " Ada " }))
-        .await
-        .unwrap();
-    assert!(
-        is_echo(
-            &ledger,
-            &updated("evt_2", 0, "row_1", json!({ "Customer": " Ada " }))
-        )
-        .await
-    );
-    // A property that was not written is not an echo, also where the answer has its value.
-    orders
-        .update("row_1", &json!({ "Customer": "Ada" }))
-        .await
-        .unwrap();
-    let more = json!({ "Customer": "Ada", "Status": "open" });
-    assert!(!is_echo(&ledger, &updated("evt_3", 0, "row_1", more)).await);
+    for (written, event, expected) in [
+        (
+            json!({ "Customer": " Ada ", "Total": 12.50 }),
+            json!({ "Customer": "Ada", "Total": 12.5 }),
+            true,
+        ),
+        // An event may also have the values as they were written.
+        (
+            json!({ "Customer": " Ada " }),
+            json!({ "Customer": " Ada " }),
+            true,
+        ),
+        // A property that was not written is not an echo, also where the answer has its value.
+        (
+            json!({ "Customer": "Ada" }),
+            json!({ "Customer": "Ada", "Status": "open" }),
+            false,
+        ),
+    ] {
+        let ledger = ledger();
+        let orders = orders(&ledger, keeping(kept.clone()));
+        orders.update("row_1", &written).await.unwrap();
+        let event = updated("evt_1", 0, "row_1", event);
+        assert_eq!(is_echo(&ledger, &event).await, expected, "{event:?}");
+    }
 }
 
 #[tokio::test]
@@ -109,10 +103,8 @@ async fn a_new_row_carries_what_was_written_and_what_the_service_added() {
         (json!({ "Status": "open" }), false),
         (json!({ "Customer": "Ada", "Total": 1 }), false),
     ] {
-        let row = orders
-            .create(&json!({ "Customer": " Ada " }))
-            .await
-            .unwrap();
+        let written = json!({ "Customer": " Ada " });
+        let row = orders.create(&written).await.unwrap();
         let event = created("evt_1", &row.id, properties.clone());
         assert_eq!(is_echo(&ledger, &event).await, expected, "{properties}");
         let foreign = created("evt_2", "row_foreign", properties);
@@ -130,18 +122,18 @@ async fn a_write_that_changed_nothing_is_not_the_cause_of_a_later_change() {
         answer["data"]["updatedAt"] = json!(iso(-3_600));
         (status, answer)
     });
-    orders
-        .update("row_1", &json!({ "Total": 1 }))
-        .await
-        .unwrap();
-    let event = |id, seconds| updated(id, seconds, "row_1", json!({ "Total": 1 }));
-    for seconds in [-1, 0, 1, 600, 86_400] {
-        assert!(
-            !is_echo(&ledger, &event("evt_1", seconds)).await,
-            "{seconds}"
-        );
+    set_to_one(&orders, "row_1").await;
+    for (seconds, expected) in [
+        (-1, false),
+        (0, false),
+        (1, false),
+        (600, false),
+        (86_400, false),
+        (-3_600, true),
+    ] {
+        let event = to_one(&format!("evt_{seconds}"), seconds, "row_1");
+        assert_eq!(is_echo(&ledger, &event).await, expected, "{seconds}");
     }
-    assert!(is_echo(&ledger, &event("evt_2", -3_600)).await);
 }
 
 #[tokio::test]
@@ -150,7 +142,6 @@ async fn an_event_is_the_echo_of_a_write_of_its_time() {
     let ledger = ledger.with_clock(clock.clone());
     let answered = orders(&ledger, usual);
     let unanswered = orders(&ledger, |_| refusal(500));
-    let event = |id: &str, seconds, row: &str| updated(id, seconds, row, json!({ "Total": 1 }));
     for (seconds, by_answer, by_clock) in [
         (-301, false, false),
         (-299, false, true),
@@ -161,30 +152,19 @@ async fn an_event_is_the_echo_of_a_write_of_its_time() {
         (301, false, false),
     ] {
         let row = format!("row_{seconds}");
-        answered.update(&row, &json!({ "Total": 1 })).await.unwrap();
-        assert_eq!(
-            is_echo(&ledger, &event("evt_1", seconds, &row)).await,
-            by_answer,
-            "{seconds}"
-        );
+        set_to_one(&answered, &row).await;
+        let event = to_one("evt_1", seconds, &row);
+        assert_eq!(is_echo(&ledger, &event).await, by_answer, "{seconds}");
         let row = format!("row_unknown_{seconds}");
-        unanswered
-            .update(&row, &json!({ "Total": 1 }))
-            .await
-            .unwrap_err();
-        assert_eq!(
-            is_echo(&ledger, &event("evt_2", seconds, &row)).await,
-            by_clock,
-            "{seconds}"
-        );
+        let written = unanswered.update(&row, &json!({ "Total": 1 })).await;
+        written.unwrap_err();
+        let event = to_one("evt_2", seconds, &row);
+        assert_eq!(is_echo(&ledger, &event).await, by_clock, "{seconds}");
     }
     // The event itself may come much later.
-    answered
-        .update("row_1", &json!({ "Total": 1 }))
-        .await
-        .unwrap();
+    set_to_one(&answered, "row_1").await;
     clock.advance(Duration::from_secs(26 * 3_600));
-    assert!(is_echo(&ledger, &event("evt_3", 0, "row_1")).await);
+    assert!(is_echo(&ledger, &to_one("evt_3", 0, "row_1")).await);
 }
 
 /// The value goes there and back, so that three writes are equal.
@@ -209,15 +189,11 @@ async fn equal_writes_have_their_own_events_in_any_order() {
             };
             let client = client(move |asked| std::future::ready(answer(&asked)));
             let client = client.writer(&format!("at {written_at}"), &ledger);
-            let orders = client.rows::<Properties>(MODEL);
-            orders
-                .update("row_1", &json!({ "Total": 1 }))
-                .await
-                .unwrap();
+            set_to_one(&client.rows(MODEL), "row_1").await;
             clock.advance(Duration::from_secs(50));
         }
         for at in order {
-            let event = updated(&format!("evt_{at}"), at, "row_1", json!({ "Total": 1 }));
+            let event = to_one(&format!("evt_{at}"), at, "row_1");
             let echo = ledger.echo(&event).await.unwrap();
             let writer = echo.map(|echo| echo.writer);
             assert_eq!(writer, Some(format!("at {at}")), "{order:?}");
@@ -230,20 +206,15 @@ async fn an_event_without_a_date_is_an_echo_where_the_row_alone_proves_it() {
     let ledger = ledger();
     let orders = orders(&ledger, usual);
     orders.delete("row_1").await.unwrap();
-    orders
-        .update("row_1", &json!({ "Total": 1 }))
-        .await
-        .unwrap();
+    set_to_one(&orders, "row_1").await;
     let body = |kind, rest| {
         format!(
             r#"{{"id":"evt_{kind}","type":"row.{kind}","createdAt":"soon","workspaceId":"ws_1","data":{{"datamodelId":"dm_orders","datamodelName":"","rowId":"row_1"{rest}}}}}"#
         )
     };
     assert!(is_echo(&ledger, &signed(&body("deleted", ""))).await);
-    let update = body(
-        "updated",
-        r#","changes":{"Total":{"before":null,"after":1}}"#,
-    );
+    let change = r#","changes":{"Total":{"before":null,"after":1}}"#;
+    let update = body("updated", change);
     assert!(!is_echo(&ledger, &signed(&update)).await);
 }
 
@@ -257,22 +228,12 @@ async fn events_of_other_things_are_no_echoes() {
 async fn rows_by_the_ids_of_properties_are_recognised_by_their_names() {
     let ledger = ledger();
     let orders = sync(&ledger).rows::<Properties>(MODEL).by_id();
-    orders
-        .update("row_1", &json!({ "prop_2": 1 }))
-        .await
-        .unwrap();
-    assert!(
-        is_echo(
-            &ledger,
-            &updated("evt_1", 0, "row_1", json!({ "Total": 1 }))
-        )
-        .await
-    );
+    let change = json!({ "prop_2": 1 });
+    orders.update("row_1", &change).await.unwrap();
+    assert!(is_echo(&ledger, &to_one("evt_1", 0, "row_1")).await);
     // Two properties have this name, so an event does not say which it means.
-    orders
-        .update("row_2", &json!({ "prop_4": 1, "prop_2": 1 }))
-        .await
-        .unwrap();
+    let change = json!({ "prop_4": 1, "prop_2": 1 });
+    orders.update("row_2", &change).await.unwrap();
     assert!(!is_echo(&ledger, &updated("evt_2", 0, "row_2", json!({ "Twin": 1 }))).await);
 }
 
@@ -280,16 +241,11 @@ async fn rows_by_the_ids_of_properties_are_recognised_by_their_names() {
 async fn a_writer_is_named_by_64_characters_without_control_characters() {
     let ledger = ledger();
     let name = format!("a\u{1b}[31m\n{}", "ü".repeat(1_000));
-    let orders = sync(&ledger)
-        .writer(&name, &ledger)
-        .rows::<Properties>(MODEL);
+    let orders = sync(&ledger).writer(&name, &ledger);
+    let orders = orders.rows::<Properties>(MODEL);
     orders.delete("row_1").await.unwrap();
-    let echo = ledger
-        .echo(&super::service::deleted("evt_1", "row_1"))
-        .await
-        .unwrap()
-        .unwrap();
-    assert_eq!(echo.writer, format!("a[31m{}", "ü".repeat(64 - 7)));
+    let echo = ledger.echo(&deleted("evt_1", "row_1")).await.unwrap();
+    assert_eq!(echo.unwrap().writer, format!("a[31m{}", "ü".repeat(64 - 7)));
 }
 
 /// The client without a ledger, and the one that was made before the writer.
@@ -298,12 +254,9 @@ async fn a_client_without_a_writer_notes_nothing() {
     let ledger = ledger();
     let client = client(|asked| std::future::ready(usual(&asked)));
     let _writer = client.writer("sync", &ledger);
-    client
-        .rows::<Properties>(MODEL)
-        .delete("row_1")
-        .await
-        .unwrap();
-    assert!(!is_echo(&ledger, &super::service::deleted("evt_1", "row_1")).await);
+    let orders = client.rows::<Properties>(MODEL);
+    orders.delete("row_1").await.unwrap();
+    assert!(!is_echo(&ledger, &deleted("evt_1", "row_1")).await);
     let shown = format!("{ledger:?} {:?}", client.writer("sync", &ledger));
     assert!(shown.contains("sync") && !shown.contains("row_"), "{shown}");
 }

@@ -1,7 +1,7 @@
 //! Rows in doubt: what a crash, another handler or an uncertain order may have left wrong in the user's table.
 
 use std::convert::Infallible;
-use std::future::ready;
+use std::future::{Ready, ready};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
@@ -12,21 +12,12 @@ use hookgate_client::reconcile::{
 use hookgate_order::Order;
 use serde_json::json;
 
-use super::driver::{Source, filled, rename, settings};
-use super::service::{MODEL, event};
+use super::driver::{Kinds, Source, filled, quick, reconcile, rename, settings};
+use super::service::{self, MODEL, deleted, event};
 
 /// An update of the fourth row.
 fn renamed(seconds: u64, before: &str, after: &str) -> Event {
-    let changes = json!({ "changes": { "Name": { "before": before, "after": after } } });
-    event("row.updated", seconds, "row_4", changes)
-}
-
-fn deleted(seconds: u64, row: &str) -> Event {
-    event("row.deleted", seconds, row, json!({}))
-}
-
-fn reconcile(source: &Source, mirror: &Arc<MemoryMirror>) -> Reconcile<Source, Arc<MemoryMirror>> {
-    Reconcile::new(source.clone(), Arc::clone(mirror), MODEL, settings(false))
+    service::renamed(seconds, "row_4", before, after)
 }
 
 /// The findings of one pass of another process.
@@ -37,7 +28,8 @@ async fn found(source: &Source, mirror: &Arc<MemoryMirror>) -> Vec<String> {
         found.lock().unwrap().push(line);
         ready(Ok::<_, Infallible>(()))
     };
-    reconcile(source, mirror).pass(note).await.unwrap();
+    let mut passes = reconcile(source, Arc::clone(mirror));
+    passes.pass(note).await.unwrap();
     found.into_inner().unwrap()
 }
 
@@ -46,19 +38,27 @@ async fn killed(mirror: &MemoryMirror, event: &Event, order: Order) {
     assert!(begin(mirror, event, order).await.unwrap().is_some());
 }
 
+/// One more pass finds the fourth row, and the one after it nothing.
+async fn is_found_once(source: &Source, mirror: &Arc<MemoryMirror>) {
+    assert_eq!(found(source, mirror).await, ["updated row_4"]);
+    assert_eq!(found(source, mirror).await, [""; 0]);
+}
+
+/// Begins the event, and ends it.
+async fn handled(mirror: &MemoryMirror, event: &Event, order: Order) -> Fed {
+    let begun = begin(mirror, event, order).await.unwrap();
+    begun.unwrap().finish().await.unwrap()
+}
+
 /// Row 4 is called Bo since second 21, in the service and in the mirror.
 async fn renamed_to_bo() -> (Source, Arc<MemoryMirror>) {
     let source = Source::with_rows(10);
     let mirror = filled(&source).await;
     rename(&source, &[3]);
     let update = renamed(21, "name 4", "Bo");
-    let begun = begin(&mirror, &update, Order::Newest).await.unwrap();
-    assert_eq!(begun.unwrap().finish().await.unwrap(), Fed::Written);
-    assert_eq!(
-        found(&source, &mirror).await,
-        [""; 0],
-        "nothing is in doubt"
-    );
+    assert_eq!(handled(&mirror, &update, Order::Newest).await, Fed::Written);
+    // Nothing is in doubt.
+    assert_eq!(found(&source, &mirror).await, [""; 0]);
     (source, mirror)
 }
 
@@ -67,26 +67,21 @@ async fn renamed_to_bo() -> (Source, Arc<MemoryMirror>) {
 async fn an_event_that_does_not_end_leaves_its_row_to_the_next_pass() {
     let (source, mirror) = renamed_to_bo().await;
     // Killed, or failed, before or after the table was written.
-    let update = renamed(22, "Bo", "Bo");
-    killed(&mirror, &update, Order::Newest).await;
-    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
-    assert_eq!(found(&source, &mirror).await, [""; 0]);
+    killed(&mirror, &renamed(22, "Bo", "Bo"), Order::Newest).await;
+    is_found_once(&source, &mirror).await;
 
     // Later events do not end the doubt.
     killed(&mirror, &renamed(23, "Bo", "Cy"), Order::Newest).await;
-    let back = renamed(24, "Cy", "Bo");
-    let begun = begin(&mirror, &back, Order::Newest).await.unwrap();
-    begun.unwrap().finish().await.unwrap();
+    handled(&mirror, &renamed(24, "Cy", "Bo"), Order::Newest).await;
     feed(&mirror, &renamed(25, "Bo", "Bo")).await.unwrap();
     assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
 
     // The first event of a row, which is not in the service.
     killed(&mirror, &deleted(20, "row_99"), Order::Newest).await;
     assert_eq!(found(&source, &mirror).await, [""; 0]);
-    let mut passes = reconcile(&source, &mirror);
+    let mut passes = reconcile(&source, mirror);
     for handled in [0, 0, 1, 0] {
-        let report = passes.pass(|_| ready(Ok::<_, Infallible>(()))).await;
-        assert_eq!(report.unwrap().handled, handled);
+        assert_eq!(passes.pass(quick).await.unwrap().handled, handled);
     }
 }
 
@@ -99,18 +94,15 @@ async fn an_event_whose_order_is_not_certain_leaves_its_row_to_the_next_pass() {
         let begun = begin(&mirror, &late, order).await.unwrap().unwrap();
         assert_eq!(begun.order(), order);
         begun.finish().await.unwrap();
-        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
-        assert_eq!(found(&source, &mirror).await, [""; 0]);
-        // The pass has read what it says.
-        assert!(begin(&mirror, &late, order).await.unwrap().is_none());
-
-        // Of an event whose values are there, the order does not count.
+        is_found_once(&source, &mirror).await;
+        // The pass has read what it says, and an event whose values are there, whatever its order.
         let same = renamed(25, "name 4", "Bo");
-        let begun = begin(&mirror, &same, order).await.unwrap();
-        assert!(begun.is_none(), "read by its values");
+        for event in [&late, &same] {
+            let begun = begin(&mirror, event, order).await.unwrap();
+            assert!(begun.is_none(), "{event:?}");
+        }
         let (source, mirror) = renamed_to_bo().await;
-        let begun = begin(&mirror, &same, order).await.unwrap();
-        begun.unwrap().finish().await.unwrap();
+        handled(&mirror, &same, order).await;
         assert_eq!(found(&source, &mirror).await, [""; 0]);
     }
 }
@@ -138,16 +130,12 @@ async fn two_events_at_the_same_time_leave_their_row_to_the_next_pass() {
     let (one, other) = (renamed(22, "Al", "Cy"), renamed(23, "Cy", "Bo"));
     // As in two processes, whichever ends last.
     for is_last in [true, false] {
-        let one = begin(&mirror, &one, Order::Newest).await.unwrap().unwrap();
-        let other = begin(&mirror, &other, Order::Newest)
-            .await
-            .unwrap()
-            .unwrap();
+        let begun = async |event| begin(&mirror, event, Order::Newest).await.unwrap();
+        let (one, other) = (begun(&one).await.unwrap(), begun(&other).await.unwrap());
         let (first, last) = if is_last { (one, other) } else { (other, one) };
         first.finish().await.unwrap();
         last.finish().await.unwrap();
-        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
-        assert_eq!(found(&source, &mirror).await, [""; 0]);
+        is_found_once(&source, &mirror).await;
     }
 }
 
@@ -160,26 +148,23 @@ async fn an_event_during_a_finding_leaves_the_row_to_the_next_pass_of_another_pr
         // In doubt, so that the next pass gives it to the handler.
         killed(&mirror, &renamed(21, "Bo", "Bo"), Order::Newest).await;
         let update = renamed(22, "Bo", "Bo");
+        let begun = async || begin(&mirror, &update, Order::Newest).await.unwrap();
         let before = match begins_before {
-            true => begin(&mirror, &update, Order::Newest).await.unwrap(),
+            true => begun().await,
             false => None,
         };
         let before = Mutex::new(before);
         let handle = async |_| {
             let before = before.lock().unwrap().take();
             let begun = match before {
-                Some(begun) => begun,
-                None => begin(&mirror, &update, Order::Newest)
-                    .await
-                    .unwrap()
-                    .unwrap(),
+                Some(before) => before,
+                None => begun().await.unwrap(),
             };
             begun.finish().await.map(drop)
         };
-        let report = reconcile(&source, &mirror).pass(handle).await.unwrap();
-        assert_eq!(report.handled, 1);
-        assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
-        assert_eq!(found(&source, &mirror).await, [""; 0]);
+        let mut passes = reconcile(&source, Arc::clone(&mirror));
+        assert_eq!(passes.pass(handle).await.unwrap().handled, 1);
+        is_found_once(&source, &mirror).await;
     }
 }
 
@@ -192,8 +177,7 @@ async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
     let begun = begin(&mirror, &update, Order::Newest).await.unwrap();
     assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
     begun.unwrap().finish().await.unwrap();
-    assert_eq!(found(&source, &mirror).await, ["updated row_4"]);
-    assert_eq!(found(&source, &mirror).await, [""; 0]);
+    is_found_once(&source, &mirror).await;
 }
 
 /// The state is the one that was repaired before, under an id that is claimed for two days.
@@ -202,17 +186,13 @@ async fn an_event_that_a_finding_overtook_leaves_the_row_to_the_next_pass() {
 async fn a_row_that_is_in_doubt_again_is_handled_again_with_claims() {
     let (source, mirror) = renamed_to_bo().await;
     let store = Arc::new(MemoryStore::default());
+    let replica = || reconcile(&source, Arc::clone(&mirror)).claims(Arc::clone(&store), "shop");
     for seconds in [22, 23] {
         killed(&mirror, &renamed(seconds, "Bo", "Cy"), Order::Newest).await;
-        let (mut one, mut other) = (reconcile(&source, &mirror), reconcile(&source, &mirror));
-        let mut handled = Vec::new();
-        for replica in [&mut one, &mut other] {
-            let passes = std::mem::replace(replica, reconcile(&source, &mirror));
-            *replica = passes.claims(Arc::clone(&store), "shop");
-            let report = replica.pass(|_| ready(Ok::<_, Infallible>(()))).await;
-            handled.push(report.unwrap().handled);
+        for handled in [1, 0] {
+            let report = replica().pass(quick).await.unwrap();
+            assert_eq!(report.handled, handled, "{seconds}");
         }
-        assert_eq!(handled, [1, 0], "{seconds}");
     }
 }
 
@@ -222,25 +202,16 @@ async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_
     let source = Source::with_rows(100);
     let mirror = filled(&source).await;
     let gone: Vec<_> = source.change(|service| service.rows.drain(..60).collect());
-    let delete = async |row: &str| {
-        let event = deleted(200, row);
-        let begun = begin(&mirror, &event, Order::Unknown).await.unwrap();
-        begun.unwrap().finish().await.unwrap();
-    };
-    for row in &gone {
-        delete(&row.id).await;
+    // The last one exists all the same.
+    for row in gone.iter().map(|row| &*row.id).chain(["row_100"]) {
+        handled(&mirror, &deleted(200, row), Order::Unknown).await;
     }
-    // This one exists all the same.
-    delete("row_100").await;
-    let mut passes = reconcile(&source, &mirror);
-    let kinds = Mutex::new(Vec::new());
+    let mut passes = reconcile(&source, mirror);
+    let kinds = Kinds::default();
     for expected in [vec!["deleted"; 60], vec!["created"], vec![]] {
-        let note = |finding: Reconciled| {
-            kinds.lock().unwrap().push(finding.kind());
-            ready(Ok::<_, Infallible>(()))
-        };
-        passes.pass(note).await.unwrap();
-        assert_eq!(std::mem::take(&mut *kinds.lock().unwrap()), expected);
+        let passed = passes.pass(|finding| kinds.handle(finding)).await;
+        passed.unwrap();
+        assert_eq!(kinds.sorted(), expected);
     }
 }
 
@@ -250,18 +221,11 @@ async fn a_deletion_in_doubt_is_found_in_the_next_pass_and_does_not_stop_at_the_
 fn an_event_is_known_only_once_a_pass_has_read_its_row() {
     let mirror = Arc::new(MemoryMirror::default());
     let source = Source::with_rows(0);
-    let created = event(
-        "row.created",
-        10,
-        "row_4",
-        json!({ "properties": { "Name": "Al" } }),
-    );
+    let properties = json!({ "properties": { "Name": "Al" } });
+    let created = event("row.created", 10, "row_4", properties);
     let events = [created, renamed(11, "Al", "Bo"), deleted(12, "row_4")];
-    let known = || {
-        events
-            .each_ref()
-            .map(|event| block_on(is_known(&mirror, event)).unwrap())
-    };
+    let is_known = |event| block_on(is_known(&mirror, event)).unwrap();
+    let known = || events.each_ref().map(is_known);
     for event in &events {
         block_on(feed(&mirror, event)).unwrap();
         assert_eq!(known(), [false; 3], "{event:?}");
@@ -269,11 +233,8 @@ fn an_event_is_known_only_once_a_pass_has_read_its_row() {
     block_on(killed(&mirror, &events[2], Order::Unknown));
     assert_eq!(block_on(found(&source, &mirror)), ["deleted row_4"]);
     assert_eq!(known(), [true; 3]);
-    let state = block_on(mirror.list(&MODEL.into(), None, 1))
-        .unwrap()
-        .remove(0)
-        .1
-        .state;
+    let states = block_on(mirror.list(&MODEL.into(), None, 1)).unwrap();
+    let state = &states[0].1.state;
     assert_eq!((state.life, state.is_doubtful()), (Life::Deleted, false));
 }
 
@@ -312,9 +273,9 @@ async fn a_filling_pass_fills_the_table_too_and_reads_each_page_once() {
     filling.fills_table = false;
     for names in [&[][..], &[3]] {
         rename(&source, names);
-        let mut passes =
-            Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, filling.clone());
-        let never = |_| -> std::future::Ready<Result<(), Infallible>> { panic!("not the table") };
+        let mirror = Arc::clone(&mirror);
+        let mut passes = Reconcile::new(source.clone(), mirror, MODEL, filling.clone());
+        let never = |_| -> Ready<Result<(), Infallible>> { panic!("not the table") };
         passes.pass(never).await.unwrap();
     }
     assert_eq!(found(&source, &mirror).await, ["updated row_4"]);

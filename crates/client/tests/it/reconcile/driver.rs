@@ -18,7 +18,7 @@ use hookgate_client::reconcile::{
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::service::{Chance, ListOrder, MODEL, Service, columns, event};
+use super::service::{Chance, ListOrder, MODEL, Service, columns, event, renamed};
 use crate::support::TestClock;
 
 /// A service that stands still, and counts requests for pages.
@@ -78,6 +78,41 @@ pub fn settings(is_filling: bool) -> Settings {
     settings
 }
 
+/// A reconciliation that compares.
+pub fn reconcile<M: Mirror>(source: &Source, mirror: M) -> Reconcile<Source, M> {
+    Reconcile::new(source.clone(), mirror, MODEL, settings(false))
+}
+
+/// A handler that does nothing.
+pub fn quick(_: Reconciled) -> std::future::Ready<Result<(), Infallible>> {
+    ready(Ok(()))
+}
+
+/// The kinds of the findings that its handler is given.
+#[derive(Default)]
+pub struct Kinds(Mutex<Vec<&'static str>>);
+
+impl Kinds {
+    pub fn note(&self, finding: &Reconciled) {
+        self.0.lock().unwrap().push(finding.kind());
+    }
+
+    pub fn handle(&self, finding: Reconciled) -> std::future::Ready<Result<(), Infallible>> {
+        self.note(&finding);
+        ready(Ok(()))
+    }
+
+    /// Those since the last call, in the order of the alphabet.
+    pub fn sorted(&self) -> Vec<&'static str> {
+        let mut kinds = std::mem::take(&mut *self.0.lock().unwrap());
+        kinds.sort_unstable();
+        kinds
+    }
+}
+
+/// What is found after [`lose_three`].
+const THREE: [&str; 3] = ["created", "deleted", "updated"];
+
 /// A mirror with the service's rows of now.
 pub async fn filled(source: &Source) -> Arc<MemoryMirror> {
     let mirror = Arc::new(MemoryMirror::with_values());
@@ -110,11 +145,8 @@ async fn ten_replicas_handle_each_finding_once() {
     let mirror = filled(&source).await;
     lose_three(&source);
     let store = Arc::new(MemoryStore::default());
-    let replica = || {
-        Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
-            .claims(Arc::clone(&store), "shop")
-    };
-    let handled = Arc::new(Mutex::new(Vec::new()));
+    let replica = || reconcile(&source, Arc::clone(&mirror)).claims(Arc::clone(&store), "shop");
+    let handled = Arc::new(Kinds::default());
     let together = Arc::new(tokio::sync::Barrier::new(10));
     let mut replicas = tokio::task::JoinSet::new();
     for mut replica in (0..10).map(|_| replica()) {
@@ -124,7 +156,7 @@ async fn ten_replicas_handle_each_finding_once() {
                 // Each finds the row before another one has written it.
                 together.wait().await;
                 let note = |finding: Reconciled| {
-                    handled.lock().unwrap().push(finding.kind());
+                    handled.note(&finding);
                     async {
                         sleep(Duration::from_millis(50)).await;
                         Ok::<_, Infallible>(())
@@ -135,9 +167,7 @@ async fn ten_replicas_handle_each_finding_once() {
         });
     }
     replicas.join_all().await;
-    let mut handled = handled.lock().unwrap().clone();
-    handled.sort_unstable();
-    assert_eq!(handled, ["created", "deleted", "updated"]);
+    assert_eq!(handled.sorted(), THREE);
 }
 
 /// Each replica has looked at the mirror before the other wrote there.
@@ -147,21 +177,19 @@ async fn a_finding_that_another_replica_has_handled_is_written_into_the_mirror_a
     let (one, other) = (filled(&source).await, filled(&source).await);
     lose_three(&source);
     let store = Arc::new(MemoryStore::default());
-    let mut reports = Vec::new();
-    for mirror in [&one, &other] {
-        let mut replica =
-            Reconcile::new(source.clone(), Arc::clone(mirror), MODEL, settings(false))
-                .claims(Arc::clone(&store), "shop");
-        for _ in 0..4 {
-            let report = replica
-                .pass(|_| ready(Ok::<_, Infallible>(())))
-                .await
-                .unwrap();
-            reports.push((report.handled, report.elsewhere, report.pass.found));
+    for (mirror, expected) in [
+        (one, [(0, 0, 0), (2, 0, 2), (1, 0, 1), (0, 0, 0)]),
+        (other, [(0, 0, 0), (0, 2, 2), (0, 1, 1), (0, 0, 0)]),
+    ] {
+        let mut replica = reconcile(&source, mirror).claims(Arc::clone(&store), "shop");
+        for expected in expected {
+            let report = replica.pass(quick).await.unwrap();
+            assert_eq!(
+                (report.handled, report.elsewhere, report.pass.found),
+                expected
+            );
         }
     }
-    assert_eq!(reports[..4], [(0, 0, 0), (2, 0, 2), (1, 0, 1), (0, 0, 0)]);
-    assert_eq!(reports[4..], [(0, 0, 0), (0, 2, 2), (0, 1, 1), (0, 0, 0)]);
 }
 
 #[tokio::test]
@@ -169,19 +197,13 @@ async fn a_finding_whose_handler_failed_is_found_in_the_next_pass() {
     let source = Source::with_rows(10);
     let mirror = filled(&source).await;
     lose_three(&source);
-    let store = MemoryStore::default();
-    let mut reconcile =
-        Reconcile::new(source, mirror, MODEL, settings(false)).claims(store, "shop");
-    for pass in 1..=5 {
+    let mut reconcile = reconcile(&source, mirror).claims(MemoryStore::default(), "shop");
+    for failed in [0, 2, 3, 3, 3] {
         let report = reconcile.pass(|_| ready(Err("no room"))).await.unwrap();
-        let failed = [0, 2, 3, 3, 3][pass - 1];
-        assert_eq!((report.failed, report.handled), (failed, 0), "pass {pass}");
+        assert_eq!((report.failed, report.handled), (failed, 0));
         assert_eq!(report.last_error.is_some(), failed > 0);
     }
-    let report = reconcile
-        .pass(|_| ready(Ok::<_, Infallible>(())))
-        .await
-        .unwrap();
+    let report = reconcile.pass(quick).await.unwrap();
     assert_eq!((report.failed, report.handled), (0, 3));
 }
 
@@ -192,33 +214,29 @@ async fn a_pass_stops_at_a_page_and_goes_on_there() {
     source.pages.store(0, Ordering::Relaxed);
     let pages = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&pages);
-    let mut reconcile = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
+    let mut passes = reconcile(&source, Arc::clone(&mirror))
         .on_progress(move |pass| seen.store(pass.pages, Ordering::Relaxed));
-    let watched = Arc::clone(&pages);
-    let stop = std::future::poll_fn(move |_| match watched.load(Ordering::Relaxed) {
-        0 | 1 => std::task::Poll::Pending,
-        _ => std::task::Poll::Ready(()),
-    });
-    let handle = |_| ready(Ok::<_, Infallible>(()));
-    let report = reconcile.pass_until(stop, handle).await.unwrap();
+    let report = passes.pass_until(reaches(&pages, 2), quick).await.unwrap();
     assert_eq!((report.stopped_at, report.pass.pages), (Some(950), 2));
-    let report = reconcile.pass_until(pending(), handle).await.unwrap();
-    assert_eq!(
-        (
-            report.stopped_at,
-            report.pass.is_complete,
-            report.pass.pages
-        ),
-        (None, false, 5)
-    );
+    let report = passes.pass_until(pending(), quick).await.unwrap();
+    assert_eq!((report.stopped_at, report.pass.is_complete), (None, false));
+    assert_eq!(report.pass.pages, 5);
     assert_eq!(source.pages.load(Ordering::Relaxed), 5);
-    assert!(reconcile.pass(handle).await.unwrap().pass.is_complete);
+    assert!(passes.pass(quick).await.unwrap().pass.is_complete);
 
     // Another process goes on where that one was stopped.
-    source.pages.store(0, Ordering::Relaxed);
-    let mut resumed = Reconcile::new(source.clone(), mirror, MODEL, settings(false)).resume_at(950);
-    let report = resumed.pass(handle).await.unwrap();
+    let mut resumed = reconcile(&source, mirror).resume_at(950);
+    let report = resumed.pass(quick).await.unwrap();
     assert_eq!((report.pass.is_complete, report.pass.pages), (false, 3));
+}
+
+/// Is ready once the number is as large.
+async fn reaches(number: &AtomicU64, end: u64) {
+    std::future::poll_fn(|_| match number.load(Ordering::Relaxed) >= end {
+        true => std::task::Poll::Ready(()),
+        false => std::task::Poll::Pending,
+    })
+    .await;
 }
 
 /// What a pass has read may be hours old when the next one is asked for.
@@ -228,8 +246,7 @@ async fn a_pass_that_was_dropped_counts_for_no_deletion() {
     let source = Source::with_rows(1_000);
     let mirror = filled(&source).await;
     rename(&source, &[0]);
-    let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
-    let quick = |_| ready(Ok::<_, Infallible>(()));
+    let mut reconcile = reconcile(&source, mirror);
     assert!(reconcile.pass(quick).await.unwrap().pass.is_complete);
     let slow = |_| pending::<Result<(), Infallible>>();
     let dropped = timeout(Duration::from_millis(100), reconcile.pass(slow)).await;
@@ -247,22 +264,16 @@ async fn a_pass_stops_between_two_findings() {
     let source = Source::with_rows(100);
     let mirror = filled(&source).await;
     rename(&source, &[1, 2, 3, 4]);
-    let mut reconcile = Reconcile::new(source.clone(), mirror, MODEL, settings(false))
-        .claims(MemoryStore::default(), "shop");
-    let quick = |_| ready(Ok::<_, Infallible>(()));
+    let mut reconcile = reconcile(&source, mirror).claims(MemoryStore::default(), "shop");
     reconcile.pass(quick).await.unwrap();
-    let handled = AtomicU64::new(0);
     let stopped = async |reconcile: &mut Reconcile<_, _>| {
-        handled.store(0, Ordering::Relaxed);
-        let stop = std::future::poll_fn(|_| match handled.load(Ordering::Relaxed) {
-            0 => std::task::Poll::Pending,
-            _ => std::task::Poll::Ready(()),
-        });
+        let handled = AtomicU64::new(0);
         let handle = |_| {
             handled.fetch_add(1, Ordering::Relaxed);
             ready(Ok::<_, Infallible>(()))
         };
-        let report = reconcile.pass_until(stop, handle).await.unwrap();
+        let report = reconcile.pass_until(reaches(&handled, 1), handle).await;
+        let report = report.unwrap();
         assert_eq!((report.handled, report.pass.is_complete), (1, false));
         assert!(report.stopped_at.is_some());
     };
@@ -286,7 +297,7 @@ async fn a_failure_of_the_service_does_not_mean_absent() {
     let mirror = filled(&source).await;
     source.pages.store(0, Ordering::Relaxed);
     source.broken_from.store(1, Ordering::Relaxed);
-    let mut reconcile = Reconcile::new(source.clone(), mirror, MODEL, settings(false));
+    let mut reconcile = reconcile(&source, mirror);
     let handle = |finding: Reconciled| ready(Err(format!("{finding:?}")));
     for _ in 0..5 {
         let error = reconcile.pass(handle).await.unwrap_err();
@@ -295,25 +306,16 @@ async fn a_failure_of_the_service_does_not_mean_absent() {
     source.broken_from.store(u64::MAX, Ordering::Relaxed);
     for _ in 0..4 {
         let report = reconcile.pass(handle).await.unwrap();
-        assert_eq!(
-            (report.pass.absent, report.pass.differing, report.last_error),
-            (0, 0, None)
-        );
+        assert_eq!((report.pass.absent, report.pass.differing), (0, 0));
+        assert_eq!(report.last_error, None);
     }
 }
 
 // fault M18: some events are handled before the mirror is filled, and a hundred thousand rows are found as created
 #[tokio::test]
 async fn an_empty_mirror_is_filled_first() {
-    let source = Source::with_rows(51);
-    let mut reconcile = Reconcile::new(
-        source.clone(),
-        MemoryMirror::default(),
-        MODEL,
-        settings(false),
-    );
-    let handle = |_| ready(Ok::<_, Infallible>(()));
-    let error = reconcile.pass(handle).await.unwrap_err();
+    let mut passes = reconcile(&Source::with_rows(51), MemoryMirror::default());
+    let error = passes.pass(quick).await.unwrap_err();
     assert!(matches!(error, ReconcileError::EmptyMirror), "{error}");
 
     // Some events were handled before anything was filled. A data model that grew a hundredfold was not filled either.
@@ -325,16 +327,14 @@ async fn an_empty_mirror_is_filled_first() {
             let created = event("row.created", row.created_at, &row.id, properties);
             feed(&mirror, &created).await.unwrap();
         }
-        let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
-        let ended = reconcile.pass(handle).await;
+        let ended = reconcile(&source, mirror).pass(quick).await;
         assert_eq!(ended.is_err(), is_refused, "{fed} {ended:?}");
     }
 
     // A new data model has few rows, whose creations may be what was missed.
-    let source = Source::with_rows(50);
-    let mut reconcile = Reconcile::new(source, MemoryMirror::default(), MODEL, settings(false));
-    assert_eq!(reconcile.pass(handle).await.unwrap().handled, 0);
-    assert_eq!(reconcile.pass(handle).await.unwrap().handled, 50);
+    let mut passes = reconcile(&Source::with_rows(50), MemoryMirror::default());
+    assert_eq!(passes.pass(quick).await.unwrap().handled, 0);
+    assert_eq!(passes.pass(quick).await.unwrap().handled, 50);
 }
 
 /// Gives these rows another name, without an event.
@@ -357,25 +357,17 @@ async fn an_event_that_comes_during_a_repair_is_not_overwritten() {
     let mirror = filled(&source).await;
     rename(&source, &[3]);
     let row = source.change(|service| service.rows[3].clone());
-    let mut reconcile = Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false));
-    reconcile
-        .pass(|_| ready(Ok::<_, Infallible>(())))
-        .await
-        .unwrap();
-    let handle = |_| {
-        let (mirror, row, source) = (Arc::clone(&mirror), row.clone(), source.clone());
-        async move {
-            let at = row.updated_at + 60;
-            let changes = json!({ "changes": { "Name": { "before": "Bo", "after": "Cy" } } });
-            feed(&mirror, &event("row.updated", at, &row.id, changes))
-                .await
-                .unwrap();
-            source.change(|service| {
-                service.rows[3].name = "Cy".into();
-                service.rows[3].updated_at = at;
-            });
-            Ok::<_, Infallible>(())
-        }
+    let at = row.updated_at + 60;
+    let mut reconcile = reconcile(&source, Arc::clone(&mirror));
+    reconcile.pass(quick).await.unwrap();
+    let handle = async |_| {
+        let update = renamed(at, &row.id, "Bo", "Cy");
+        feed(&mirror, &update).await.unwrap();
+        source.change(|service| {
+            service.rows[3].name = "Cy".into();
+            service.rows[3].updated_at = at;
+        });
+        Ok::<_, Infallible>(())
     };
     assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
     for handled in [1, 0] {
@@ -403,23 +395,17 @@ async fn a_repair_that_an_event_overtook_is_made_again_with_claims() {
         let before = source.change(|service| service.rows[3].name.clone());
         rename(&source, &[3]);
         let row = source.change(|service| service.rows[3].clone());
-        let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings(false))
-            .claims(MemoryStore::default(), "shop");
-        let quick = |_| ready(Ok::<_, Infallible>(()));
+        let reconcile = reconcile(&source, Arc::clone(&mirror));
+        let mut reconcile = reconcile.claims(MemoryStore::default(), "shop");
         reconcile.pass(quick).await.unwrap();
-        let changes =
-            json!({ "changes": { "Name": { "before": before, "after": name_of_event } } });
-        let late = event("row.updated", row.updated_at - 1, &row.id, changes);
+        let late = renamed(row.updated_at - 1, &row.id, &before, name_of_event);
         let handle = async |_| feed(&mirror, &late).await.map(drop);
         assert_eq!(reconcile.pass(handle).await.unwrap().handled, 1);
         for pass in 1..=3 {
             let report = reconcile.pass(quick).await.unwrap();
-            let handled = u64::from(pass == passes);
-            assert_eq!(
-                (report.handled, report.elsewhere),
-                (handled, 0),
-                "{name_of_event} {pass}"
-            );
+            let expected = (u64::from(pass == passes), 0);
+            let counts = (report.handled, report.elsewhere);
+            assert_eq!(counts, expected, "{name_of_event} {pass}");
         }
     }
 }
@@ -431,18 +417,15 @@ async fn a_finding_whose_row_had_an_event_meanwhile_is_left_alone() {
     let source = Source::with_rows(10);
     let mirror = filled(&source).await;
     rename(&source, &[3, 7]);
-    let (last, before) = source.change(|service| (service.rows[7].clone(), "name 8"));
-    let mut reconcile = Reconcile::new(source, Arc::clone(&mirror), MODEL, settings(false))
-        .claims(MemoryStore::default(), "shop");
+    let last = source.change(|service| service.rows[7].clone());
+    let update = renamed(last.updated_at, &last.id, "name 8", "Bo");
+    let reconcile = reconcile(&source, Arc::clone(&mirror));
+    let mut reconcile = reconcile.claims(MemoryStore::default(), "shop");
     let handled = Mutex::new(0);
     for expected in [(0, 0), (1, 1), (0, 0)] {
-        let handle = |_| {
+        let handle = async |_| {
             *handled.lock().unwrap() += 1;
-            async {
-                let changes = json!({ "changes": { "Name": { "before": before, "after": "Bo" } } });
-                let event = event("row.updated", last.updated_at, &last.id, changes);
-                feed(&mirror, &event).await.map(drop)
-            }
+            feed(&mirror, &update).await.map(drop)
         };
         let report = reconcile.pass(handle).await.unwrap();
         assert_eq!((report.handled, report.elsewhere), expected);
@@ -458,11 +441,7 @@ async fn a_claim_is_renewed_while_its_handler_runs() {
     rename(&source, &[3]);
     let clock = TestClock(Instant::now());
     let store = Arc::new(MemoryStore::default().with_clock(clock));
-    let replica = || {
-        Reconcile::new(source.clone(), Arc::clone(&mirror), MODEL, settings(false))
-            .claims(Arc::clone(&store), "shop")
-    };
-    let quick = |_| ready(Ok::<_, Infallible>(()));
+    let replica = || reconcile(&source, Arc::clone(&mirror)).claims(Arc::clone(&store), "shop");
     let slow = async |_| {
         sleep(Duration::from_secs(600)).await;
         Ok::<_, Infallible>(())
@@ -594,16 +573,12 @@ async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
             calls: AtomicU64::new(0),
             from: Arc::clone(&from),
         };
-        let mut reconcile = Reconcile::new(source, failing, MODEL, settings(false))
-            .claims(MemoryStore::default(), "shop");
-        let handled = Mutex::new(Vec::new());
-        let handle = |finding: Reconciled| {
-            handled.lock().unwrap().push(finding.kind());
-            ready(Ok::<_, Infallible>(()))
-        };
+        let reconcile = reconcile(&source, failing);
+        let mut reconcile = reconcile.claims(MemoryStore::default(), "shop");
+        let handled = Kinds::default();
         let mut failures = 0;
         for _ in 0..4 {
-            match reconcile.pass(handle).await {
+            match reconcile.pass(|finding| handled.handle(finding)).await {
                 Ok(_) => {}
                 Err(ReconcileError::Store(_)) => failures += 1,
                 Err(error) => panic!("{error}"),
@@ -613,11 +588,10 @@ async fn a_mirror_that_fails_anywhere_in_a_pass_loses_and_invents_nothing() {
         from.store(u64::MAX, Ordering::Relaxed);
         // The claim of a finding whose state was not written runs on for a minute: another replica may be at it.
         for _ in 0..5 {
-            reconcile.pass(handle).await.unwrap();
+            let passed = reconcile.pass(|finding| handled.handle(finding)).await;
+            passed.unwrap();
         }
-        let mut handled = handled.into_inner().unwrap();
-        handled.sort_unstable();
-        assert_eq!(handled, ["created", "deleted", "updated"], "{fails_from}");
+        assert_eq!(handled.sorted(), THREE, "{fails_from}");
     }
 }
 
@@ -627,51 +601,38 @@ async fn requests_for_passes_are_merged_and_lead_to_the_three_that_find_a_deleti
     let source = Source::with_rows(20);
     let mirror = filled(&source).await;
     lose_three(&source);
-    let mut reconcile = Reconcile::new(source, mirror, MODEL, settings(false));
+    let mut reconcile = reconcile(&source, mirror);
     let requests = reconcile.requests();
-    let minute = std::time::Duration::from_secs(60);
-    let is_asked = async |reconcile: &Reconcile<_, _>| {
-        tokio::time::timeout(minute, reconcile.asked())
-            .await
-            .is_ok()
+    let minute = Duration::from_secs(60);
+    let handled = Kinds::default();
+    // The passes that are asked for.
+    let passes = async |reconcile: &mut Reconcile<_, _>| {
+        let mut passes = 0;
+        while timeout(minute, reconcile.asked()).await.is_ok() {
+            let passed = reconcile.pass(|finding| handled.handle(finding)).await;
+            passed.unwrap();
+            passes += 1;
+        }
+        passes
     };
-    assert!(!is_asked(&reconcile).await);
+    assert_eq!(passes(&mut reconcile).await, 0);
 
     let hook = tokio::spawn({
         let requests = requests.clone();
         async move {
-            tokio::time::sleep(minute / 2).await;
+            sleep(minute / 2).await;
             for _ in 0..100 {
                 requests.ask();
             }
         }
     });
-    let handled = Mutex::new(Vec::new());
-    let handle = |finding: Reconciled| {
-        handled.lock().unwrap().push(finding.kind());
-        ready(Ok::<_, Infallible>(()))
-    };
-    let mut passes = 0;
-    while is_asked(&reconcile).await {
-        reconcile.pass(handle).await.unwrap();
-        passes += 1;
-    }
+    assert_eq!(passes(&mut reconcile).await, 3);
     hook.await.unwrap();
-    assert_eq!(passes, 3);
-    handled.lock().unwrap().sort_unstable();
-    assert_eq!(*handled.lock().unwrap(), ["created", "deleted", "updated"]);
+    assert_eq!(handled.sorted(), THREE);
 
     // A request during a pass is about a row that this pass may have read already: three more follow.
     requests.ask();
-    reconcile
-        .pass(|_| ready(Ok::<_, Infallible>(())))
-        .await
-        .unwrap();
+    reconcile.pass(quick).await.unwrap();
     requests.ask();
-    let mut passes = 0;
-    while is_asked(&reconcile).await {
-        reconcile.pass(handle).await.unwrap();
-        passes += 1;
-    }
-    assert_eq!(passes, 3);
+    assert_eq!(passes(&mut reconcile).await, 3);
 }

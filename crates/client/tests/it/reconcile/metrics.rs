@@ -48,10 +48,9 @@ fn a_filling_pass_is_not_the_last_complete_pass_of_the_metrics() {
 #[test]
 fn the_page_and_the_alerts_name_the_metrics_that_are_emitted() {
     use hookgate::block_on;
-    use hookgate_client::reconcile::{Reconcile, Settings};
     use metrics_exporter_prometheus::PrometheusBuilder;
 
-    use super::driver::{Source, filled, lose_three};
+    use super::driver::{Source, filled, lose_three, quick, reconcile};
 
     const PAGE: &str = include_str!("../../../../../docs/reconciliation.md");
     const ALERTS: &str = include_str!("../../../../../dashboards/reconcile.yml");
@@ -62,12 +61,9 @@ fn the_page_and_the_alerts_name_the_metrics_that_are_emitted() {
             let source = Source::with_rows(20);
             let mirror = filled(&source).await;
             lose_three(&source);
-            let mut reconcile = Reconcile::new(source, mirror, "dm_orders", Settings::default());
+            let mut passes = reconcile(&source, mirror);
             for _ in 0..3 {
-                reconcile
-                    .pass(|_| std::future::ready(Ok::<_, String>(())))
-                    .await
-                    .unwrap();
+                passes.pass(quick).await.unwrap();
             }
         });
     });

@@ -3,18 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
-use hookgate::{Event, MemoryStore, Receiver, Secret};
-use hookgate_client::reconcile::{MemoryMirror, Reconcile, Reconciled, Settings, feed};
+use hookgate::{Event, Receiver};
+use hookgate_client::reconcile::{MemoryMirror, Reconcile, Reconciled, feed};
 use hookgate_order::{MemoryOrderStore, OrderGuard};
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::time::timeout;
 
-use crate::support::{client, orders};
+use super::driver::settings;
+use crate::support::{client, orders, serve};
 
 async fn on_event(State(mirror): State<Arc<MemoryMirror>>, event: Event) -> StatusCode {
     feed(&*mirror, &event).await.unwrap();
@@ -25,22 +24,13 @@ async fn on_event(State(mirror): State<Arc<MemoryMirror>>, event: Event) -> Stat
 async fn a_gap_that_the_order_guard_sees_leads_to_the_passes_that_repair_it() {
     let emulator = orders().await;
     let mirror = Arc::new(MemoryMirror::default());
-    let mut settings = Settings::default();
-    settings.is_filling = true;
-    let mut filling = Reconcile::new(
-        client(&emulator),
-        Arc::clone(&mirror),
-        "dm_orders",
-        settings,
-    );
-    filling.pass(async |_| Ok::<_, String>(())).await.unwrap();
-    let settings = Settings::default();
-    let mut reconcile = Reconcile::new(
-        client(&emulator),
-        Arc::clone(&mirror),
-        "dm_orders",
-        settings,
-    );
+    let passes = |is_filling| {
+        let mirror = Arc::clone(&mirror);
+        Reconcile::new(client(&emulator), mirror, "dm_orders", settings(is_filling))
+    };
+    let filled = passes(true).pass(async |_| Ok::<_, String>(())).await;
+    filled.unwrap();
+    let mut reconcile = passes(false);
 
     let requests = reconcile.requests();
     let guard = OrderGuard::new(MemoryOrderStore::default()).on_ordered(move |told| {
@@ -48,19 +38,11 @@ async fn a_gap_that_the_order_guard_sees_leads_to_the_passes_that_repair_it() {
             requests.ask();
         }
     });
-    let secret = "whsec_made_up_for_this_test";
-    let receiver = Receiver::builder()
-        .secret(Secret::new(secret).unwrap())
-        .store(MemoryStore::default().with_clock(emulator.clock()))
-        .clock(emulator.clock())
-        .build()
-        .unwrap();
-    let route = post(on_event).layer((receiver.layer(), guard));
-    let router = Router::new().route("/", route).with_state(mirror);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let server = tokio::spawn(async move { axum::serve(listener, router).await });
-    emulator.subscribe(&url, secret).unwrap();
+    let route = |receiver: &Receiver| {
+        let route = post(on_event).layer((receiver.layer(), guard));
+        route.with_state(Arc::clone(&mirror))
+    };
+    serve(&emulator, route).await;
 
     let rows = emulator.rows("dm_orders");
     let row = rows.create(json!({ "prop_quantity": 1 })).unwrap();
@@ -89,7 +71,6 @@ async fn a_gap_that_the_order_guard_sees_leads_to_the_passes_that_repair_it() {
         reconcile.pass(note).await.unwrap();
         passes += 1;
     }
-    server.abort();
     assert_eq!(passes, 3);
     assert_eq!(*found.lock().unwrap(), [format!("updated {row}")]);
 }

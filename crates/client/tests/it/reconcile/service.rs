@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use hookgate::{
-    Event, Secret, Verifier,
-    clock::UnixSeconds,
+    Event,
     event::{Fields, RowId},
-    verify::{DeliveryHeaders, Signature, Timestamp},
 };
 use hookgate_client::reconcile::{Column, PassPage, PassRow};
 use serde_json::{Value, json};
@@ -91,22 +89,19 @@ pub fn event(kind: &str, seconds: u64, row: &str, rest: Value) -> Event {
     for (name, value) in rest.as_object().unwrap() {
         data[name] = value.clone();
     }
-    let body =
-        json!({ "id": format!("evt_{row}_{seconds}"), "type": kind, "createdAt": iso(seconds),
-        "workspaceId": "ws_1", "data": data })
-        .to_string();
-    let secret = Secret::new("whsec_made_up_for_this_test").unwrap();
-    let timestamp = Timestamp::parse(b"1763690000").unwrap();
-    let signature = Signature::sign(&secret, &timestamp, body.as_bytes()).to_header_value();
-    let pairs = [
-        ("x-service-timestamp", "1763690000"),
-        ("x-service-signature", signature.as_str()),
-    ];
-    let headers = DeliveryHeaders::from_pairs(pairs).unwrap();
-    let verified = Verifier::new(secret)
-        .verify(&headers, body, UnixSeconds::new(1_763_690_000))
-        .unwrap();
-    Event::from_verified(&verified).unwrap()
+    let id = format!("evt_{row}_{seconds}");
+    let body = json!({ "id": id, "type": kind, "createdAt": iso(seconds), "workspaceId": "ws_1", "data": data });
+    hookgate_testing::event(body.to_string()).unwrap()
+}
+
+/// An update of the row's name.
+pub fn renamed(seconds: u64, row: &str, before: &str, after: &str) -> Event {
+    let changes = json!({ "changes": { "Name": { "before": before, "after": after } } });
+    event("row.updated", seconds, row, changes)
+}
+
+pub fn deleted(seconds: u64, row: &str) -> Event {
+    event("row.deleted", seconds, row, json!({}))
 }
 
 impl ServiceRow {
@@ -178,12 +173,8 @@ impl Service {
             created_at: self.now,
             updated_at: self.now,
         };
-        let made = event(
-            "row.created",
-            self.now,
-            &row.id,
-            json!({ "properties": row.properties() }),
-        );
+        let properties = json!({ "properties": row.properties() });
+        let made = event("row.created", self.now, &row.id, properties);
         self.insert(row, chance);
         made
     }
@@ -202,12 +193,8 @@ impl Service {
             changes["Total"] = json!({ "before": before, "after": now });
         }
         row.updated_at = self.now;
-        let made = event(
-            "row.updated",
-            self.now,
-            &row.id,
-            json!({ "changes": changes }),
-        );
+        let changes = json!({ "changes": changes });
+        let made = event("row.updated", self.now, &row.id, changes);
         if matches!(self.order, ListOrder::Creation | ListOrder::NewestFirst) {
             self.rows[at] = row;
         } else {
@@ -221,7 +208,7 @@ impl Service {
         let at = (!self.rows.is_empty()).then(|| chance.below(self.rows.len()))?;
         let row = self.rows.remove(at);
         self.deleted.insert(row.id.clone(), self.now);
-        Some(event("row.deleted", self.now, &row.id, json!({})))
+        Some(deleted(self.now, &row.id))
     }
 
     /// Keeps the list of this moment, so that a page may lag behind.

@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 use tokio_postgres::{Config, NoTls};
 
-use crate::support::{Folder, PostgresServer, Skew, client_at};
+use crate::support::{Folder, PostgresServer, Skew, client_at, says};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOUR: u64 = 3_600;
@@ -231,7 +231,7 @@ async fn one_effect_however_long(shop: &Shop, inbox: Inbox) {
     for id in ["evt_died", "evt_dead"] {
         let error = until(&inbox, id, EntryState::Dead).await;
         assert_eq!(shop.orders(id).await, 1, "{id} has a second effect");
-        assert!(error.contains("--even-if-older-than-claims"), "{error}");
+        says(&error, "--even-if-older-than-claims");
     }
     // Only an explicit command of the operator makes a second effect possible.
     let which = Selection::all().event_id("evt_died");

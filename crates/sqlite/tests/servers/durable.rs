@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{RETAIN, app, body, delivery, receiver, secret, write, written};
-use crate::support::{Child, Folder, given, program};
+use crate::support::{Child, Folder, given, program, needed};
 
 const DELIVERIES: usize = 8;
 const PRODUCERS: usize = 32;
@@ -81,9 +81,7 @@ async fn the_log_is_flushed_before_the_answer_is_written() {
     let folder = Folder::new();
     let test = "durable::the_log_is_flushed_before_the_answer_is_written";
     let given = folder.path().to_str().unwrap();
-    let Some(mut child) = strace(folder.path(), test, given) else {
-        return;
-    };
+    let mut child = needed!(strace(folder.path(), test, given));
     let address = written(folder.path().join("address")).await;
     for number in 0..DELIVERIES {
         let body = body(&format!("evt_{number}"));
@@ -144,9 +142,7 @@ async fn concurrent_accepts_share_a_flush() {
     for group in ["1", "256"] {
         let folder = Folder::new();
         let given = format!("{}\n{group}", folder.path().display());
-        let Some(mut child) = strace(folder.path(), test, &given) else {
-            return;
-        };
+        let mut child = needed!(strace(folder.path(), test, &given));
         assert!(child.wait().success());
         counts.push(flushes(&calls(folder.path())).count());
     }
@@ -190,9 +186,7 @@ async fn concurrent_claims_share_a_flush() {
     for calls_in_child in ["one by one", "together", "duplicates"] {
         let folder = Folder::new();
         let given = format!("{}\n{calls_in_child}", folder.path().display());
-        let Some(mut child) = strace(folder.path(), test, &given) else {
-            return;
-        };
+        let mut child = needed!(strace(folder.path(), test, &given));
         assert!(child.wait().success());
         counts.push(flushes(&calls(folder.path())).count());
     }

@@ -7,7 +7,7 @@ use hookgate_sqlite::{claim_in, claim_values_in, migrate, store_error};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{RETAIN, delivery, receiver};
-use crate::support::Folder;
+use crate::support::{Folder, says};
 
 fn open(folder: &Folder) -> Connection {
     let connection = Connection::open(folder.path().join("orders.db")).unwrap();
@@ -135,10 +135,7 @@ fn a_claim_without_its_table_says_so() {
     let transaction = begin(&mut empty);
     let error = claim_values_in(&transaction, &values("evt_1", "{}")).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
-    assert!(
-        error.to_string().contains("hookgate_sqlite::migrate"),
-        "{error}"
-    );
+    says(&error, "hookgate_sqlite::migrate");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use hookgate_sqlite::{InboxOptions, open_inbox};
 use rusqlite::Connection;
 
 use super::{RETAIN, app, deliver, delivery, receiver, until, write, written};
-use crate::support::{Child, Folder, given};
+use crate::support::{Child, Folder, given, says};
 
 // fault Q9: a delivery is acknowledged that could not be stored
 #[tokio::test]
@@ -185,12 +185,7 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
             .unwrap_err();
         assert_eq!(refused.kind(), StoreErrorKind::Unavailable);
         let words = refused.to_string();
-        assert!(
-            words.contains(
-                "end every program that uses the file, delete -wal and -shm, and start again"
-            ),
-            "{words}"
-        );
+        says(&words, "end every program that uses the file, delete -wal and -shm, and start again");
         let answer = deliver(&app, "evt_late").await;
         assert_eq!(answer, StatusCode::SERVICE_UNAVAILABLE);
         drop(app);
@@ -199,12 +194,7 @@ async fn a_backup_that_replaces_the_open_file_is_503_and_stays_whole() {
         // A restart without the order that the message gives.
         let refused = open_inbox(&file).unwrap_err();
         assert_eq!(refused.kind(), StoreErrorKind::Corrupt);
-        assert!(
-            refused
-                .to_string()
-                .contains("the log beside it (-wal) was written for another file"),
-            "{refused}"
-        );
+        says(&refused, "the log beside it (-wal) was written for another file");
         assert!(fs::read(&file).unwrap() == bytes, "the backup is changed");
         fs::remove_file(at("inbox.db-wal")).unwrap();
         fs::remove_file(at("inbox.db-shm")).unwrap();
@@ -256,7 +246,7 @@ async fn a_look_from_outside_after_the_log_was_deleted_costs_no_delivery() {
     assert_eq!(fs::metadata(&log).unwrap().len(), 0);
     let refused = inbox.accept(&delivery(&receiver(), "evt_2"), RETAIN).await;
     let words = refused.unwrap_err().to_string();
-    assert!(words.contains("-wal or -shm beside the file"), "{words}");
+    says(&words, "-wal or -shm beside the file");
     drop(app);
     inbox.close().await;
     let inbox = open_inbox(&file).unwrap();

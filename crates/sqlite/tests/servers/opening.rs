@@ -12,7 +12,7 @@ use rusqlite::Connection;
 
 use super::full::mounts;
 use super::{delivery, receiver};
-use crate::support::{Child, Folder, given};
+use crate::support::{Child, Folder, given, needed, says};
 use hookgate::sink::{Accepted, Sink};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -32,11 +32,11 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
 
     let (kind, words) = refused(folder.path());
     assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("this is not a file"), "{words}");
+    says(&words, "this is not a file");
 
     let (kind, words) = refused(&at("missing/inbox.db"));
     assert_eq!(kind, StoreErrorKind::Missing);
-    assert!(words.contains("make it first"), "{words}");
+    says(&words, "make it first");
     let existing = InboxOptions::default().existing().open(at("none.db"));
     assert_eq!(existing.unwrap_err().kind(), StoreErrorKind::Missing);
     assert!(!at("none.db").exists());
@@ -48,7 +48,7 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
     fs::write(at("text"), "no database ".repeat(1_000)).unwrap();
     let (kind, words) = refused(&at("text"));
     assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("not an SQLite database"), "{words}");
+    says(&words, "not an SQLite database");
     assert_eq!(fs::read(at("text")).unwrap().len(), 12_000);
 
     let foreign = Connection::open(at("foreign.db")).unwrap();
@@ -59,7 +59,7 @@ fn what_is_not_an_inbox_is_refused_and_left_alone() {
     let before = fs::read(at("foreign.db")).unwrap();
     let (kind, words) = refused(&at("foreign.db"));
     assert_eq!(kind, StoreErrorKind::NotAStore);
-    assert!(words.contains("another program"), "{words}");
+    says(&words, "another program");
     assert_eq!(fs::read(at("foreign.db")).unwrap(), before);
 
     // As where a volume is not mounted.
@@ -91,7 +91,7 @@ async fn a_file_of_a_newer_version_is_refused() {
     drop(version);
     let (kind, words) = refused(&file);
     assert_eq!(kind, StoreErrorKind::Newer);
-    assert!(words.contains("its tables have version 2"), "{words}");
+    says(&words, "its tables have version 2");
 }
 
 /// Its two connections are never closed at once: then neither would be the last, and the log would stay. Threads that compete for the
@@ -152,7 +152,7 @@ async fn a_log_of_another_file_is_refused_and_that_of_the_file_is_read() {
         for _ in 0..2 {
             let (kind, words) = refused(&file);
             assert_eq!(kind, StoreErrorKind::Corrupt);
-            assert!(words.contains("delete -wal and -shm"), "{words}");
+            says(&words, "delete -wal and -shm");
         }
         fs::remove_file(&log).unwrap();
         let _ = fs::remove_file(at("inbox.db-shm"));
@@ -185,7 +185,7 @@ async fn a_log_beside_a_missing_or_empty_file_is_kept_and_opening_is_refused() {
         for _ in 0..2 {
             let (kind, words) = refused(&at("killed.db"));
             assert_eq!(kind, StoreErrorKind::Corrupt);
-            assert!(words.contains("put the file back"), "{words}");
+            says(&words, "put the file back");
             assert_eq!(at("killed.db").exists(), is_there);
         }
         assert!(fs::read(at("killed.db-wal")).unwrap() == log);
@@ -231,7 +231,7 @@ async fn a_file_with_two_names_is_refused_and_one_with_a_symbolic_link_is_opened
     for name in ["inbox.db", "second.db"] {
         let (kind, words) = refused(&at(name));
         assert_eq!(kind, StoreErrorKind::NotDurable);
-        assert!(words.contains("remove the other name"), "{words}");
+        says(&words, "remove the other name");
     }
     fs::remove_file(at("second.db")).unwrap();
     std::os::unix::fs::symlink(at("inbox.db"), at("second.db")).unwrap();
@@ -247,15 +247,13 @@ async fn a_file_that_is_mounted_alone_is_refused() {
     if let Some(file) = given() {
         let (kind, words) = refused(std::path::Path::new(&file));
         assert_eq!(kind, StoreErrorKind::NotDurable);
-        assert!(words.contains("mount the folder"), "{words}");
+        says(&words, "mount the folder");
         return;
     }
     let folder = Folder::new();
     let file = folder.path().join("inbox.db");
     open_inbox(&file).unwrap().close().await;
-    let Some(mounts) = mounts() else {
-        return;
-    };
+    let mounts = needed!(mounts());
     let (test, file) = (
         "opening::a_file_that_is_mounted_alone_is_refused",
         file.to_str().unwrap(),
@@ -280,7 +278,7 @@ async fn a_damaged_file_is_said_to_be_so() {
     fs::write(&file, bytes).unwrap();
     let (kind, words) = refused(&file);
     assert_eq!(kind, StoreErrorKind::Corrupt);
-    assert!(words.contains("put a backup in its place"), "{words}");
+    says(&words, "put a backup in its place");
 }
 
 #[tokio::test]

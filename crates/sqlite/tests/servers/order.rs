@@ -14,9 +14,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::RETAIN;
 use super::full::{fill, in_a_small_file_system};
-use crate::support::{
-    Child, ExpectedOrder, Folder, given, in_its_lives, record, told, undated, updated,
-};
+use crate::support::{Child, ExpectedOrder, Folder, given, in_its_lives, record, told, undated, updated, says};
 
 const ROW: &[u8; 16] = &[7; 16];
 
@@ -241,10 +239,7 @@ fn an_order_without_its_table_says_so() {
     let transaction = begin(&mut empty);
     let error = order_in(&transaction, "test", &updated("row_1", 1), RETAIN).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Missing);
-    assert!(
-        error.to_string().contains("hookgate_sqlite::migrate"),
-        "{error}"
-    );
+    says(&error, "hookgate_sqlite::migrate");
 }
 
 /// In any order, with transactions that are rolled back in between, of both kinds.

@@ -430,15 +430,9 @@ async fn a_slow_network_makes_the_sender_hang_up_on_what_arrives() {
         .map(|attempt| (attempt.end.clone(), attempt.replayed))
         .collect();
     assert!(ends.contains(&(AttemptEnd::TimedOut, false)), "{ends:?}");
-    assert!(
-        ends.contains(&(AttemptEnd::Answered(204), false)),
-        "{ends:?}"
-    );
+    assert!(ends.contains(&(AttemptEnd::Answered(204), false)), "{ends:?}");
     // Handled, though the sender had hung up: its retry gets a replay.
-    assert!(
-        ends.contains(&(AttemptEnd::Answered(200), true)),
-        "{ends:?}"
-    );
+    assert!(ends.contains(&(AttemptEnd::Answered(200), true)), "{ends:?}");
     for event in report.events() {
         let slow = event
             .attempts
@@ -684,13 +678,10 @@ async fn a_seed_repeats_a_run_and_a_report_names_it() {
     assert_eq!(one.seed(), Some(7));
     let text = one.to_string();
     assert!(text.starts_with("60 events: "), "{text}");
-    assert!(text.contains("network faults by the seed 7"), "{text}");
+    says(&text, "network faults by the seed 7");
     let discarded: HashMap<_, _> = one.discarded().map(|event| (&event.id, event)).collect();
     for id in discarded.keys() {
-        assert!(
-            text.contains(&format!("discarded: {id} row.created for wh_1: ")),
-            "{text}"
-        );
+        says(&text, format!("discarded: {id} row.created for wh_1: "));
     }
     assert_eq!(text.matches("\ndiscarded: ").count(), discarded.len());
 }

@@ -74,6 +74,6 @@ fn a_byte_order_mark_in_front_of_a_secret_has_its_own_repair() {
         let explanation = explain(signed, format!("\u{feff}{signed}{behind}"));
         assert_eq!(of_secret(&explanation), [(CauseKind::SecretBom, detail)]);
         let said = explanation.to_string();
-        assert!(said.contains("without a byte order mark"), "{said}");
+        says(&said, "without a byte order mark");
     }
 }

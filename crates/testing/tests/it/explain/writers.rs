@@ -95,7 +95,7 @@ fn a_body_that_was_signed_in_a_programs_form_is_found_with_its_name() {
             [CauseKind::BodyWrittenAgain],
             "{writer}: {explanation}"
         );
-        assert!(explanation.to_string().contains(writer), "{explanation}");
+        says(&explanation, writer);
     }
 }
 
@@ -183,7 +183,7 @@ fn numbers_that_may_have_lost_their_zeros_are_reported_where_nothing_fits() {
         explanation.hints().iter().find(is_it).map(Hint::to_string)
     };
     let found = hint(r#"{"id":"evt_1","a":1.5}"#).unwrap();
-    assert!(found.contains("zeros at the end of a fraction"), "{found}");
+    says(&found, "zeros at the end of a fraction");
     // Without a number, and with a form that says more.
     assert_eq!(hint(r#"{"id":"evt_1","a":"7"}"#), None);
     assert_eq!(hint(r#"{"id": "evt_1", "a": 1.5}"#), None);

@@ -114,7 +114,7 @@ async fn what_comes_too_late_is_refused_and_tried_again() {
             .iter()
             .all(|it| it.outside_window && it.status == Some(401))
     );
-    assert!(report.to_string().contains("stale to the end"), "{report}");
+    says(&report, "stale to the end");
 }
 
 #[tokio::test(start_paused = true)]

@@ -117,10 +117,7 @@ async fn a_store_that_forgets_or_grants_every_claim_is_found_by_repeated_runs() 
         let twice: Vec<_> = report.twice().map(|event| &*event.id).collect();
         assert_eq!(twice, ["evt_2"], "{breach:?}: {report}");
         assert!(!report.each_event_committed_once());
-        assert!(
-            report.to_string().contains("TWICE: evt_2 row.deleted"),
-            "{report}"
-        );
+        says(&report, "TWICE: evt_2 row.deleted");
         let report = with_store(breach, Faults::seeded(1).share(1.0).duplicate()).await;
         assert_eq!(report.twice().count(), 5, "{breach:?}: {report}");
     }
@@ -146,12 +143,7 @@ async fn a_2xx_whose_commit_is_lost_does_not_count_as_a_commit() {
             event.commits_lost + event.commits_unanswered >= 1,
             "{report}"
         );
-        assert!(
-            report
-                .to_string()
-                .contains("answered 2xx, so the sender does not come again"),
-            "{report}"
-        );
+        says(&report, "answered 2xx, so the sender does not come again");
     }
 }
 
@@ -182,10 +174,7 @@ async fn done_does_not_commit_where_nothing_ran() {
             .all(|it| it.attempts[0].status == Some(200))
     );
     assert_eq!((report.never().count(), report.runs()), (5, 0), "{report}");
-    assert!(
-        report.to_string().contains("done before the replay"),
-        "{report}"
-    );
+    says(&report, "done before the replay");
 }
 
 /// A receiver that knows another secret as well accepts deliveries that were refused when the log was made.
@@ -205,12 +194,7 @@ async fn what_never_was_authentic_must_stay_refused() {
     let let_in: Vec<_> = report.let_in().map(|other| other.line).collect();
     assert_eq!(let_in, [4], "{report}");
     assert!(!report.each_event_committed_once());
-    assert!(
-        report
-            .to_string()
-            .contains("answered 2xx though never authentic: line 4"),
-        "{report}"
-    );
+    says(&report, "answered 2xx though never authentic: line 4");
     // And nothing was committed, whatever the statuses say.
     assert_eq!(report.never().count(), 5, "{report}");
 }
@@ -312,5 +296,5 @@ async fn a_copy_that_was_tampered_with_must_be_refused() {
     let report = open.await.unwrap();
     assert_eq!(report.let_in_tampered().count(), 6, "{report}");
     assert!(!report.each_event_committed_once());
-    assert!(report.to_string().contains("tampered with"), "{report}");
+    says(&report, "tampered with");
 }

@@ -256,10 +256,7 @@ async fn a_delivery_without_a_recorded_body_is_never_signed() {
     for report in [recorded.await.unwrap(), resigned.await.unwrap()] {
         assert!(report.each_event_committed_once(), "{report}");
         assert_eq!((report.attempts().count(), report.skipped), (1, 2));
-        assert!(
-            report.to_string().contains("2 skipped, whose body"),
-            "{report}"
-        );
+        says(&report, "2 skipped, whose body");
     }
 }
 
@@ -403,17 +400,14 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     });
     let error = without.await.unwrap_err();
     assert_eq!(error.kind(), Kind::NoDeduplication);
-    assert!(
-        error.to_string().contains(".without_deduplication()"),
-        "{error}"
-    );
+    says(&error, ".without_deduplication()");
     let unset = replay().against(|harness: Harness| {
         harness.receiver(Receiver::builder())?;
         forgetful(&harness, &effects)
     });
     let error = unset.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
-    assert!(format!("{error:?}").contains("no store"), "{error:?}");
+    says(format!("{error:?}"), "no store");
     let store = MemoryStore::default();
     let other = Secret::new("whsec_made_up_for_another_route").unwrap();
     let other = Receiver::builder().secret(other).store(store.clone());
@@ -426,7 +420,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
     });
     let error = shared.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Settings);
-    assert!(format!("{error:?}").contains(".scope("), "{error:?}");
+    says(format!("{error:?}"), ".scope(");
     let failed = replay().against(|_| Err::<Router, _>("no database"));
     let error = failed.await.unwrap_err();
     assert_eq!(error.kind(), Kind::App);
@@ -440,10 +434,7 @@ async fn what_can_not_be_replayed_is_said_before_a_delivery_goes_out() {
         Ok::<Router, Boxed>(Router::new())
     });
     let error = config.await.unwrap_err();
-    assert!(
-        format!("{error:?}").contains("this is an API key"),
-        "{error:?}"
-    );
+    says(format!("{error:?}"), "this is an API key");
     let inner = replay().against(|harness| {
         let settings = Receiver::builder();
         harness.receiver(settings)?;
@@ -527,7 +518,7 @@ async fn an_app_that_calls_the_steps_itself_is_seen_by_its_commits() {
     let report = report.await.unwrap();
     assert!(report.each_event_committed_once(), "{report}");
     assert!(!report.runs_were_seen && report.runs() == 0);
-    assert!(report.to_string().contains("runs were not"), "{report}");
+    says(&report, "runs were not");
 }
 
 #[tokio::test]
@@ -539,7 +530,7 @@ async fn time_that_is_not_paused_is_an_error_that_names_the_fix() {
         .await;
     let error = running.unwrap_err();
     assert_eq!(error.kind(), Kind::TimeNotPaused);
-    assert!(error.to_string().contains("start_paused = true"), "{error}");
+    says(&error, "start_paused = true");
     // Or on purpose, with the long waits cut short.
     let began = std::time::Instant::now();
     let replay = replay().in_real_time(Duration::from_millis(20));

@@ -53,17 +53,14 @@ async fn an_event_that_failed_in_the_log_may_fail_again_and_its_reason_is_report
     let event = report.event("evt_2").unwrap();
     assert!(event.failed_in_log() && !report.event("evt_1").unwrap().failed_in_log());
     let reason = event.attempts[0].reason.as_deref().unwrap();
-    assert!(
-        reason.contains("data.properties.Total does not fit: found a string"),
-        "{reason}"
-    );
+    says(&reason, "data.properties.Total does not fit: found a string");
     assert!(!reason.contains("twelve"));
     let text = report.to_string();
     assert!(
         text.contains("422 type_mismatch (") && text.contains("data.properties.Total"),
         "{text}"
     );
-    assert!(text.contains("it failed in the log too"), "{text}");
+    says(&text, "it failed in the log too");
     // Handled in the log, and no more: that is a change for the worse.
     let report = replay(answer(204, "handled")).await.unwrap();
     assert!(!report.each_event_committed_as_logged(), "{report}");
@@ -77,20 +74,11 @@ async fn a_report_of_failures_is_readable() {
         text.starts_with("12 deliveries, 5 events: 4 committed once, 1 never, 0 twice\n"),
         "{text}"
     );
-    assert!(
-        text.contains("\n1 never were authentic: 0 of them let in\n"),
-        "{text}"
-    );
-    assert!(text.contains("NEVER: evt_"), "{text}");
-    assert!(
-        text.contains("  6 runs, 0 of them handled it, 0 commits\n"),
-        "{text}"
-    );
-    assert!(text.contains(", attempt 6: 500 handler_status"), "{text}");
-    assert!(
-        text.contains("    run: made to fail by the plan\n"),
-        "{text}"
-    );
+    says(&text, "\n1 never were authentic: 0 of them let in\n");
+    says(&text, "NEVER: evt_");
+    says(&text, "  6 runs, 0 of them handled it, 0 commits\n");
+    says(&text, ", attempt 6: 500 handler_status");
+    says(&text, "    run: made to fail by the plan\n");
     assert!(
         text.ends_with("\nrepeat it with Faults::seeded(3).share(0.1).handler_fails(6)"),
         "{text}"
@@ -105,7 +93,7 @@ async fn a_report_that_was_kept_is_the_same_report() {
     let json = serde_json::to_string(&report).unwrap();
     let kept: Report = serde_json::from_str(&json).unwrap();
     // Fields are named as those of every command's `--json`.
-    assert!(json.contains(r#""beganAt":"#), "{json}");
+    says(&json, r#""beganAt":"#);
     assert_eq!(kept, report);
     assert!(!json.contains("Ada") && !json.contains("whsec"), "{json}");
 }
@@ -123,14 +111,8 @@ async fn another_answer_than_the_logs_is_named() {
         .unwrap();
     assert!(report.each_event_committed_once(), "{report}");
     let text = report.to_string();
-    assert!(
-        text.contains("answered otherwise than the log says:\n"),
-        "{text}"
-    );
-    assert!(
-        text.contains("line 1: 204 handled; logged: 500 panicked\n"),
-        "{text}"
-    );
+    says(&text, "answered otherwise than the log says:\n");
+    says(&text, "line 1: 204 handled; logged: 500 panicked\n");
 }
 
 #[tokio::test(start_paused = true)]

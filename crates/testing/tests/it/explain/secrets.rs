@@ -7,6 +7,7 @@ use hookgate_record::LoggedDelivery;
 use hookgate_testing::explain::{CauseKind, Explainer, Explanation, HintKind};
 
 use super::mistakes::{NOW, mac};
+use crate::says;
 
 const BODY: &str = r#"{"id":"evt_1","type":"row.created"}"#;
 const BYTES: &[u8] = b"\xfe\x01made-up-key\x80\xa0\xff";

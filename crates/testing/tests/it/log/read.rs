@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::time::Duration;
 
 use super::{delivery, delivery_of, ids};
+use crate::says;
 
 fn micros() -> impl Strategy<Value = Duration> {
     any::<u64>().prop_map(Duration::from_micros)
